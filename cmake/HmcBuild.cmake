@@ -1,0 +1,43 @@
+# Warnings and sanitizers for everything in this project, and two functions: hmc_part() for a
+# folder of src/, hmc_test() for a test program.
+
+add_library(hmc_flags INTERFACE)
+target_compile_options(hmc_flags INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wno-missing-field-initializers)
+if(HMC_SANITIZE)
+  target_compile_options(hmc_flags INTERFACE -fsanitize=${HMC_SANITIZE} -fno-omit-frame-pointer -g)
+  target_link_options(hmc_flags INTERFACE -fsanitize=${HMC_SANITIZE})
+endif()
+
+# hmc_part(name SOURCES ... DEPS ...)
+# One folder of src/ as an object library that libhmc is made of (hmc_NAME_objects), and as a static
+# library with its dependencies that tests link (hmc_NAME).
+function(hmc_part name)
+  cmake_parse_arguments(PART "" "" "SOURCES;DEPS" ${ARGN})
+  add_library(hmc_${name}_objects OBJECT ${PART_SOURCES})
+  target_include_directories(hmc_${name}_objects PUBLIC ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
+  target_link_libraries(hmc_${name}_objects PRIVATE hmc_flags Threads::Threads fmt::fmt)
+  target_compile_definitions(hmc_${name}_objects PRIVATE HMC_BUILDING)
+  add_library(hmc_${name} STATIC EXCLUDE_FROM_ALL $<TARGET_OBJECTS:hmc_${name}_objects>)
+  target_include_directories(hmc_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
+  target_link_libraries(hmc_${name} PUBLIC Threads::Threads fmt::fmt ${CMAKE_DL_LIBS})
+  foreach(dep ${PART_DEPS})
+    target_link_libraries(hmc_${name} PUBLIC hmc_${dep})
+  endforeach()
+  set_property(GLOBAL APPEND PROPERTY HMC_PARTS ${name})
+endfunction()
+
+# hmc_test(name SOURCES ... DEPS parts... [LIBS targets...] [LABELS ...])
+function(hmc_test name)
+  cmake_parse_arguments(TEST "" "TIMEOUT" "SOURCES;DEPS;LIBS;LABELS" ${ARGN})
+  add_executable(${name} ${TEST_SOURCES})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests ${PROJECT_SOURCE_DIR}/src)
+  target_link_libraries(${name} PRIVATE hmc_flags GTest::gtest GTest::gmock GTest::gtest_main ${TEST_LIBS})
+  foreach(dep ${TEST_DEPS})
+    target_link_libraries(${name} PRIVATE hmc_${dep})
+  endforeach()
+  if(NOT TEST_TIMEOUT)
+    set(TEST_TIMEOUT 300)
+  endif()
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${TEST_TIMEOUT} LABELS "${TEST_LABELS}")
+endfunction()

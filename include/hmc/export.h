@@ -1,0 +1,3 @@
+#pragma once
+
+#define HMC_API __attribute__((visibility("default")))

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <optional>
+#include <utility>
+
+#include "hmc/status.h"
+
+namespace hmc {
+
+// A value, or the Status that says why there is none. Needs C++17.
+template <class T>
+class Result {
+ public:
+  Result(T value) : value_(std::move(value)) {}         // NOLINT(google-explicit-constructor)
+  Result(Status status) : status_(std::move(status)) {  // NOLINT(google-explicit-constructor)
+    if (status_.ok()) status_ = Status(Code::failed, "a Result was made from an ok Status");
+  }
+
+  bool ok() const { return value_.has_value(); }
+  explicit operator bool() const { return ok(); }
+  const Status& status() const { return status_; }
+
+  T& operator*() & { return *value_; }
+  const T& operator*() const& { return *value_; }
+  T&& operator*() && { return *std::move(value_); }
+  T* operator->() { return &*value_; }
+  const T* operator->() const { return &*value_; }
+
+ private:
+  Status status_;
+  std::optional<T> value_;
+};
+
+}  // namespace hmc

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "base/fd.h"
+#include "hmc/deadline.h"
+#include "hmc/result.h"
+
+namespace hmc {
+
+// Gives file descriptors of this process to other processes of the same user on the same host, by
+// an unguessable token. It listens on an abstract unix socket, which exists per network namespace:
+// who cannot reach it is not on "the same host" in our sense. The visitor's uid is checked by the
+// kernel's word (SO_PEERCRED) before anything is read. Safe from any thread.
+class FdExchange {
+ public:
+  static Result<std::unique_ptr<FdExchange>> create();
+  ~FdExchange();
+
+  // The abstract name others dial.
+  const std::string& name() const { return name_; }
+
+  // Takes a duplicate of fd and answers the token under which others can fetch it until withdraw().
+  Result<std::string> offer(int fd);
+  void withdraw(const std::string& token);
+
+  // Fetches the descriptor behind `token` from the exchange called `name`, in this or another
+  // process.
+  static Result<Fd> fetch(const std::string& name, const std::string& token, Deadline deadline);
+
+ private:
+  FdExchange(std::string name, Fd listener, Fd stop);
+  void serve();
+  void answer(int visitor);
+
+  const std::string name_;
+  const Fd listener_;
+  const Fd stop_;  // an eventfd that ends serve()
+  std::mutex mutex_;
+  std::map<std::string, Fd> offers_;  // guarded by mutex_
+  std::jthread thread_;
+};
+
+}  // namespace hmc

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+
+#include "hmc/deadline.h"
+
+namespace hmc {
+
+// How long one side of a link may act on the other side's words without hearing from it. The
+// control thread hears; a transport's service thread asks before it applies a byte. Once the gap
+// between two heartbeats was longer than the lease it stays expired, even if heartbeats that were
+// queued meanwhile arrive later: a process that was stopped wakes up fenced.
+class Lease {
+ public:
+  using Clock = Deadline::Clock;
+
+  explicit Lease(std::chrono::milliseconds length) : length_(length), heard_(ticks(Clock::now())) {}
+
+  // A heartbeat arrived. False when it came too late.
+  bool hear() {
+    if (expired()) return false;
+    heard_.store(ticks(Clock::now()), std::memory_order_relaxed);
+    return true;
+  }
+  bool expired() {
+    if (expired_.load(std::memory_order_relaxed)) return true;
+    if (ticks(Clock::now()) - heard_.load(std::memory_order_relaxed) <= ticks(length_))
+      return false;
+    expired_.store(true, std::memory_order_relaxed);
+    return true;
+  }
+  // The end of a channel: whatever arrives now comes from nobody.
+  void revoke() { expired_.store(true, std::memory_order_relaxed); }
+  std::chrono::milliseconds length() const { return length_; }
+
+ private:
+  static int64_t ticks(Clock::time_point at) { return ticks(at.time_since_epoch()); }
+  static int64_t ticks(Clock::duration span) {
+    return std::chrono::duration_cast<std::chrono::microseconds>(span).count();
+  }
+  const std::chrono::milliseconds length_;
+  std::atomic<int64_t> heard_;
+  std::atomic<bool> expired_{false};
+};
+
+}  // namespace hmc

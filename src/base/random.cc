@@ -1,0 +1,36 @@
+#include "base/random.h"
+
+#include <sys/random.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace hmc {
+
+std::string randomBytes(size_t count) {
+  std::string bytes(count, '\0');
+  size_t have = 0;
+  while (have < count) {
+    ssize_t got = getrandom(bytes.data() + have, count - have, 0);
+    if (got > 0) have += static_cast<size_t>(got);
+  }
+  return bytes;
+}
+
+uint64_t randomU64() {
+  uint64_t value = 0;
+  std::memcpy(&value, randomBytes(sizeof(value)).data(), sizeof(value));
+  return value;
+}
+
+std::string hex(const std::string& bytes) {
+  static const char* kDigits = "0123456789abcdef";
+  std::string text;
+  for (unsigned char byte : bytes) {
+    text += kDigits[byte >> 4];
+    text += kDigits[byte & 15];
+  }
+  return text;
+}
+
+}  // namespace hmc

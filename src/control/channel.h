@@ -1,0 +1,51 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/lease.h"
+#include "control/identity.h"
+#include "control/message.h"
+#include "hmc/deadline.h"
+#include "hmc/result.h"
+
+namespace hmc {
+
+// An authenticated conversation with one peer. Safe from any thread. It ends once, for one reason:
+// we close it, the peer says goodbye, its process dies, it breaks the protocol, or nothing was
+// heard from it for the lease's length. What it had sent before stays readable.
+class Channel {
+ public:
+  virtual ~Channel() = default;
+
+  virtual const Identity& peer() const = 0;
+  // True on the side that dialled.
+  virtual bool initiator() const = 0;
+  // The addresses of this conversation; "127.0.0.1" and port 0 for a unix socket.
+  virtual const std::string& localHost() const = 0;
+  virtual const std::string& remoteHost() const = 0;
+  virtual uint16_t remotePort() const = 0;
+  virtual const std::shared_ptr<Lease>& lease() const = 0;
+
+  // Ok while it lasts, then why it ended.
+  virtual Status status() const = 0;
+
+  // Queued at the peer when this returns or soon after, in order with everything else that one
+  // thread sends. Blocks only for back-pressure.
+  virtual Status send(MessageKind kind, uint16_t flags, std::string_view payload,
+                      Deadline deadline) = 0;
+
+  // The oldest message of that kind, waiting for it until the deadline. When the channel has ended
+  // and the queue is empty: the reason of the end.
+  virtual Result<Message> receive(MessageKind kind, Deadline deadline) = 0;
+
+  // Asks the peer's ControlEvents::answer(), which runs on its control thread, and waits.
+  virtual Result<std::string> call(uint16_t method, std::string_view request,
+                                   Deadline deadline) = 0;
+
+  // Says goodbye and ends the channel; what was sent before is delivered first. Does not block.
+  virtual void close(const Status& why) = 0;
+};
+
+}  // namespace hmc

@@ -1,0 +1,20 @@
+#include "transport/completion.h"
+
+namespace hmc {
+
+void Completion::fail(const Status& status, uint32_t operations) {
+  {
+    std::lock_guard lock(mutex_);
+    if (error_.ok()) error_ = status;
+    failed_.store(true, std::memory_order_release);
+  }
+  pending_.fetch_sub(operations, std::memory_order_release);
+}
+
+Status Completion::status() const {
+  if (!failed_.load(std::memory_order_acquire)) return Status();
+  std::lock_guard lock(mutex_);
+  return error_;
+}
+
+}  // namespace hmc

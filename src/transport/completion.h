@@ -1,0 +1,40 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+
+#include "hmc/status.h"
+
+namespace hmc {
+
+// Counts down the operations that share it and keeps the first error. Lives where the caller
+// likes, on the stack for a blocking call, and must outlive the operations: a Link touches it last
+// in finish() or fail(), which are called exactly once for every operation that post() accepted.
+class Completion {
+ public:
+  explicit Completion(uint32_t operations) : pending_(operations) {}
+
+  // `operations` of them went well. Whoever sees done() sees their bytes.
+  void finish(uint32_t operations = 1) {
+    pending_.fetch_sub(operations, std::memory_order_release);
+  }
+  void fail(const Status& status, uint32_t operations = 1);
+
+  bool done() const { return pending_.load(std::memory_order_acquire) == 0; }
+  uint32_t pending() const { return pending_.load(std::memory_order_acquire); }
+  // The first error; call after done().
+  Status status() const;
+
+  // More operations join, or joined ones were never posted. Only while the caller knows that it
+  // cannot reach zero under it.
+  void expect(uint32_t operations) { pending_.fetch_add(operations, std::memory_order_relaxed); }
+
+ private:
+  std::atomic<uint32_t> pending_;
+  std::atomic<bool> failed_{false};
+  mutable std::mutex mutex_;
+  Status error_;  // guarded by mutex_
+};
+
+}  // namespace hmc

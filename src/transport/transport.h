@@ -1,0 +1,147 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/lease.h"
+#include "hmc/deadline.h"
+#include "hmc/result.h"
+#include "memory/region.h"
+#include "transport/completion.h"
+
+namespace hmc {
+
+// SEAM 2: a way to move bytes between two processes. Bytes cross this seam, sockets do not: a
+// transport hands out and takes in opaque addresses and keys, and control/ carries them. There are
+// no client and server classes. docs/adding-a-transport.md explains the contract, which
+// tests/contract/transport_contract.h holds for every implementation:
+//
+//  1. Done means arrived: a finished put is visible in the target's memory, a finished get in ours.
+//  2. One-sided: the target's user threads take no part.
+//  3. No order between operations.
+//  4. post() takes a span and says how many it accepted; back-pressure is a number, not an error.
+//  5. Failure is per operation. A dead peer finishes everything pending with `disconnected`.
+//  6. A closed Link is fenced: once its operations have finished, no byte of them moves any more,
+//  on
+//     either side.
+//  7. Bounds are checked without overflow, at both ends where software runs at both.
+
+enum class Access : uint8_t { read, readWrite };
+
+// Memory made reachable through one transport, until it is destroyed; then nothing reaches it that
+// software can stop. `key` is what a peer's Link imports.
+class Registration {
+ public:
+  Registration(Region region, Access access) : region(region), access(access) {}
+  virtual ~Registration() = default;
+  Registration(const Registration&) = delete;
+  Registration& operator=(const Registration&) = delete;
+
+  virtual const std::string& key() const = 0;
+
+  const Region region;
+  const Access access;
+};
+
+// A peer's Registration as one Link sees it. Must not outlive the Link.
+class RemoteMemory {
+ public:
+  RemoteMemory(uint64_t size, Access access) : size(size), access(access) {}
+  virtual ~RemoteMemory() = default;
+  RemoteMemory(const RemoteMemory&) = delete;
+  RemoteMemory& operator=(const RemoteMemory&) = delete;
+
+  const uint64_t size;
+  const Access access;
+};
+
+enum class OpKind : uint8_t { put, get };
+
+// One contiguous piece. `local` lies inside the registration's region; the caller has checked the
+// local range and the remote range against RemoteMemory::size, and size is 1..Facts::largest.
+struct Op {
+  OpKind kind;
+  void* local;
+  const Registration* registration;
+  const RemoteMemory* remote;
+  uint64_t remoteOffset;
+  size_t size;
+  Completion* completion;
+};
+
+// The data path to one peer. Safe from any thread.
+class Link {
+ public:
+  virtual ~Link() = default;  // as close(), and waits for the fence: at most the lease's length
+  Link() = default;
+  Link(const Link&) = delete;
+  Link& operator=(const Link&) = delete;
+
+  // What the peer's Link needs for connect().
+  virtual const std::string& address() const = 0;
+
+  // Takes the peer's address. Does not block: until the path is up, post() accepts nothing or
+  // queues; if it cannot come up, operations fail with the reason.
+  virtual Status connect(std::string_view peerAddress) = 0;
+
+  // May talk to the peer's host, but not to its control plane.
+  virtual Result<std::unique_ptr<RemoteMemory>> importKey(std::string_view key,
+                                                          Deadline deadline) = 0;
+
+  // Starts operations, in any order, possibly finishing them before it returns. Answers how many of
+  // them, from the front, were accepted; fewer than all means: call Transport::progress() and post
+  // the rest again. An accepted operation finishes exactly once, through its completion. On a
+  // closed or failed link every operation is accepted and fails.
+  virtual size_t post(std::span<const Op> ops) = 0;
+
+  // Starts the end, without blocking: nothing new starts, and everything pending finishes with
+  // `why` (a failure) as soon as no byte of it can move any more, at the latest when the lease is
+  // over. Calls after the first change nothing.
+  virtual void close(const Status& why) = 0;
+};
+
+struct LinkOptions {
+  // The side that dialled the control channel; it also dials whatever the transport dials.
+  bool initiator = false;
+  // The local address of the control channel, "127.0.0.1" for a unix socket. Where the peer can
+  // reach us, and no more public than the door that it came through.
+  std::string localHost = "127.0.0.1";
+  // Kept alive by heartbeats on the control channel. Where software serves the target side it
+  // applies nothing once this has expired.
+  std::shared_ptr<Lease> lease;
+};
+
+class Transport {
+ public:
+  struct Facts {
+    std::string name;               // "ipc", "tcp"
+    std::string domain;             // two processes with the same domain can reach each other
+    std::vector<DeviceKind> local;  // kinds of memory that post() can read and write on our side
+    size_t largest;                 // most bytes in one Op
+  };
+
+  explicit Transport(Facts facts) : facts_(std::move(facts)) {}
+  virtual ~Transport() = default;  // after all its Links and Registrations
+  Transport(const Transport&) = delete;
+  Transport& operator=(const Transport&) = delete;
+
+  const Facts& facts() const { return facts_; }
+
+  // `unsupported` when this transport cannot reach memory of that kind.
+  virtual Result<std::unique_ptr<Registration>> registerRegion(const Region& region,
+                                                               Access access) = 0;
+  virtual Result<std::unique_ptr<Link>> openLink(const LinkOptions& options) = 0;
+
+  // Moves our own operations along: true when at least one finished. When nothing can move it spins
+  // briefly, then sleeps until something can or `until` passes; it may return early. One thread
+  // calls it at a time. What peers ask of us does not need it.
+  virtual bool progress(Deadline until) = 0;
+
+ private:
+  const Facts facts_;
+};
+
+}  // namespace hmc

@@ -1,0 +1,55 @@
+#!/bin/bash
+# check_install.sh shared|static BUILD WORK: installs BUILD, then compiles and runs program/ against
+# the installed files alone, once through find_package and once through pkg-config.
+set -euo pipefail
+kind=$1 build=$2 work=$3
+program=$(dirname "$(readlink -f "$0")")/program
+: "${CXX:=c++}" "${CMAKE:=cmake}"
+
+fail() {
+  echo "FAILED: $*" >&2
+  exit 1
+}
+
+rm -rf "$work/installed" "$work/prefix" "$work/cmake"
+mkdir -p "$work"
+"$CMAKE" --install "$build" --prefix "$work/installed" >"$work/install.log" ||
+  fail "cmake --install, see $work/install.log"
+# An installed tree may be moved: nothing in it may name the place it was installed to.
+mv "$work/installed" "$work/prefix"
+
+# run BINARY: it works, and uses the kind of library that this test is about.
+run() {
+  local libraries
+  libraries=$(ldd "$1")
+  case $kind in
+    shared) grep -F libhmc.so.0 <<<"$libraries" | grep -qF "$work/prefix/" ||
+      fail "$1 does not use the installed libhmc.so.0: $libraries" ;;
+    static) ! grep -q libhmc <<<"$libraries" || fail "$1 uses a libhmc.so: $libraries" ;;
+  esac
+  "$1" | grep "consumer works" || fail "$1 did not run"
+}
+
+echo "== $kind library through find_package"
+"$CMAKE" -S "$program" -B "$work/cmake" -DCMAKE_PREFIX_PATH="$work/prefix" \
+  -DCMAKE_CXX_COMPILER="$CXX" >"$work/configure.log" || fail "configure, see $work/configure.log"
+grep -qF "hmc_DIR:PATH=$work/prefix/" "$work/cmake/CMakeCache.txt" ||
+  fail "find_package found another hmc: $(grep hmc_DIR "$work/cmake/CMakeCache.txt")"
+"$CMAKE" --build "$work/cmake"
+run "$work/cmake/consumer"
+
+echo "== $kind library through pkg-config"
+PKG_CONFIG_PATH=$(dirname "$(find "$work/prefix" -name hmc.pc)")
+export PKG_CONFIG_PATH
+static=()
+[ "$kind" = shared ] || static=(--static)
+read -ra compile <<<"$(pkg-config --cflags hmc)"
+read -ra link <<<"$(pkg-config "${static[@]}" --libs hmc)"
+"$CXX" -std=c++14 -Wall -Wextra -Wpedantic -Werror "${compile[@]}" "$program/main.cc" \
+  -o "$work/consumer" "${link[@]}" -Wl,-rpath,"$(pkg-config --variable=libdir hmc)"
+if [ "$kind" = shared ]; then
+  # ldd prints the run path as it is in the file, with the ".." of the .pc file in it.
+  LD_LIBRARY_PATH=$(dirname "$(find "$work/prefix" -name 'libhmc.so')")
+  export LD_LIBRARY_PATH
+fi
+run "$work/consumer"

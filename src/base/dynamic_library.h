@@ -1,0 +1,44 @@
+#pragma once
+
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "hmc/result.h"
+
+namespace hmc {
+
+// A shared library that this process loaded; unloaded with the object. Who keeps code or data of
+// the library keeps the object, for ever where the library starts threads.
+class DynamicLibrary {
+ public:
+  // A name without a slash is searched for as ld.so(8) does. All symbols are bound at once, so a
+  // library that does not fit fails here and not in the middle of a call. notFound names the file.
+  static Result<DynamicLibrary> open(const std::string& path);
+
+  DynamicLibrary(DynamicLibrary&& other) noexcept
+      : path_(std::move(other.path_)), handle_(std::exchange(other.handle_, nullptr)) {}
+  DynamicLibrary& operator=(DynamicLibrary&& other) noexcept;
+  ~DynamicLibrary() { close(); }
+
+  // symbol<int(const char*)>("name"): a pointer to that function, or notFound.
+  template <class Function>
+  Result<Function*> symbol(const char* name) const {
+    static_assert(std::is_function_v<Function>);
+    auto found = address(name);
+    if (!found.ok()) return found.status();
+    return reinterpret_cast<Function*>(*found);
+  }
+
+  const std::string& path() const { return path_; }
+
+ private:
+  DynamicLibrary(std::string path, void* handle) : path_(std::move(path)), handle_(handle) {}
+  Result<void*> address(const char* name) const;
+  void close();
+
+  std::string path_;
+  void* handle_;
+};
+
+}  // namespace hmc

@@ -10,6 +10,9 @@ namespace hmc {
 // must be at least src.size. Overlap is allowed on the host only.
 Status copy(const Region& dst, const Region& src);
 
+// As copy(), but the two may overlap on any device, as memmove(3) allows.
+Status move(const Region& dst, const Region& src);
+
 // Host to host. Small copies stay in the cache; from kStreamingThreshold on, the destination is
 // written with non-temporal stores where the processor has them. No overlap.
 void copyHost(void* dst, const void* src, size_t size);

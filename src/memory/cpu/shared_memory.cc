@@ -1,0 +1,122 @@
+#include "memory/cpu/shared_memory.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/sysinfo.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <limits>
+
+#include "base/error.h"
+#include "memory/region.h"
+
+namespace hmc {
+
+namespace {
+
+constexpr size_t kHugePage = size_t{2} << 20;
+// log2 of the size in the upper bits, as memfd_create(2) says; glibc has no name for it.
+constexpr unsigned kOfHugePages = MFD_HUGETLB | (21u << 26);
+// SEAL as well, so that a peer that has the descriptor cannot forbid writing to later visitors.
+constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+uint64_t roundDown(uint64_t value, uint64_t unit) {
+  return value / unit * unit;
+}
+
+uint64_t roundUp(uint64_t value, uint64_t unit) {
+  return roundDown(value + unit - 1, unit);
+}
+
+uint64_t memoryAndSwap() {
+  struct sysinfo info {};
+  if (sysinfo(&info) != 0) return std::numeric_limits<int64_t>::max();
+  return (uint64_t{info.totalram} + info.totalswap) * info.mem_unit;
+}
+
+void* mapShared(int fd, uint64_t offset, size_t size) {
+  void* ptr =
+      mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, static_cast<off_t>(offset));
+  return ptr == MAP_FAILED ? nullptr : ptr;
+}
+
+// errno says why when it fails. `what` is the step that failed.
+bool makeFile(unsigned flags, size_t size, SharedMemory& made, const char*& what) {
+  what = "memfd_create";
+  made.fd = Fd(memfd_create("hmc", MFD_CLOEXEC | MFD_ALLOW_SEALING | flags));
+  if (!made.fd) return false;
+  what = "ftruncate";
+  if (ftruncate(made.fd.get(), static_cast<off_t>(size)) != 0) return false;
+  what = "mmap";
+  void* ptr = mapShared(made.fd.get(), 0, size);
+  if (!ptr) return false;
+  made.mapping = Mapping(ptr, size);
+  what = "seal";
+  return fcntl(made.fd.get(), F_ADD_SEALS, kSeals) == 0;
+}
+
+// A mapping of huge pages only reserves them, and a control group may still refuse one when it is
+// touched, which would kill us: they are all taken here, or not at all.
+bool tryHugePages(size_t size, SharedMemory& made) {
+  if (size % kHugePage != 0) return false;
+  SharedMemory attempt;
+  const char* what = nullptr;
+  if (!makeFile(kOfHugePages, size, attempt, what)) return false;
+  if (fallocate(attempt.fd.get(), 0, 0, static_cast<off_t>(size)) != 0) return false;
+  made = std::move(attempt);
+  return true;
+}
+
+}  // namespace
+
+Result<SharedMemory> createSharedMemory(size_t size) {
+  if (size == 0) {
+    return error(Code::invalidArgument,
+                 "0 bytes of host memory were asked for; ask for at least 1");
+  }
+  // Pages are taken when touched, so the kernel would grant almost any size and kill us later.
+  uint64_t have = memoryAndSwap();
+  if (size > have) {
+    return error(Code::exhausted,
+                 "{} bytes of host memory were asked for; this machine has {} of memory and swap",
+                 size, have);
+  }
+  SharedMemory made;
+  if (tryHugePages(size, made)) return made;
+  auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  const char* what = nullptr;
+  if (!makeFile(0, roundUp(size, page), made, what)) {
+    return errnoStatus(fmt::format("{} for {} bytes of host memory", what, size));
+  }
+  // A hint: where the administrator allows it, ordinary pages are merged into huge ones.
+  madvise(made.mapping.get(), made.mapping.size(), MADV_HUGEPAGE);
+  return made;
+}
+
+Result<Window> mapWindow(int fd, uint64_t offset, uint64_t size) {
+  if (size == 0) return error(Code::invalidArgument, "a share of 0 bytes cannot be mapped");
+  int seals = fcntl(fd, F_GET_SEALS);
+  if (seals < 0) return errnoStatus("the shared descriptor is not sealed memory");
+  if ((seals & F_SEAL_SHRINK) == 0) {
+    return error(Code::permissionDenied,
+                 "the shared descriptor is refused: its owner can still shrink it");
+  }
+  struct stat info {};
+  if (fstat(fd, &info) != 0) return errnoStatus("look at the shared descriptor");
+  auto capacity = static_cast<uint64_t>(info.st_size);
+  if (!fits(offset, size, capacity)) {
+    return error(Code::outOfRange,
+                 "{} shared bytes at offset {} would pass the end of a {}-byte descriptor", size,
+                 offset, capacity);
+  }
+  // The block of a file of huge pages is one of them, and its mappings start and end at such.
+  auto unit = static_cast<uint64_t>(std::max<long>(info.st_blksize, sysconf(_SC_PAGESIZE)));
+  uint64_t first = roundDown(offset, unit);
+  uint64_t last = std::max(std::min(roundUp(offset + size, unit), capacity), offset + size);
+  void* ptr = mapShared(fd, first, last - first);
+  if (!ptr) return errnoStatus(fmt::format("map {} shared bytes at offset {}", size, offset));
+  return Window{Mapping(ptr, last - first), static_cast<char*>(ptr) + (offset - first)};
+}
+
+}  // namespace hmc

@@ -23,7 +23,9 @@ class Completion {
 
   bool done() const { return pending_.load(std::memory_order_acquire) == 0; }
   uint32_t pending() const { return pending_.load(std::memory_order_acquire); }
-  // The first error; call after done().
+  // An operation has failed; others may still be on their way.
+  bool failed() const { return failed_.load(std::memory_order_acquire); }
+  // The first error so far.
   Status status() const;
 
   // More operations join, or joined ones were never posted. Only while the caller knows that it

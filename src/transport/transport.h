@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/lease.h"
+#include "hmc/access.h"
 #include "hmc/deadline.h"
 #include "hmc/result.h"
 #include "memory/region.h"
@@ -29,13 +30,11 @@ namespace hmc {
 //     either side.
 //  7. Bounds are checked without overflow, at both ends where software runs at both.
 
-enum class Access : uint8_t { read, readWrite };
-
 // Memory made reachable through one transport, until it is destroyed; then nothing reaches it that
 // software can stop. `key` is what a peer's Link imports.
 class Registration {
  public:
-  Registration(Region region, Access access) : region(region), access(access) {}
+  Registration(Region what, Access allowed) : region(what), access(allowed) {}
   virtual ~Registration() = default;
   Registration(const Registration&) = delete;
   Registration& operator=(const Registration&) = delete;
@@ -49,7 +48,7 @@ class Registration {
 // A peer's Registration as one Link sees it. Must not outlive the Link.
 class RemoteMemory {
  public:
-  RemoteMemory(uint64_t size, Access access) : size(size), access(access) {}
+  RemoteMemory(uint64_t bytes, Access allowed) : size(bytes), access(allowed) {}
   virtual ~RemoteMemory() = default;
   RemoteMemory(const RemoteMemory&) = delete;
   RemoteMemory& operator=(const RemoteMemory&) = delete;

@@ -1,0 +1,194 @@
+#pragma once
+
+// The modern API. A Node registers memory, opens doors, connects to peers, opens their regions by
+// name and moves bytes between the two with one-sided put and get. Needs C++17.
+//
+// All classes are cheap handles, safe from any thread; copies share what they stand for. A call
+// that can wait takes a timeout; when it passes, the call has undone what it started. Destroying
+// the Node ends everything: handles that are left answer with an error.
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "hmc/access.h"
+#include "hmc/deadline.h"
+#include "hmc/device.h"
+#include "hmc/export.h"
+#include "hmc/result.h"
+
+namespace hmc {
+
+class NodeImpl;
+class PeerState;
+class LocalMemory;
+class RemoteMapping;
+class TransferState;
+
+using Timeout = std::chrono::nanoseconds;
+inline constexpr Timeout kDefaultTimeout = std::chrono::seconds(30);
+
+// Memory of this process that peers can reach and that transfers start from, until the last handle
+// is gone.
+class HMC_API LocalRegion {
+ public:
+  void* data() const;
+  size_t size() const;
+  Device device() const;
+  const std::string& name() const;
+
+ private:
+  friend class Node;
+  friend class RemoteRegion;
+  explicit LocalRegion(std::shared_ptr<LocalMemory> memory) : memory_(std::move(memory)) {}
+  std::shared_ptr<LocalMemory> memory_;
+};
+
+// One transfer or one batch on its way. Dropping the handle does not stop it.
+class HMC_API Ticket {
+ public:
+  // Its outcome; deadlineExceeded when it is still on its way, and then it goes on.
+  Status wait(Timeout timeout = kDefaultTimeout);
+  bool done();
+  // Stops it. When this returns no byte of it moves any more, here or at the peer; that takes at
+  // most the lease. Its outcome is then `cancelled`, unless it was done before.
+  Status cancel();
+  // The transport that carries it.
+  const std::string& transport() const;
+
+ private:
+  friend class RemoteRegion;
+  explicit Ticket(std::shared_ptr<TransferState> state) : state_(std::move(state)) {}
+  std::shared_ptr<TransferState> state_;
+};
+
+struct Block {
+  size_t localOffset = 0;
+  size_t remoteOffset = 0;
+  size_t size = 0;
+};
+
+// `count` pieces of `length` bytes, a stride apart on each side.
+struct Strided {
+  size_t localOffset = 0;
+  size_t localStride = 0;
+  size_t remoteOffset = 0;
+  size_t remoteStride = 0;
+  size_t count = 0;
+  size_t length = 0;
+};
+
+// A peer's LocalRegion, reachable over one transport. Fails with `disconnected` once the peer is
+// gone: connect again and open again.
+class HMC_API RemoteRegion {
+ public:
+  size_t size() const;
+  Device device() const;
+  Access access() const;
+  const std::string& transport() const;
+
+  // Returns when the bytes are visible at the other side (put) or here (get). A timeout cancels.
+  Status put(const LocalRegion& local, size_t localOffset, size_t remoteOffset, size_t size,
+             Timeout timeout = kDefaultTimeout) const;
+  Status get(const LocalRegion& local, size_t localOffset, size_t remoteOffset, size_t size,
+             Timeout timeout = kDefaultTimeout) const;
+
+  // Start and return. Waiting on the Ticket is what moves it along.
+  Result<Ticket> startPut(const LocalRegion& local, const std::vector<Block>& blocks) const;
+  Result<Ticket> startGet(const LocalRegion& local, const std::vector<Block>& blocks) const;
+  Result<Ticket> startPut(const LocalRegion& local, const Strided& shape) const;
+  Result<Ticket> startGet(const LocalRegion& local, const Strided& shape) const;
+
+ private:
+  friend class Peer;
+  explicit RemoteRegion(std::shared_ptr<RemoteMapping> mapping) : mapping_(std::move(mapping)) {}
+  std::shared_ptr<RemoteMapping> mapping_;
+};
+
+// One transport as seen from a pair of peers.
+struct PathReport {
+  std::string transport;
+  bool usable = false;
+  bool preferred = false;  // what open() tries first
+  std::string reason;      // why it is, or why it is not
+};
+
+class HMC_API Peer {
+ public:
+  const std::string& name() const;
+  // Random, new for every Node: a peer that restarts has another.
+  const std::string& id() const;
+  // Ok while connected, then why it is no longer.
+  Status status() const;
+
+  // A region that the peer registered under that name.
+  Result<RemoteRegion> open(const std::string& name, Timeout timeout = kDefaultTimeout) const;
+
+  // Sends bytes that arrive in the peer's Node::nextNote(), after the data of every put to it that
+  // was started or done before.
+  Status notify(const std::string& bytes, Timeout timeout = kDefaultTimeout) const;
+
+  std::vector<PathReport> explain() const;
+  void close();
+
+ private:
+  friend class Node;
+  Peer(std::shared_ptr<NodeImpl> node, std::shared_ptr<PeerState> state)
+      : node_(std::move(node)), state_(std::move(state)) {}
+  std::shared_ptr<NodeImpl> node_;
+  std::shared_ptr<PeerState> state_;
+};
+
+struct Note {
+  Peer from;
+  std::string bytes;
+};
+
+struct NodeOptions {
+  std::string name;                     // for sentences and Node::peer(); a random one when empty
+  std::string secret;                   // both sides need the same
+  std::vector<std::string> transports;  // the ones to use, best first; empty: all
+  std::chrono::milliseconds heartbeat{1000};
+  // A peer that is silent for so long is lost, and a cancelled transfer ends after it at the
+  // latest.
+  std::chrono::milliseconds lease{10000};
+};
+
+class HMC_API Node {
+ public:
+  static Result<Node> create(const NodeOptions& options = {});
+  ~Node();
+  Node(Node&&) noexcept;
+  Node& operator=(Node&&) noexcept;
+
+  const std::string& name() const;
+
+  // Opens a door: "tcp://127.0.0.1:0", "tcp://[::1]:5001", "unix:///run/me.sock". Answers the
+  // address with the port that was picked.
+  Result<std::string> listen(const std::string& address);
+
+  // The memory stays the caller's and must outlive the handle. Names are unique in a Node.
+  Result<LocalRegion> registerMemory(const std::string& name, void* data, size_t size,
+                                     Access access = Access::readWrite);
+  Result<LocalRegion> registerMemory(const std::string& name, void* data, size_t size,
+                                     Device device, Access access = Access::readWrite);
+  // Memory that the Node allocates: same-host peers map it, which is the fastest way there is.
+  Result<LocalRegion> allocate(const std::string& name, size_t size, Device device = {},
+                               Access access = Access::readWrite);
+
+  Result<Peer> connect(const std::string& address, Timeout timeout = kDefaultTimeout);
+  // Waits for a peer of that name to be connected, whoever dialled.
+  Result<Peer> peer(const std::string& name, Timeout timeout = kDefaultTimeout);
+  std::vector<Peer> peers() const;
+
+  Result<Note> nextNote(Timeout timeout = kDefaultTimeout);
+
+ private:
+  explicit Node(std::shared_ptr<NodeImpl> impl) : impl_(std::move(impl)) {}
+  std::shared_ptr<NodeImpl> impl_;
+};
+
+}  // namespace hmc

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "transfer/poller.h"
+#include "transfer/shape.h"
+#include "transfer/stage.h"
+#include "transfer/transfer.h"
+
+namespace hmc {
+
+// Moves bytes over one transport: cuts transfers into pieces, keeps the link's window full, stages
+// device memory through the host where it must, waits, and cancels. The only caller of Link::post.
+// Safe from any thread.
+class Engine {
+ public:
+  explicit Engine(std::unique_ptr<Transport> transport)
+      : transport_(std::move(transport)), poller_(*transport_), stages_(*transport_) {}
+
+  Transport& transport() const { return *transport_; }
+
+  // Can post() read and write memory of this kind?
+  bool touches(DeviceKind kind) const;
+
+  // One contiguous transfer, finished when it returns. The ranges have been checked. After the
+  // timeout the transfer is cancelled, which may take the lease longer.
+  Status run(OpKind kind, const Route& route, uint64_t localOffset, uint64_t remoteOffset,
+             size_t size, std::chrono::nanoseconds timeout);
+
+  std::shared_ptr<TransferState> start(OpKind kind, const Route& route, std::vector<Shape> shapes,
+                                       std::vector<std::shared_ptr<const void>> keep);
+  Status wait(TransferState& transfer, Deadline deadline);
+  bool test(TransferState& transfer);
+  Status cancel(TransferState& transfer);
+
+  // A link was closed by another thread: whoever waits looks again.
+  void kick() { poller_.kick(); }
+
+ private:
+  Status runSlowly(OpKind kind, const Route& route, const Shape& shape, Deadline deadline);
+  void pump(TransferState& transfer, Deadline until);
+  void postPieces(TransferState& transfer, Deadline until);
+  void movePiecesThroughHost(TransferState& transfer);
+  bool advancePiece(TransferState& transfer, TransferState::StagedPiece& piece);
+  Status takePiece(TransferState& transfer, TransferState::StagedPiece& piece);
+  void end(Link& link, const Completion& completion, std::chrono::milliseconds lease);
+
+  const std::unique_ptr<Transport> transport_;
+  Poller poller_;
+  StagePool stages_;
+};
+
+}  // namespace hmc

@@ -1,0 +1,60 @@
+#include "transfer/shape.h"
+
+#include "base/error.h"
+
+namespace hmc {
+
+namespace {
+
+// One past the last byte that the shape touches on a side, saturating instead of wrapping.
+uint64_t endOf(uint64_t offset, uint64_t stride, uint64_t count, uint64_t length) {
+  uint64_t span = 0;
+  uint64_t end = 0;
+  if (__builtin_mul_overflow(stride, count - 1, &span) ||
+      __builtin_add_overflow(offset, span, &end) || __builtin_add_overflow(end, length, &end)) {
+    return UINT64_MAX;
+  }
+  return end;
+}
+
+Status outside(const Shape& shape, const char* what, const char* side, uint64_t offset,
+               uint64_t size) {
+  if (shape.count == 1) {
+    return error(Code::outOfRange,
+                 "{} of {} bytes at {} offset {} would pass the end of the {}-byte {} region", what,
+                 shape.length, side, offset, size, side);
+  }
+  return error(
+      Code::outOfRange,
+      "{} of {} pieces of {} bytes from {} offset {} would pass the end of the {}-byte {} region",
+      what, shape.count, shape.length, side, offset, size, side);
+}
+
+}  // namespace
+
+Status checkBounds(const Shape& shape, uint64_t localSize, uint64_t remoteSize, const char* what) {
+  if (shape.count == 0) return Status();
+  if (endOf(shape.local, shape.localStride, shape.count, shape.length) > localSize) {
+    return outside(shape, what, "local", shape.local, localSize);
+  }
+  if (endOf(shape.remote, shape.remoteStride, shape.count, shape.length) > remoteSize) {
+    return outside(shape, what, "remote", shape.remote, remoteSize);
+  }
+  return Status();
+}
+
+void Cursor::advance(uint64_t bytes) {
+  done_ += bytes;
+  if (done_ < current().length) return;
+  done_ = 0;
+  if (++index_ < current().count) return;
+  index_ = 0;
+  ++shape_;
+  skipEmpty();
+}
+
+void Cursor::skipEmpty() {
+  while (!atEnd() && (current().count == 0 || current().length == 0)) ++shape_;
+}
+
+}  // namespace hmc

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "transfer/shape.h"
+#include "transfer/stage.h"
+#include "transport/transport.h"
+
+namespace hmc {
+
+class Engine;
+
+// From which memory to which memory, over which link. Resolved once, not per transfer.
+struct Route {
+  Link* link = nullptr;
+  const Registration* registration = nullptr;
+  Region local;
+  const RemoteMemory* remote = nullptr;
+  bool staged = false;  // the transport cannot touch local memory of that kind
+  std::chrono::milliseconds lease{0};
+};
+
+// A transfer or batch on its way. Only Engine looks inside.
+class TransferState {
+ public:
+  // `keep` holds alive whatever the route points at.
+  TransferState(Engine& engine, OpKind kind, Route route, std::vector<Shape> shapes,
+                std::vector<std::shared_ptr<const void>> keep)
+      : engine_(engine),
+        kind_(kind),
+        route_(route),
+        shapes_(std::move(shapes)),
+        next_(shapes_),
+        keep_(std::move(keep)) {}
+
+  Engine& engine() const { return engine_; }
+  bool done() const { return completion_.done(); }
+  OpKind kind() const { return kind_; }
+
+ private:
+  friend class Engine;
+
+  // A piece that passes through a host slot.
+  struct StagedPiece {
+    std::unique_ptr<StageSlot> slot;
+    Region device;
+    uint64_t remote = 0;
+    bool posted = false;
+    std::optional<Completion> completion;
+  };
+  static constexpr size_t kStagedPieces = 4;
+
+  Engine& engine_;
+  const OpKind kind_;
+  const Route route_;
+  const std::vector<Shape> shapes_;
+  // One count of it belongs to the pieces that were not posted yet.
+  Completion completion_{1};
+
+  std::mutex mutex_;        // held while pieces are posted, which does not block
+  Cursor next_;             // guarded by mutex_
+  bool allPosted_ = false;  // guarded by mutex_
+  Status stopped_;          // guarded by mutex_: why the rest is not posted
+  std::array<StagedPiece, kStagedPieces> staged_;  // guarded by mutex_
+  const std::vector<std::shared_ptr<const void>> keep_;
+};
+
+}  // namespace hmc

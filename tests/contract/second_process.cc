@@ -1,0 +1,93 @@
+#include "contract/second_process.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <vector>
+
+#include "base/codec.h"
+#include "base/random.h"
+
+namespace hmc {
+
+namespace {
+
+constexpr const char* kVariable = "HMC_TEST_SHARE";
+
+std::string encode(const Share& share, int fd) {
+  Writer writer;
+  writer.u32(static_cast<uint32_t>(fd)).string(share.handle).u64(share.offset).u64(share.size);
+  writer.u8(static_cast<uint8_t>(share.device.kind));
+  writer.u32(static_cast<uint32_t>(share.device.index));
+  return hex(writer.bytes());
+}
+
+std::string unhex(const std::string& text) {
+  std::string bytes;
+  for (size_t i = 0; i + 1 < text.size(); i += 2) {
+    bytes += static_cast<char>(std::stoi(text.substr(i, 2), nullptr, 16));
+  }
+  return bytes;
+}
+
+std::string filterFor(const std::string& test) {
+  const auto* info = testing::UnitTest::GetInstance()->current_test_info();
+  std::string name = info->name();
+  return std::string("--gtest_filter=") + info->test_suite_name() + "." + test +
+         name.substr(name.rfind('/'));
+}
+
+// This program again, with one more variable in its environment. -1 when it cannot be started.
+pid_t spawnSelf(std::string filter, std::string variable) {
+  std::string self = "/proc/self/exe";
+  std::string disabledToo = "--gtest_also_run_disabled_tests";
+  char* arguments[] = {self.data(), filter.data(), disabledToo.data(), nullptr};
+  std::vector<char*> variables;
+  for (char** entry = environ; *entry; ++entry) {
+    std::string_view text(*entry);
+    // A test runner's wishes about reports and shards are not for the second process.
+    if (text.substr(0, 6) != "GTEST_") variables.push_back(*entry);
+  }
+  variables.push_back(variable.data());
+  variables.push_back(nullptr);
+  pid_t child = -1;
+  int failed = posix_spawn(&child, self.c_str(), nullptr, nullptr, arguments, variables.data());
+  return failed ? -1 : child;
+}
+
+}  // namespace
+
+int SecondProcess::run(const std::string& test, const Share& share) {
+  // A duplicate that survives exec.
+  Fd inherited(share.fd ? fcntl(share.fd.get(), F_DUPFD, 0) : -1);
+  pid_t child =
+      spawnSelf(filterFor(test), std::string(kVariable) + "=" + encode(share, inherited.get()));
+  if (child < 0) return -1;
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0) {
+    if (errno != EINTR) return -1;
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+Result<Share> SecondProcess::inheritedShare() {
+  const char* text = std::getenv(kVariable);
+  if (!text) return error(Code::notFound, "this test runs only as a second process");
+  std::string bytes = unhex(text);
+  Reader reader(bytes);
+  Share share;
+  share.fd = Fd(static_cast<int>(reader.u32()));
+  share.handle = reader.string();
+  share.offset = reader.u64();
+  share.size = reader.u64();
+  share.device.kind = static_cast<DeviceKind>(reader.u8());
+  share.device.index = static_cast<int>(reader.u32());
+  HMC_TRY(reader.finish("the inherited share"));
+  return share;
+}
+
+}  // namespace hmc

@@ -1,0 +1,3 @@
+#pragma once
+
+#include "hmc/memory.h"  // IWYU pragma: export

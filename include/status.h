@@ -1,0 +1,3 @@
+#pragma once
+
+#include "hmc/status.h"  // IWYU pragma: export

@@ -1,0 +1,11 @@
+#pragma once
+
+#include "hmc/conn_buffer.h"
+#include "memory/region.h"
+
+namespace hmc {
+
+// The buffer's memory, as the rest of the library sees it.
+Region regionOf(const ConnBuffer& buffer);
+
+}  // namespace hmc

@@ -1,0 +1,169 @@
+"""Every check can fail: each rule meets text that breaks it, and text that keeps it."""
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import doc_links
+import house_rules
+import include_directions
+import project
+
+
+class TreeTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = pathlib.Path(folder.name)
+
+    def write(self, name, text=""):
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+
+class IncludeDirections(TreeTest):
+    def setUp(self):
+        super().setUp()
+        for header in ("src/base/error.h", "src/memory/copy.h", "src/transport/transport.h",
+                       "src/transport/ipc/ipc.h", "src/control/control.h", "src/node/table.h",
+                       "include/hmc/status.h", "include/hmc/node.h"):
+            self.write(header)
+
+    def check(self, name, include):
+        self.write(name, f"#include {include}\n")
+        return include_directions.complaints(self.root)
+
+    def test_downwards_is_fine(self):
+        self.assertEqual([], self.check("src/transport/tcp/tcp.cc", '"transport/transport.h"'))
+        self.assertEqual([], self.check("src/node/node.cc", '"control/control.h"'))
+        self.assertEqual([], self.check("src/node/node.cc", '"hmc/node.h"'))
+        self.assertEqual([], self.check("src/transport/registry.cc", '"transport/ipc/ipc.h"'))
+        self.assertEqual([], self.check("src/control/loop.cc", "<asio.hpp>"))
+        self.assertEqual([], self.check("src/memory/cuda/cuda.cc", "<cuda_runtime.h>"))
+        self.assertEqual([], self.check("src/base/error.cc", "<memory>"))
+        self.assertEqual([], self.check("include/hmc/memory.h", '"hmc/status.h"'))
+
+    def test_upwards_is_not(self):
+        for name, include in [
+            ("src/base/log.cc", '"memory/copy.h"'),
+            ("src/transport/tcp/tcp.cc", '"control/control.h"'),
+            ("src/transport/tcp/tcp.cc", '"node/table.h"'),
+            ("src/control/loop.cc", '"memory/copy.h"'),
+            ("src/transport/tcp/tcp.cc", '"transport/ipc/ipc.h"'),
+            ("src/node/node.cc", '"transport/ipc/ipc.h"'),
+            ("src/transfer/engine.cc", '"hmc/node.h"'),
+            ("src/node/node.cc", '"table.h"'),
+            ("src/utils/bag.cc", "<vector>"),
+        ]:
+            with self.subTest(name=name, include=include):
+                self.assertEqual(1, len(self.check(name, include)))
+                (self.root / name).unlink()
+
+    def test_libraries_stay_in_their_folders(self):
+        for include in ("<asio.hpp>", "<asio/ip/tcp.hpp>", "<openssl/hmac.h>", "<spdlog/spdlog.h>",
+                        "<cuda.h>", "<hip/hip_runtime.h>", "<ucp/api/ucp.h>",
+                        "<infiniband/verbs.h>", "<CLI/CLI.hpp>"):
+            with self.subTest(include=include):
+                self.assertEqual(1, len(self.check("src/transfer/engine.cc", include)))
+
+    def test_public_headers_show_nothing_inside(self):
+        self.assertEqual(1, len(self.check("include/hmc/memory.h", '"memory/copy.h"')))
+        self.assertEqual(1, len(self.check("include/hmc/memory.h", "<fmt/core.h>")))
+        self.assertEqual(1, len(self.check("include/hmc/memory.h", "<cuda.h>")))
+
+
+class HouseRules(TreeTest):
+    def check(self, name, text):
+        self.write(name, text)
+        return house_rules.complaints(self.root)
+
+    def test_plain_code_is_fine(self):
+        self.assertEqual([], self.check("src/base/a.cc", "void sleep(int x);\nbell.sleep(3);\n"
+                                        "x.exit(); mkdtemp(name_XXXXXX); // no sleep_for here\n"))
+        self.assertEqual([], self.check("src/base/a.cc", "int x;\n" * 400))
+
+    def test_long_files_are_not(self):
+        self.assertEqual(1, len(self.check("src/base/a.cc", "int x;\n" * 401)))
+
+    def test_banned_text_is_not(self):
+        for name, text in [
+            ("tools/a.py", "# TO" + "DO later"),
+            ("README.md", "FIX" + "ME"),
+            ("tests/unit/a.cc", "std::this_thread::sleep_for(1s);"),
+            ("tests/python/a.py", "time.sleep(1)"),
+            ("src/base/a.cc", "  ::usleep(3);"),
+            ("src/base/a.cc", "  sleep(seconds);"),
+            ("src/base/a.cc", "  exit(1);"),
+            ("src/base/a.cc", "  std::signal(SIGINT, stop);"),
+            ("src/base/a.cc", "  std::cout << 1;"),
+            ("src/base/a.cc", '  printf("x");'),
+        ]:
+            with self.subTest(text=text):
+                self.assertEqual(1, len(self.check(name, text + "\n")))
+                (self.root / name).unlink()
+
+
+class DocLinks(TreeTest):
+    def setUp(self):
+        super().setUp()
+        self.write("src/memory/copy.h")
+        self.write("docs/wire-format.md", "# Wire format\n## The hello, answered\n")
+
+    def check(self, text):
+        self.write("docs/a.md", text)
+        return doc_links.complaints(self.root)
+
+    def test_what_exists_is_fine(self):
+        self.assertEqual([], self.check(
+            "[w](wire-format.md) [h](wire-format.md#the-hello-answered) [x](https://example.org/a)\n"
+            "`src/memory/copy.h` `memory/copy` `src/*/copy.h` `docs/` `a/b` `build/dev`\n"
+            "```\n[not a link](nowhere.md)\n```\n"))
+
+    def test_what_does_not_exist_is_not(self):
+        for text in ("[w](wire.md)", "[h](wire-format.md#goodbye)", "[h](#no-such-heading)",
+                     "`src/memory/paste.h`", "`memory/paste.h`", "`docs/*.txt`"):
+            with self.subTest(text=text):
+                self.assertEqual(1, len(self.check(text + "\n")))
+
+
+class Format(TreeTest):
+    def check(self, text):
+        path = self.write("a.cc", text)
+        tool = project.ROOT / "tools/checks/format.py"
+        return subprocess.run([tool, path], capture_output=True).returncode
+
+    def test_house_style_is_fine_and_nothing_else(self):
+        self.assertEqual(0, self.check("int main() {\n  return 0;\n}\n"))
+        self.assertEqual(1, self.check("int  main(){return 0;}\n"))
+
+
+class Tidy(TreeTest):
+    def check(self, text):
+        path = self.write("a.cc", text)
+        config = project.ROOT / ".clang-tidy"
+        self.write(".clang-tidy", config.read_text())
+        self.write("compile_commands.json",
+                   f'[{{"directory": "{self.root}", "file": "{path}", "command": "c++ -c {path}"}}]')
+        tool = project.ROOT / "tools/checks/tidy.py"
+        return subprocess.run([tool, self.root, path], capture_output=True).returncode
+
+    def test_house_style_is_fine(self):
+        self.assertEqual(0, self.check(
+            "constexpr int kMost = 3;\nclass Ring {\n public:\n  int size() const { return size_; }\n"
+            " private:\n  int size_ = kMost;\n};\n"))
+
+    def test_other_names_and_errors_are_not(self):
+        self.assertEqual(1, self.check("class ring_buffer {};\n"))
+        self.assertEqual(1, self.check("int Compute_it();\n"))
+        self.assertEqual(1, self.check("constexpr int MOST = 3;\n"))
+        self.assertEqual(1, self.check("#define MOST 3\n"))
+        self.assertEqual(1, self.check("int broken(\n"))
+
+
+if __name__ == "__main__":
+    unittest.main()

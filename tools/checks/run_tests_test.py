@@ -1,0 +1,82 @@
+"""tools/run_tests.py counts what ctest and GoogleTest say, and nothing that fails gets lost."""
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import project
+
+sys.path.insert(0, str(project.ROOT / "tools"))
+import run_tests
+
+REPORT = """<testsuites><testsuite>
+<testcase name="a" classname="S" status="run"/>
+<testcase name="b" classname="S" status="run"><failure message="no"/></testcase>
+<testcase name="c" classname="S" status="run"><skipped message="no device"/></testcase>
+<testcase name="d" classname="S" status="notrun"/>
+</testsuite></testsuites>"""
+
+
+class Counting(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = pathlib.Path(folder.name)
+        self.totals = run_tests.Totals()
+
+    def add(self, outcome, report=None):
+        path = self.root / "report.xml"
+        if report:
+            path.write_text(report)
+        self.totals.add("x_test", outcome, path)
+        return self.totals.passed, self.totals.failed, self.totals.skipped
+
+    def test_cases_count_one_by_one(self):
+        self.assertEqual((1, 1, ["S.c", "S.d"]), self.add("***Failed", REPORT))
+
+    def test_a_script_counts_as_one(self):
+        self.assertEqual((1, 0, []), self.add("Passed"))
+
+    def test_a_crash_counts_even_when_all_cases_passed(self):
+        passing = '<testsuites><testcase name="a" classname="S" status="run"/></testsuites>'
+        self.assertEqual((1, 1, []), self.add("Subprocess aborted***Exception:", passing))
+        self.assertEqual((1, 2, []), self.add("***Timeout", "<testsu"))
+
+    def test_every_form_of_ctest_line_is_read(self):
+        for line, outcome in [
+            (" 1/12 Test  #3: x_test ..........   Passed    0.02 sec", "Passed"),
+            ("10/12 Test #10: x_test ..........***Failed    0.02 sec", "***Failed"),
+            ("1/1 Test #1: x_test ...Subprocess aborted***Exception:   0.1 sec",
+             "Subprocess aborted***Exception:"),
+            ("1/1 Test #1: x_test ...***Not Run   0.00 sec", "***Not Run"),
+            ("1/1 Test #1: x_test ...***Timeout 300.01 sec", "***Timeout"),
+        ]:
+            with self.subTest(line=line):
+                match = run_tests.RESULT.match(line)
+                self.assertEqual(("x_test", outcome), (match[1], match[2]))
+
+
+class Running(unittest.TestCase):
+    """With a real ctest over a folder of its own."""
+
+    def run_on(self, tests):
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, "CMakeCache.txt").write_text("HMC_SANITIZE:STRING=\n")
+            pathlib.Path(folder, "CTestTestfile.cmake").write_text(tests)
+            done = subprocess.run([project.ROOT / "tools/run_tests.py", folder], text=True,
+                                  capture_output=True)
+        return done.returncode, done.stdout.splitlines()[-1]
+
+    def test_the_last_line_says_it_all(self):
+        both = 'add_test(good_test "true")\nadd_test(bad_test "false")\n'
+        self.assertEqual((0, "1 passed, 0 failed"), self.run_on('add_test(good_test "true")\n'))
+        self.assertEqual((1, "1 passed, 1 failed"), self.run_on(both))
+
+    def test_no_tests_are_a_failure(self):
+        self.assertEqual((1, "0 passed, 1 failed"), self.run_on(""))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,75 @@
+"""tools/setup.sh with make-believe package tools: what it asks of apt, and what it says without."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+import project
+
+
+class Setup(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.bin = pathlib.Path(folder.name)
+        self.log = self.bin / "log"
+        self.log.write_text("")
+        for tool in ("bash", "env", "id"):
+            os.symlink(shutil.which(tool), self.bin / tool)
+        self.tool("id", "echo 0")
+
+    def tool(self, name, body):
+        path = self.bin / name
+        path.unlink(missing_ok=True)
+        path.write_text(f"#!{shutil.which('bash')}\n{body}\n")
+        path.chmod(0o755)
+
+    def apt(self, installed="", body="exit 0"):
+        self.tool("dpkg-query", f'case " {installed} " in *" $4 "*) echo installed;; *) exit 1;; esac')
+        self.tool("apt-get", f'echo "$DEBIAN_FRONTEND $*" >>{self.log}\n{body}')
+
+    def setup_sh(self, *arguments):
+        done = subprocess.run([self.bin / "bash", project.ROOT / "tools/setup.sh", *arguments],
+                              env={"PATH": str(self.bin)}, text=True, capture_output=True)
+        return done.returncode, done.stdout + done.stderr
+
+    def test_installs_only_what_is_missing_after_an_update(self):
+        self.apt(installed="make g++ cmake ninja-build pkg-config python3 libasio-dev libssl-dev "
+                 "libspdlog-dev libcli11-dev nlohmann-json3-dev libgtest-dev libgmock-dev")
+        self.assertEqual(0, self.setup_sh()[0])
+        update, install = self.log.read_text().splitlines()
+        self.assertRegex(update, "^noninteractive .* update$")
+        self.assertRegex(install, "^noninteractive .* --no-install-recommends libfmt-dev$")
+
+    def test_checks_need_more(self):
+        self.apt()
+        self.assertEqual(0, self.setup_sh("checks")[0])
+        self.assertIn("clang-tidy", self.log.read_text())
+
+    def test_is_quiet_when_all_is_there(self):
+        self.apt()
+        self.tool("dpkg-query", "echo installed")
+        self.assertEqual((0, ""), self.setup_sh())
+        self.assertEqual("", self.log.read_text())
+
+    def test_says_what_to_install_where_it_cannot(self):
+        status, output = self.setup_sh()
+        self.assertEqual(1, status)
+        self.assertRegex(output, "no apt[^$]*libfmt-dev")
+
+        self.apt(body="exit 100")
+        status, output = self.setup_sh()
+        self.assertEqual(1, status)
+        self.assertRegex(output, "could not install[^$]*libfmt-dev")
+
+        self.tool("id", "echo 1000")
+        status, output = self.setup_sh()
+        self.assertEqual(1, status)
+        self.assertRegex(output, "not root, and there is no sudo[^$]*libfmt-dev")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,109 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "hmc/conn_buffer.h"
+#include "hmc/conn_type.h"
+#include "hmc/ctrl_socket_manager.h"
+#include "hmc/export.h"
+#include "hmc/status.h"
+
+namespace hmc {
+
+// One-sided transfers between this process's ConnBuffer and its peers'. A peer is called by its
+// address and the port that it listens on for data; a peer that listens on nothing by port 0, or by
+// the port that its connection comes from where several such peers share a host. put, get and wait
+// return when the bytes are visible at the other side. Safe from any thread. The sentence behind
+// anything but SUCCESS is lastError().
+class HMC_API Communicator {
+ public:
+  using CtrlId = CtrlSocketManager::CtrlId;
+  enum class CtrlTransport : uint8_t { TCP = 0, UDS = 1 };
+  struct CtrlLink {
+    CtrlTransport transport{CtrlTransport::TCP};
+    std::string ip;
+    uint16_t port{0};
+    std::string uds_path;
+  };
+
+  explicit Communicator(std::shared_ptr<ConnBuffer> buffer, size_t num_chs = 1);
+  ~Communicator();
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  status_t put(std::string ip, uint16_t port, size_t local_off, size_t remote_off, size_t size,
+               ConnType connType = ConnType::RDMA);
+  status_t get(std::string ip, uint16_t port, size_t local_off, size_t remote_off, size_t size,
+               ConnType connType = ConnType::RDMA);
+  // *wr_id is for wait(); 0 means that it is done already.
+  status_t putNB(std::string ip, uint16_t port, size_t local_off, size_t remote_off, size_t size,
+                 uint64_t* wr_id, ConnType connType = ConnType::RDMA);
+  status_t getNB(std::string ip, uint16_t port, size_t local_off, size_t remote_off, size_t size,
+                 uint64_t* wr_id, ConnType connType = ConnType::RDMA);
+  // TIMEOUT leaves the id valid: wait again.
+  status_t wait(uint64_t wr_id);
+  // Waits for all; the first failure is returned, the others are waited for all the same.
+  status_t wait(const std::vector<uint64_t>& wr_ids);
+  status_t putPipeline(std::string ip, uint16_t port, size_t local_off, size_t remote_off,
+                       size_t size, size_t chunk_size = 0, size_t max_inflight = 64,
+                       ConnType connType = ConnType::RDMA);
+  status_t getPipeline(std::string ip, uint16_t port, size_t local_off, size_t remote_off,
+                       size_t size, size_t chunk_size = 0, size_t max_inflight = 64,
+                       ConnType connType = ConnType::RDMA);
+
+  // Two-sided: any memory to any memory, through both ConnBuffers, whose contents they overwrite.
+  // *flag is the number of bytes received.
+  status_t sendDataTo(std::string ip, uint16_t port, void* send_buf, size_t buf_size,
+                      MemoryType buf_type, ConnType connType = ConnType::RDMA);
+  status_t recvDataFrom(std::string ip, uint16_t port, void* recv_buf, size_t buf_size,
+                        MemoryType buf_type, size_t* flag, ConnType connType = ConnType::RDMA);
+
+  // Tags between ranks. A tag arrives after the data of every put before it.
+  status_t ctrlSend(CtrlId peer, uint64_t tag);
+  status_t ctrlRecv(CtrlId peer, uint64_t* tag);
+
+  status_t initCtrlServer(const std::string& bind_ip, uint16_t tcp_port,
+                          const std::string& uds_path = "");
+  status_t closeCtrl();
+  status_t connectCtrl(CtrlId peer_id, CtrlId self_id, const CtrlLink& link);
+  status_t closeCtrlPeer(CtrlId peer_id);
+  static std::string udsPathFor(const std::string& dir, CtrlId peer_id);
+
+  // May be called again for another type or port.
+  status_t initServer(const std::string& bind_ip, uint16_t data_port, uint16_t ctrl_tcp_port,
+                      const std::string& ctrl_uds_path, ConnType serverType);
+  status_t closeServer();
+  // Waits for the peer to come up for a while. Connected already is SUCCESS.
+  status_t connectTo(CtrlId peer_id, CtrlId self_id, const std::string& peer_ip, uint16_t data_port,
+                     const CtrlLink& ctrl_link, ConnType connType);
+  status_t disConnect(const std::string& ip, uint16_t port, ConnType connType);
+  status_t checkConn(const std::string& ip, uint16_t port, ConnType connType);
+
+  // The first generation: a peer is called by its address alone, and offsets are the same on both
+  // sides.
+  status_t initServer(std::string ip, uint16_t port, ConnType serverType);
+  status_t connectTo(std::string ip, uint16_t port, ConnType connType);
+  status_t writeTo(std::string ip, size_t ptr_bias, size_t size,
+                   ConnType connType = ConnType::RDMA);
+  status_t readFrom(std::string ip, size_t ptr_bias, size_t size,
+                    ConnType connType = ConnType::RDMA);
+  status_t sendDataTo(std::string ip, void* send_buf, size_t buf_size, MemoryType buf_type,
+                      ConnType connType = ConnType::RDMA);
+  status_t recvDataFrom(std::string ip, void* recv_buf, size_t buf_size, MemoryType buf_type,
+                        size_t* flag, ConnType connType = ConnType::RDMA);
+  status_t disConnect(std::string ip, ConnType connType);
+  status_t checkConn(std::string ip, ConnType connType);
+
+  // Which transport serves a peer and why each other one does not, a line each.
+  std::string explain(const std::string& ip, uint16_t port);
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace hmc

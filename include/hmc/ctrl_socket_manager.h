@@ -1,0 +1,113 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "hmc/export.h"
+#include "hmc/status.h"
+
+namespace hmc {
+
+enum CtrlMsgType : uint16_t { CTRL_INT = 0x01, CTRL_STRUCT = 0x02 };
+
+struct CtrlMsgHeader {
+  uint16_t type;
+  uint16_t flags;
+  uint32_t length;
+};
+
+// What the control methods return: true or SUCCESS, whichever the caller asks for.
+class CtrlResult {
+ public:
+  CtrlResult(status_t status) : status_(status) {}  // NOLINT(google-explicit-constructor)
+  operator bool() const {
+    return status_ == status_t::SUCCESS;
+  }                                              // NOLINT(google-explicit-constructor)
+  operator status_t() const { return status_; }  // NOLINT(google-explicit-constructor)
+
+ private:
+  status_t status_;
+};
+
+// Small messages between ranks, over TCP or a unix socket. Messages are queued per peer and kind
+// from the moment it connects; receiving waits for the peer and for the message. instance() is the
+// process's default object, which the documentation uses; others may be made beside it. Safe from
+// any thread. The sentence behind a false is lastError().
+class HMC_API CtrlSocketManager {
+ public:
+  using CtrlId = uint32_t;
+  static constexpr uint16_t kDefaultPort = 5555;
+
+  static CtrlSocketManager& instance();
+  CtrlSocketManager();
+  ~CtrlSocketManager();
+  CtrlSocketManager(const CtrlSocketManager&) = delete;
+  CtrlSocketManager& operator=(const CtrlSocketManager&) = delete;
+
+  // Port 0 means no TCP, an empty path no unix socket. Doors that are open already stay.
+  CtrlResult start(const std::string& bind_ip, uint16_t tcp_port, const std::string& uds_path = "");
+  void stop();
+  bool isServer() const;
+
+  CtrlResult connectTcp(CtrlId peer_id, const std::string& ip, uint16_t port, CtrlId self_id);
+  CtrlResult connectUds(CtrlId peer_id, const std::string& uds_path, CtrlId self_id);
+  // <dir>/hmc_ctrl_rank_<id>.sock
+  static std::string udsPathFor(const std::string& dir, CtrlId peer_id);
+
+  CtrlResult send(CtrlId peer_id, CtrlMsgType type, const void* payload, size_t len,
+                  uint16_t flags = 0);
+  // The next message of either type.
+  CtrlResult recv(CtrlId peer_id, CtrlMsgHeader& hdr, std::vector<uint8_t>& payload);
+  CtrlResult sendInt(CtrlId peer_id, int value);
+  CtrlResult recvInt(CtrlId peer_id, int& value);
+  CtrlResult sendU64(CtrlId peer_id, uint64_t value);
+  CtrlResult recvU64(CtrlId peer_id, uint64_t& value);
+  template <class T>
+  CtrlResult sendStruct(CtrlId peer_id, const T& object) {
+    static_assert(std::is_trivially_copyable<T>::value, "only plain bytes can be sent");
+    return sendObject(peer_id, &object, sizeof(T));
+  }
+  template <class T>
+  CtrlResult recvStruct(CtrlId peer_id, T& object) {
+    static_assert(std::is_trivially_copyable<T>::value, "only plain bytes can be received");
+    return recvObject(peer_id, &object, sizeof(T));
+  }
+  void close(CtrlId peer_id);
+  void closeAll();
+
+  // The first generation: peers are called by their address.
+  CtrlResult startServer(const std::string& bind_ip, uint16_t port = kDefaultPort);
+  void stopServer();
+  uint16_t port() const;
+  // Dials, or finds the connection that is there. A number above 0 that stands for the connection
+  // (it is not a descriptor to read or write), -1 on failure.
+  int getCtrlSockFd(const std::string& ip, uint16_t port = kDefaultPort);
+  CtrlResult sendCtrlInt(const std::string& ip, int value);
+  CtrlResult recvCtrlInt(const std::string& ip, int& value);
+  CtrlResult recvCtrlInt(const std::string& ip, int* value);
+  template <class T>
+  CtrlResult sendCtrlStruct(const std::string& ip, const T& object) {
+    static_assert(std::is_trivially_copyable<T>::value, "only plain bytes can be sent");
+    return sendObject(ip, &object, sizeof(T));
+  }
+  template <class T>
+  CtrlResult recvCtrlStruct(const std::string& ip, T& object) {
+    static_assert(std::is_trivially_copyable<T>::value, "only plain bytes can be received");
+    return recvObject(ip, &object, sizeof(T));
+  }
+  void closeConnection(const std::string& ip);
+
+ private:
+  CtrlResult sendObject(CtrlId peer_id, const void* object, size_t size);
+  CtrlResult recvObject(CtrlId peer_id, void* object, size_t size);
+  CtrlResult sendObject(const std::string& ip, const void* object, size_t size);
+  CtrlResult recvObject(const std::string& ip, void* object, size_t size);
+
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace hmc

@@ -1,0 +1,192 @@
+#include "hmc/node.h"
+
+#include "base/error.h"
+#include "memory/backends.h"
+#include "node/node_impl.h"
+
+namespace hmc {
+
+void* LocalRegion::data() const {
+  return memory_->region().ptr;
+}
+size_t LocalRegion::size() const {
+  return memory_->region().size;
+}
+Device LocalRegion::device() const {
+  return memory_->region().device;
+}
+const std::string& LocalRegion::name() const {
+  return memory_->name();
+}
+
+Status Ticket::wait(Timeout timeout) {
+  return state_->engine().wait(*state_, Deadline(timeout));
+}
+bool Ticket::done() {
+  return state_->engine().test(*state_);
+}
+Status Ticket::cancel() {
+  return state_->engine().cancel(*state_);
+}
+const std::string& Ticket::transport() const {
+  return state_->engine().transport().facts().name;
+}
+
+size_t RemoteRegion::size() const {
+  return mapping_->size();
+}
+Device RemoteRegion::device() const {
+  return mapping_->device();
+}
+Access RemoteRegion::access() const {
+  return mapping_->access();
+}
+const std::string& RemoteRegion::transport() const {
+  return mapping_->transport();
+}
+
+Status RemoteRegion::put(const LocalRegion& local, size_t localOffset, size_t remoteOffset,
+                         size_t size, Timeout timeout) const {
+  return mapping_->run(OpKind::put, *local.memory_, localOffset, remoteOffset, size, timeout);
+}
+
+Status RemoteRegion::get(const LocalRegion& local, size_t localOffset, size_t remoteOffset,
+                         size_t size, Timeout timeout) const {
+  return mapping_->run(OpKind::get, *local.memory_, localOffset, remoteOffset, size, timeout);
+}
+
+namespace {
+
+std::vector<Shape> shapesOf(const std::vector<Block>& blocks) {
+  std::vector<Shape> shapes;
+  shapes.reserve(blocks.size());
+  for (const Block& block : blocks)
+    shapes.push_back({block.localOffset, 0, block.remoteOffset, 0, 1, block.size});
+  return shapes;
+}
+
+std::vector<Shape> shapesOf(const Strided& shape) {
+  return {{shape.localOffset, shape.localStride, shape.remoteOffset, shape.remoteStride,
+           shape.count, shape.length}};
+}
+
+}  // namespace
+
+Result<Ticket> RemoteRegion::startPut(const LocalRegion& local,
+                                      const std::vector<Block>& blocks) const {
+  HMC_ASSIGN(auto state, mapping_->start(OpKind::put, local.memory_, shapesOf(blocks), mapping_));
+  return Ticket(std::move(state));
+}
+
+Result<Ticket> RemoteRegion::startGet(const LocalRegion& local,
+                                      const std::vector<Block>& blocks) const {
+  HMC_ASSIGN(auto state, mapping_->start(OpKind::get, local.memory_, shapesOf(blocks), mapping_));
+  return Ticket(std::move(state));
+}
+
+Result<Ticket> RemoteRegion::startPut(const LocalRegion& local, const Strided& shape) const {
+  HMC_ASSIGN(auto state, mapping_->start(OpKind::put, local.memory_, shapesOf(shape), mapping_));
+  return Ticket(std::move(state));
+}
+
+Result<Ticket> RemoteRegion::startGet(const LocalRegion& local, const Strided& shape) const {
+  HMC_ASSIGN(auto state, mapping_->start(OpKind::get, local.memory_, shapesOf(shape), mapping_));
+  return Ticket(std::move(state));
+}
+
+const std::string& Peer::name() const {
+  return state_->channel().peer().name;
+}
+const std::string& Peer::id() const {
+  return state_->channel().peer().id;
+}
+Status Peer::status() const {
+  return state_->channel().status();
+}
+void Peer::close() {
+  state_->channel().close(error(Code::disconnected, "the connection was closed here"));
+}
+
+Result<RemoteRegion> Peer::open(const std::string& name, Timeout timeout) const {
+  HMC_ASSIGN(auto mapping, node_->open(state_, name, {}, Deadline(timeout)));
+  return RemoteRegion(std::move(mapping));
+}
+
+Status Peer::notify(const std::string& bytes, Timeout timeout) const {
+  Deadline deadline(timeout);
+  HMC_TRY(state_->flush(deadline));
+  return state_->channel().send(MessageKind::note, 0, bytes, deadline);
+}
+
+std::vector<PathReport> Peer::explain() const {
+  return node_->explain(*state_);
+}
+
+Result<Node> Node::create(const NodeOptions& options) {
+  HMC_ASSIGN(auto impl, NodeImpl::create(options));
+  return Node(std::move(impl));
+}
+
+Node::~Node() {
+  if (impl_) impl_->close();
+}
+Node::Node(Node&&) noexcept = default;
+Node& Node::operator=(Node&& other) noexcept {
+  if (this != &other) {
+    if (impl_) impl_->close();
+    impl_ = std::move(other.impl_);
+  }
+  return *this;
+}
+
+const std::string& Node::name() const {
+  return impl_->name();
+}
+
+Result<std::string> Node::listen(const std::string& address) {
+  return impl_->listen(address);
+}
+
+Result<LocalRegion> Node::registerMemory(const std::string& name, void* data, size_t size,
+                                         Access access) {
+  return registerMemory(name, data, size, deviceOf(data), access);
+}
+
+Result<LocalRegion> Node::registerMemory(const std::string& name, void* data, size_t size,
+                                         Device device, Access access) {
+  HMC_ASSIGN(auto memory,
+             impl_->registerMemory(name, {data, size, device}, access, /*owned=*/false));
+  return LocalRegion(std::move(memory));
+}
+
+Result<LocalRegion> Node::allocate(const std::string& name, size_t size, Device device,
+                                   Access access) {
+  HMC_ASSIGN(Backend * backend, findBackend(device));
+  HMC_ASSIGN(Region region, backend->allocate(device.index, size));
+  HMC_ASSIGN(auto memory, impl_->registerMemory(name, region, access, /*owned=*/true));
+  return LocalRegion(std::move(memory));
+}
+
+Result<Peer> Node::connect(const std::string& address, Timeout timeout) {
+  HMC_ASSIGN(auto state, impl_->connect(address, {}, Deadline(timeout)));
+  return Peer(impl_, std::move(state));
+}
+
+Result<Peer> Node::peer(const std::string& name, Timeout timeout) {
+  auto byName = [&](const PeerState& peer) { return peer.channel().peer().name == name; };
+  HMC_ASSIGN(auto state, impl_->waitForPeer(byName, "peer \"" + name + "\"", Deadline(timeout)));
+  return Peer(impl_, std::move(state));
+}
+
+std::vector<Peer> Node::peers() const {
+  std::vector<Peer> all;
+  for (auto& state : impl_->peers()) all.push_back(Peer(impl_, std::move(state)));
+  return all;
+}
+
+Result<Note> Node::nextNote(Timeout timeout) {
+  HMC_ASSIGN(auto note, impl_->nextNote(Deadline(timeout)));
+  return Note{Peer(impl_, std::move(note.peer)), std::move(note.bytes)};
+}
+
+}  // namespace hmc

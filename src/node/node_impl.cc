@@ -1,0 +1,292 @@
+#include "node/node_impl.h"
+
+#include <algorithm>
+
+#include "base/codec.h"
+#include "base/error.h"
+#include "base/fork_guard.h"
+#include "base/random.h"
+
+namespace hmc {
+
+Result<std::shared_ptr<NodeImpl>> NodeImpl::create(const NodeOptions& options) {
+  forkSentinel();
+  HMC_ASSIGN(auto fds, FdExchange::create());
+  HMC_ASSIGN(auto transports, makeTransports(options.transports, *fds));
+  std::string name = options.name.empty() ? "node-" + hex(randomBytes(4)) : options.name;
+  std::shared_ptr<NodeImpl> node(new NodeImpl(name, std::move(fds), std::move(transports)));
+  ControlOptions control;
+  control.name = name;
+  control.secret = options.secret;
+  control.heartbeat = options.heartbeat;
+  control.lease = options.lease;
+  HMC_ASSIGN(node->control_, Control::create(control, *node->fds_, *node));
+  node->control_->setAttributes(node->attributes({}).encode());
+  return node;
+}
+
+NodeImpl::NodeImpl(std::string name, std::unique_ptr<FdExchange> fds, TransportSet transports)
+    : name_(std::move(name)), fds_(std::move(fds)), missing_(std::move(transports.missing)) {
+  for (auto& transport : transports.ready)
+    engines_.push_back(std::make_unique<Engine>(std::move(transport)));
+}
+
+NodeImpl::~NodeImpl() {
+  close();
+  control_.reset();
+  peers_.clear();
+}
+
+Status NodeImpl::checkUsable() const {
+  if (inForkedChild()) {
+    return error(Code::invalidArgument,
+                 "this process was forked from one that uses HMC: create a Node of its own");
+  }
+  std::lock_guard lock(mutex_);
+  return closed_ ? error(Code::disconnected, "the Node {} was closed", name_) : Status();
+}
+
+Attributes NodeImpl::attributes(std::optional<uint32_t> rank) const {
+  Attributes mine;
+  for (const auto& engine : engines_) {
+    mine.transports.push_back(
+        {engine->transport().facts().name, engine->transport().facts().domain});
+  }
+  mine.rank = rank;
+  std::lock_guard lock(mutex_);
+  for (const auto& [address, door] : doors_) mine.doors.push_back(door);
+  return mine;
+}
+
+Result<std::string> NodeImpl::listen(const std::string& address, const std::string& label) {
+  HMC_TRY(checkUsable());
+  HMC_ASSIGN(std::string bound, control_->listen(address));
+  size_t colon = bound.rfind(':');
+  bool tcp = bound.rfind("tcp://", 0) == 0;
+  int port = tcp ? std::atoi(bound.c_str() + colon + 1) : 0;
+  {
+    std::lock_guard lock(mutex_);
+    doors_[bound] = {label, static_cast<uint16_t>(port)};
+  }
+  control_->setAttributes(attributes({}).encode());
+  return bound;
+}
+
+Status NodeImpl::closeDoor(const std::string& address) {
+  HMC_TRY(control_->closeDoor(address));
+  {
+    std::lock_guard lock(mutex_);
+    doors_.erase(address);
+  }
+  control_->setAttributes(attributes({}).encode());
+  return Status();
+}
+
+Result<std::shared_ptr<LocalMemory>> NodeImpl::registerMemory(const std::string& name,
+                                                              const Region& region, Access access,
+                                                              bool owned) {
+  if (!region.ptr || region.size == 0) {
+    return error(Code::invalidArgument,
+                 "region \"{}\" is {} bytes at {}: memory to register needs both", name,
+                 region.size, region.ptr);
+  }
+  auto memory = LocalMemory::create(shared_from_this(), name, region, access, owned);
+  HMC_TRY(checkUsable());
+  std::lock_guard lock(mutex_);
+  auto& entry = memory_[name];
+  if (!entry.expired()) {
+    return error(Code::alreadyExists,
+                 "a region called \"{}\" is registered already: choose another name", name);
+  }
+  entry = memory;
+  return memory;
+}
+
+void NodeImpl::forget(const LocalMemory& memory) {
+  std::lock_guard lock(mutex_);
+  auto found = memory_.find(memory.name());
+  if (found != memory_.end() && found->second.expired()) memory_.erase(found);
+}
+
+Result<std::shared_ptr<PeerState>> NodeImpl::connect(const std::string& address,
+                                                     std::optional<uint32_t> rank,
+                                                     Deadline deadline) {
+  HMC_TRY(checkUsable());
+  HMC_ASSIGN(auto channel, control_->connect(address, attributes(rank).encode(), deadline));
+  auto peer = find(channel.get());
+  if (!peer) return channel->status().within("the connection to " + address + " ended at once");
+  return peer;
+}
+
+Result<std::shared_ptr<PeerState>> NodeImpl::waitForPeer(const PeerTest& wanted,
+                                                         const std::string& what,
+                                                         Deadline deadline) {
+  HMC_TRY(checkUsable());
+  std::shared_ptr<PeerState> found;
+  std::unique_lock lock(mutex_);
+  changed_.wait_until(lock, deadline.at(), [&] {
+    for (auto peer = peers_.rbegin(); peer != peers_.rend() && !found; ++peer) {
+      if (wanted(**peer)) found = *peer;
+    }
+    return found || closed_;
+  });
+  if (found) return found;
+  if (closed_) return error(Code::disconnected, "the Node {} was closed", name_);
+  return error(Code::notFound, "{} is not connected", what);
+}
+
+std::vector<std::shared_ptr<PeerState>> NodeImpl::peers() const {
+  std::lock_guard lock(mutex_);
+  return peers_;
+}
+
+Result<std::shared_ptr<RemoteMapping>> NodeImpl::open(const std::shared_ptr<PeerState>& peer,
+                                                      const std::string& region,
+                                                      const std::vector<std::string>& transports,
+                                                      Deadline deadline) {
+  HMC_TRY(checkUsable());
+  Writer request;
+  request.string(region);
+  HMC_ASSIGN(std::string reply, peer->channel().call(kOpenRegion, request.bytes(), deadline));
+  HMC_ASSIGN(auto description, RegionDescription::decode(reply));
+  auto choices = peer->choices();
+  std::string reasons;
+  for (size_t i = 0; i < choices.size(); ++i) {
+    const auto& choice = choices[i];
+    bool asked = transports.empty() ||
+                 std::find(transports.begin(), transports.end(), choice.name) != transports.end();
+    if (!asked) continue;
+    const std::string* key = description.keyFor(choice.name);
+    Status why = choice.usable ? Status() : Status(Code::unsupported, choice.reason);
+    if (why.ok() && !key)
+      why = error(Code::unsupported, "the peer did not register that region for it");
+    if (why.ok()) {
+      auto link = peer->link(i, deadline);
+      auto memory = link.ok() ? (*link)->importKey(*key, deadline) : link.status();
+      if (memory.ok()) {
+        return std::make_shared<RemoteMapping>(shared_from_this(), peer, i, *link,
+                                               *std::move(memory), description.device);
+      }
+      why = memory.status();
+    }
+    reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", choice.name, why.message());
+  }
+  HMC_TRY(peer->channel().status());
+  return error(Code::unsupported, "no transport reaches region \"{}\" of {} ({})", region,
+               peer->title(), reasons);
+}
+
+std::vector<PathReport> NodeImpl::explain(const PeerState& peer) const {
+  std::vector<PathReport> report;
+  bool preferred = true;
+  for (const auto& choice : peer.choices()) {
+    report.push_back({choice.name, choice.usable, choice.usable && preferred, choice.reason});
+    if (choice.usable) preferred = false;
+  }
+  for (const auto& missing : missing_)
+    report.push_back({missing.name, false, false, missing.why.message()});
+  return report;
+}
+
+Result<NodeImpl::NoteFrom> NodeImpl::nextNote(Deadline deadline) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_until(lock, deadline.at(), [&] { return !notes_.empty() || closed_; });
+  if (notes_.empty()) {
+    return closed_ ? error(Code::disconnected, "the Node {} was closed", name_)
+                   : error(Code::deadlineExceeded, "no notification arrived in time");
+  }
+  NoteFrom first = std::move(notes_.front());
+  notes_.pop_front();
+  return first;
+}
+
+void NodeImpl::close() {
+  std::vector<std::shared_ptr<PeerState>> all;
+  std::vector<std::string> doors;
+  {
+    std::lock_guard lock(mutex_);
+    if (closed_) return;
+    closed_ = true;
+    all = peers_;
+    for (const auto& [address, door] : doors_) doors.push_back(address);
+    changed_.notify_all();
+  }
+  Status why = error(Code::disconnected, "the Node {} was closed", name_);
+  for (const auto& address : doors) control_->closeDoor(address);
+  for (const auto& peer : all) {
+    peer->channel().close(why);
+    peer->end(why);
+  }
+}
+
+Status NodeImpl::joined(const std::shared_ptr<Channel>& channel) {
+  HMC_ASSIGN(auto theirs, Attributes::decode(channel->peer().attributes));
+  auto peer = std::make_shared<PeerState>(*this, channel, std::move(theirs));
+  std::lock_guard lock(mutex_);
+  if (closed_) return error(Code::disconnected, "the Node {} was closed", name_);
+  peers_.push_back(std::move(peer));
+  changed_.notify_all();
+  return Status();
+}
+
+Status NodeImpl::joinedAgain(const std::shared_ptr<Channel>& channel,
+                             const std::string& attributes) {
+  HMC_ASSIGN(auto theirs, Attributes::decode(attributes));
+  if (auto peer = find(channel.get())) peer->setAttributes(std::move(theirs));
+  std::lock_guard lock(mutex_);
+  changed_.notify_all();
+  return Status();
+}
+
+void NodeImpl::left(const std::shared_ptr<Channel>& channel, const Status& why) {
+  auto peer = find(channel.get());
+  if (!peer) return;
+  peer->end(why);
+  std::lock_guard lock(mutex_);
+  peers_.erase(std::remove(peers_.begin(), peers_.end(), peer), peers_.end());
+  changed_.notify_all();
+}
+
+Result<std::string> NodeImpl::answer(const std::shared_ptr<Channel>& channel, uint16_t method,
+                                     std::string_view request) {
+  if (method == kOpenRegion) return describeRegion(request);
+  auto peer = find(channel.get());
+  if (method == kOpenLink && peer) return peer->acceptLink(request);
+  return error(Code::unsupported, "{} does not know request {}", name_, method);
+}
+
+void NodeImpl::note(const std::shared_ptr<Channel>& channel, std::string payload) {
+  auto peer = find(channel.get());
+  if (!peer) return;
+  std::lock_guard lock(mutex_);
+  notes_.push_back({std::move(peer), std::move(payload)});
+  changed_.notify_all();
+}
+
+std::shared_ptr<PeerState> NodeImpl::find(const Channel* channel) const {
+  std::lock_guard lock(mutex_);
+  for (const auto& peer : peers_) {
+    if (&peer->channel() == channel) return peer;
+  }
+  return nullptr;
+}
+
+Result<std::string> NodeImpl::describeRegion(std::string_view request) {
+  Reader in(request);
+  std::string wanted = in.string();
+  HMC_TRY(in.finish("the request for a region"));
+  std::shared_ptr<LocalMemory> memory;
+  std::string names;
+  {
+    std::lock_guard lock(mutex_);
+    auto found = memory_.find(wanted);
+    if (found != memory_.end()) memory = found->second.lock();
+    for (const auto& [name, entry] : memory_)
+      names += (names.empty() ? "\"" : ", \"") + name + "\"";
+  }
+  if (memory) return memory->describe();
+  return error(Code::notFound, "{} has no region called \"{}\"; it has {}", name_, wanted,
+               names.empty() ? "none" : names);
+}
+
+}  // namespace hmc

@@ -1,0 +1,110 @@
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/fd_exchange.h"
+#include "control/control.h"
+#include "hmc/node.h"
+#include "node/attributes.h"
+#include "node/local_memory.h"
+#include "node/peer_state.h"
+#include "node/remote_mapping.h"
+#include "transfer/engine.h"
+#include "transport/registry.h"
+
+namespace hmc {
+
+// What peers ask of each other (Channel::call).
+inline constexpr uint16_t kOpenLink = 1;
+inline constexpr uint16_t kOpenRegion = 2;
+
+// One participant: its transports, doors, peers and registered memory. Handles share it; close()
+// ends it for all of them. Safe from any thread.
+class NodeImpl final : public ControlEvents, public std::enable_shared_from_this<NodeImpl> {
+ public:
+  static Result<std::shared_ptr<NodeImpl>> create(const NodeOptions& options);
+  ~NodeImpl() override;
+
+  const std::string& name() const { return name_; }
+  const std::vector<std::unique_ptr<Engine>>& engines() const { return engines_; }
+  const std::vector<TransportSet::Missing>& missing() const { return missing_; }
+
+  // `label` says what the door is for; peers are told.
+  Result<std::string> listen(const std::string& address, const std::string& label = "");
+  Status closeDoor(const std::string& address);
+
+  // Memory of the caller's, or with `owned` what a Backend's allocate() answered.
+  Result<std::shared_ptr<LocalMemory>> registerMemory(const std::string& name, const Region& region,
+                                                      Access access, bool owned);
+  // Called by ~LocalMemory.
+  void forget(const LocalMemory& memory);
+
+  // `rank` is what the peer shall call us.
+  Result<std::shared_ptr<PeerState>> connect(const std::string& address,
+                                             std::optional<uint32_t> rank, Deadline deadline);
+  // The newest peer that `wanted` is true for, waiting for it to come. `what` is for the sentence.
+  using PeerTest = std::function<bool(const PeerState&)>;
+  Result<std::shared_ptr<PeerState>> waitForPeer(const PeerTest& wanted, const std::string& what,
+                                                 Deadline deadline);
+  std::vector<std::shared_ptr<PeerState>> peers() const;
+
+  // Opens a region of the peer over the first of `transports` (empty: all, best first) that works;
+  // if none does, the sentence has each one's reason.
+  Result<std::shared_ptr<RemoteMapping>> open(const std::shared_ptr<PeerState>& peer,
+                                              const std::string& region,
+                                              const std::vector<std::string>& transports,
+                                              Deadline deadline);
+
+  // Every transport that there is, usable or not, with the reason.
+  std::vector<PathReport> explain(const PeerState& peer) const;
+
+  struct NoteFrom {
+    std::shared_ptr<PeerState> peer;
+    std::string bytes;
+  };
+  Result<NoteFrom> nextNote(Deadline deadline);
+
+  // Closes every door, says goodbye to every peer and finishes everything pending.
+  void close();
+
+  // ControlEvents
+  Status joined(const std::shared_ptr<Channel>& channel) override;
+  Status joinedAgain(const std::shared_ptr<Channel>& channel,
+                     const std::string& attributes) override;
+  void left(const std::shared_ptr<Channel>& channel, const Status& why) override;
+  Result<std::string> answer(const std::shared_ptr<Channel>& channel, uint16_t method,
+                             std::string_view request) override;
+  void note(const std::shared_ptr<Channel>& channel, std::string payload) override;
+
+ private:
+  NodeImpl(std::string name, std::unique_ptr<FdExchange> fds, TransportSet transports);
+  Attributes attributes(std::optional<uint32_t> rank) const;
+  std::shared_ptr<PeerState> find(const Channel* channel) const;
+  Result<std::string> describeRegion(std::string_view request);
+  Status checkUsable() const;
+
+  const std::string name_;
+  const std::unique_ptr<FdExchange> fds_;
+  std::vector<std::unique_ptr<Engine>> engines_;
+  std::vector<TransportSet::Missing> missing_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;                           // peers_, notes_ or closed_
+  std::vector<std::shared_ptr<PeerState>> peers_;             // guarded by mutex_, oldest first
+  std::map<std::string, std::weak_ptr<LocalMemory>> memory_;  // guarded by mutex_
+  std::map<std::string, Attributes::Door> doors_;             // guarded by mutex_, by address
+  std::deque<NoteFrom> notes_;                                // guarded by mutex_
+  bool closed_ = false;                                       // guarded by mutex_
+
+  std::unique_ptr<Control> control_;  // last: its thread calls us until it is gone
+};
+
+}  // namespace hmc

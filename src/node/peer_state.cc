@@ -1,0 +1,147 @@
+#include "node/peer_state.h"
+
+#include <algorithm>
+
+#include "base/codec.h"
+#include "node/node_impl.h"
+
+namespace hmc {
+
+namespace {
+
+std::string titleOf(const Channel& channel) {
+  return fmt::format("{} ({}:{})", channel.peer().name, channel.remoteHost(), channel.remotePort());
+}
+
+}  // namespace
+
+PeerState::PeerState(NodeImpl& node, std::shared_ptr<Channel> channel, Attributes attributes)
+    : node_(node),
+      channel_(std::move(channel)),
+      title_(titleOf(*channel_)),
+      attributes_(std::move(attributes)),
+      slots_(node.engines().size()) {}
+
+Attributes PeerState::attributes() const {
+  std::lock_guard lock(mutex_);
+  return attributes_;
+}
+
+void PeerState::setAttributes(Attributes attributes) {
+  std::lock_guard lock(mutex_);
+  // A dial that names no rank does not take back one that an earlier dial gave.
+  if (!attributes.rank) attributes.rank = attributes_.rank;
+  attributes_ = std::move(attributes);
+}
+
+std::vector<TransportChoice> PeerState::choices() const {
+  std::vector<const Transport*> ours;
+  for (const auto& engine : node_.engines()) ours.push_back(&engine->transport());
+  return chooseTransports(ours, attributes().transports);
+}
+
+Result<std::shared_ptr<Link>> PeerState::link(size_t transport, Deadline deadline) {
+  std::unique_lock lock(mutex_);
+  Slot& slot = slots_[transport];
+  bool free = opened_.wait_until(
+      lock, deadline.at(), [&] { return !ended_.ok() || !slot.links.empty() || !slot.opening; });
+  if (!ended_.ok()) return ended_;
+  if (!slot.links.empty()) return slot.links.front();
+  if (!free) {
+    return error(Code::deadlineExceeded, "the {} link to {} was not up in time",
+                 node_.engines()[transport]->transport().facts().name, title_);
+  }
+  slot.opening = true;
+  lock.unlock();
+  auto made = openLink(transport, deadline);
+  lock.lock();
+  slot.opening = false;
+  opened_.notify_all();
+  return made;
+}
+
+Result<std::shared_ptr<Link>> PeerState::openLink(size_t transport, Deadline deadline) {
+  HMC_ASSIGN(auto link, makeLink(transport));
+  Writer request;
+  request.string(node_.engines()[transport]->transport().facts().name).string(link->address());
+  HMC_ASSIGN(std::string address, channel_->call(kOpenLink, request.bytes(), deadline));
+  HMC_TRY(link->connect(address));
+  HMC_TRY(keep(transport, link));
+  return link;
+}
+
+Result<std::shared_ptr<Link>> PeerState::makeLink(size_t transport) {
+  LinkOptions options;
+  options.initiator = channel_->initiator();
+  options.localHost = channel_->localHost();
+  options.lease = channel_->lease();
+  HMC_ASSIGN(auto link, node_.engines()[transport]->transport().openLink(options));
+  return std::shared_ptr<Link>(std::move(link));
+}
+
+Status PeerState::keep(size_t transport, const std::shared_ptr<Link>& link) {
+  std::lock_guard lock(mutex_);
+  if (!ended_.ok()) {
+    link->close(ended_);
+    return ended_;
+  }
+  slots_[transport].links.push_back(link);
+  opened_.notify_all();
+  return Status();
+}
+
+Result<std::string> PeerState::acceptLink(std::string_view request) {
+  Reader in(request);
+  std::string name = in.string();
+  std::string address = in.string();
+  HMC_TRY(in.finish("the request for a link"));
+  const auto& engines = node_.engines();
+  for (size_t i = 0; i < engines.size(); ++i) {
+    if (engines[i]->transport().facts().name != name) continue;
+    HMC_ASSIGN(auto link, makeLink(i));
+    HMC_TRY(link->connect(address));
+    HMC_TRY(keep(i, link));
+    return link->address();
+  }
+  return error(Code::unsupported, "{} has no {} transport", node_.name(), name);
+}
+
+void PeerState::track(const std::shared_ptr<TransferState>& transfer) {
+  std::lock_guard lock(mutex_);
+  active_.erase(
+      std::remove_if(active_.begin(), active_.end(), [](const auto& one) { return one->done(); }),
+      active_.end());
+  if (!transfer->done()) active_.push_back(transfer);
+}
+
+Status PeerState::flush(Deadline deadline) {
+  std::vector<std::shared_ptr<TransferState>> pending;
+  {
+    std::lock_guard lock(mutex_);
+    pending = active_;
+  }
+  for (const auto& transfer : pending) {
+    Status status = transfer->engine().wait(*transfer, deadline);
+    // A transfer that failed is its owner's news; one that is late must not be overtaken.
+    if (!transfer->done()) return status.within("waiting for earlier transfers to " + title_);
+  }
+  return Status();
+}
+
+void PeerState::end(const Status& why) {
+  std::vector<std::shared_ptr<Link>> links;
+  {
+    std::lock_guard lock(mutex_);
+    if (!ended_.ok()) return;
+    ended_ = why;
+    for (Slot& slot : slots_) {
+      links.insert(links.end(), slot.links.begin(), slot.links.end());
+      slot.links.clear();
+    }
+    opened_.notify_all();
+  }
+  for (const auto& link : links) link->close(why);
+  for (const auto& engine : node_.engines()) engine->kick();
+}
+
+}  // namespace hmc

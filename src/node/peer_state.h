@@ -1,0 +1,65 @@
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "control/channel.h"
+#include "node/attributes.h"
+#include "transfer/engine.h"
+#include "transport/select.h"
+
+namespace hmc {
+
+class NodeImpl;
+
+// One peer: the channel to it and the links that were opened to it. Safe from any thread.
+class PeerState {
+ public:
+  PeerState(NodeImpl& node, std::shared_ptr<Channel> channel, Attributes attributes);
+
+  Channel& channel() const { return *channel_; }
+  // "worker-3 (10.0.0.3:41234)"
+  const std::string& title() const { return title_; }
+  Attributes attributes() const;
+  void setAttributes(Attributes attributes);
+
+  // Which of the Node's transports reach this peer, in the Node's order.
+  std::vector<TransportChoice> choices() const;
+
+  // The link over the Node's i-th transport; the first caller opens it together with the peer.
+  Result<std::shared_ptr<Link>> link(size_t transport, Deadline deadline);
+  // The peer opens a link: answers our address. Runs on the control thread.
+  Result<std::string> acceptLink(std::string_view request);
+
+  // Transfers that a notification must not overtake.
+  void track(const std::shared_ptr<TransferState>& transfer);
+  Status flush(Deadline deadline);
+
+  // The channel ended: every link goes, everything pending finishes with the reason.
+  void end(const Status& why);
+
+ private:
+  struct Slot {
+    std::vector<std::shared_ptr<Link>> links;  // more than one when both sides opened at once
+    bool opening = false;
+  };
+  Result<std::shared_ptr<Link>> openLink(size_t transport, Deadline deadline);
+  Result<std::shared_ptr<Link>> makeLink(size_t transport);
+  Status keep(size_t transport, const std::shared_ptr<Link>& link);
+
+  NodeImpl& node_;
+  const std::shared_ptr<Channel> channel_;
+  const std::string title_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable opened_;
+  Attributes attributes_;                               // guarded by mutex_
+  std::vector<Slot> slots_;                             // guarded by mutex_
+  std::vector<std::shared_ptr<TransferState>> active_;  // guarded by mutex_
+  Status ended_;                                        // guarded by mutex_
+};
+
+}  // namespace hmc

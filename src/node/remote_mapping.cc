@@ -1,0 +1,85 @@
+#include "node/remote_mapping.h"
+
+#include "base/error.h"
+#include "base/fork_guard.h"
+#include "node/node_impl.h"
+
+namespace hmc {
+
+namespace {
+const char* verb(OpKind kind) {
+  return kind == OpKind::put ? "put" : "get";
+}
+}  // namespace
+
+RemoteMapping::RemoteMapping(std::shared_ptr<NodeImpl> node, std::shared_ptr<PeerState> peer,
+                             size_t transport, std::shared_ptr<Link> link,
+                             std::unique_ptr<RemoteMemory> memory, Device device)
+    : node_(std::move(node)),
+      peer_(std::move(peer)),
+      transport_(transport),
+      engine_(*node_->engines()[transport]),
+      link_(std::move(link)),
+      memory_(std::move(memory)),
+      device_(device),
+      lease_(peer_->channel().lease()->length()) {}
+
+Status RemoteMapping::run(OpKind kind, const LocalMemory& local, uint64_t localOffset,
+                          uint64_t remoteOffset, size_t size,
+                          std::chrono::nanoseconds timeout) const {
+  if (!fits(localOffset, size, local.region().size) || !fits(remoteOffset, size, memory_->size))
+      [[unlikely]] {
+    return checkBounds({localOffset, 0, remoteOffset, 0, 1, size}, local.region().size,
+                       memory_->size, verb(kind))
+        .within(peer_->title());
+  }
+  if (Status refused = explainRefusal(kind, local); !refused.ok()) [[unlikely]]
+    return refused;
+  if (size == 0) return peer_->channel().status();
+  return engine_.run(kind, routeFrom(local), localOffset, remoteOffset, size, timeout);
+}
+
+Result<std::shared_ptr<TransferState>> RemoteMapping::start(
+    OpKind kind, std::shared_ptr<const LocalMemory> local, std::vector<Shape> shapes,
+    std::shared_ptr<const RemoteMapping> self) const {
+  for (const Shape& shape : shapes) {
+    HMC_TRY(
+        checkBounds(shape, local->region().size, memory_->size, verb(kind)).within(peer_->title()));
+  }
+  HMC_TRY(explainRefusal(kind, *local));
+  Route route = routeFrom(*local);
+  auto transfer =
+      engine_.start(kind, route, std::move(shapes), {std::move(local), std::move(self)});
+  if (!transfer->done()) peer_->track(transfer);
+  return transfer;
+}
+
+// Why this pair of memories cannot do that, if so.
+Status RemoteMapping::explainRefusal(OpKind kind, const LocalMemory& local) const {
+  if (inForkedChild()) [[unlikely]] {
+    return error(Code::invalidArgument,
+                 "this process was forked from one that uses HMC: create a Node of its own");
+  }
+  if (kind == OpKind::put && memory_->access == Access::read) [[unlikely]] {
+    return error(Code::permissionDenied, "{} registered that region for reading only",
+                 peer_->title());
+  }
+  if (local.node() != node_.get()) [[unlikely]] {
+    return error(Code::invalidArgument, "the local region \"{}\" belongs to another Node",
+                 local.name());
+  }
+  const auto& entry = local.through(transport_);
+  if (!entry.registration && !entry.staged) [[unlikely]] {
+    return entry.why.within(
+        fmt::format("the local region \"{}\" is not usable over {}", local.name(), transport()));
+  }
+  return Status();
+}
+
+Route RemoteMapping::routeFrom(const LocalMemory& local) const {
+  const auto& entry = local.through(transport_);
+  return {link_.get(), entry.registration.get(), local.region(), memory_.get(), entry.staged,
+          lease_};
+}
+
+}  // namespace hmc

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/fd_exchange.h"
+#include "transport/transport.h"
+
+namespace hmc {
+
+struct TransportSet {
+  struct Missing {
+    std::string name;
+    Status why;
+  };
+  std::vector<std::unique_ptr<Transport>> ready;  // best first
+  std::vector<Missing> missing;
+};
+
+// Every transport of this build, or those named in `wanted`, in that order. One that cannot run
+// here is listed with the reason; a name that no build has is an error that lists the names.
+// `fds` must outlive them.
+Result<TransportSet> makeTransports(const std::vector<std::string>& wanted, FdExchange& fds);
+
+}  // namespace hmc

@@ -166,4 +166,14 @@ Result<Fd> FdExchange::fetch(const std::string& name, const std::string& token, 
   return fd;
 }
 
+bool FdExchange::gone(const std::string& name) {
+  sockaddr_un address;
+  if (name.size() >= sizeof(address.sun_path)) return true;
+  Fd dialled(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!dialled) return false;
+  socklen_t size = abstractAddress(name, address);
+  return connect(dialled.get(), reinterpret_cast<sockaddr*>(&address), size) != 0 &&
+         errno == ECONNREFUSED;
+}
+
 }  // namespace hmc

@@ -32,6 +32,10 @@ class FdExchange {
   // process.
   static Result<Fd> fetch(const std::string& name, const std::string& token, Deadline deadline);
 
+  // True when nobody listens under that name any more: its process, or its owner there, has ended.
+  // Does not block and needs no answer.
+  static bool gone(const std::string& name);
+
  private:
   FdExchange(std::string name, Fd listener, Fd stop);
   void serve();

@@ -1,0 +1,155 @@
+#include "transport/ipc/ipc.h"
+
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "base/error.h"
+#include "base/random.h"
+#include "memory/backends.h"
+#include "transport/ipc/key.h"
+#include "transport/ipc/link.h"
+#include "transport/ipc/populate.h"
+#include "transport/ipc/shared.h"
+
+namespace hmc::ipc {
+
+namespace {
+
+// The engine cuts larger transfers, and looks at deadlines in between.
+constexpr size_t kLargest = size_t{64} << 20;
+constexpr std::chrono::microseconds kSpin{20};
+constexpr std::chrono::milliseconds kNap{1};
+
+// Who has the same reaches our abstract sockets and is let in: same kernel, same network namespace,
+// same user.
+Result<std::string> domain() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string boot;
+  if (!(file >> boot)) {
+    return error(Code::unsupported, "/proc/sys/kernel/random/boot_id cannot be read");
+  }
+  struct stat info {};
+  if (stat("/proc/self/ns/net", &info) != 0) return errnoStatus("look at /proc/self/ns/net");
+  return fmt::format("ipc:{}:{}:{}", boot, info.st_ino, geteuid());
+}
+
+class IpcRegistration final : public Registration {
+ public:
+  IpcRegistration(Shared& shared, const Region& what, Access how)
+      : Registration(what, how), shared_(shared), nonce_(randomBytes(kNonceSize)) {}
+  ~IpcRegistration() override {
+    if (!share_.empty()) shared_.fds.withdraw(share_);
+    if (number_ != 0) shared_.service.removeRegion(number_);
+    // Whoever imports the key from now on finds that this is not it.
+    explicit_bzero(nonce_.data(), nonce_.size());
+  }
+
+  const std::string& key() const override { return key_; }
+
+  // Collects the ways to this memory; ok unless one of them should be there and is not.
+  Status open(Backend& backend) {
+    Key key;
+    key.access = access;
+    key.device = region.device;
+    key.size = region.size;
+    key.exchange = shared_.fds.name();
+    key.process = processNonce();
+    key.processVm = region.device.isHost() && shared_.options.allowProcessVm;
+    key.pid = getpid();
+    key.address = reinterpret_cast<uintptr_t>(region.ptr);
+    key.nonceAddress = reinterpret_cast<uintptr_t>(nonce_.data());
+    key.nonce = nonce_;
+    if (shared_.options.allowMapping) HMC_TRY(offerMapping(backend, key));
+    // Host memory can be mapped by every peer that is let in; of all else one cannot be sure.
+    if (share_.empty() || !region.device.isHost()) HMC_TRY(offerRing(key));
+    key_ = encode(key);
+    return Status();
+  }
+
+ private:
+  Status offerMapping(Backend& backend, Key& key) {
+    auto share = backend.share(region);
+    if (!share.ok()) return Status();
+    if (share->fd) {
+      HMC_ASSIGN(share_, shared_.fds.offer(share->fd.get()));
+      key.shareToken = share_;
+    }
+    key.shareHandle = share->handle;
+    key.shareOffset = share->offset;
+    if (region.device.isHost()) populate(region, access);
+    return Status();
+  }
+  Status offerRing(Key& key) {
+    HMC_ASSIGN(key.bellsToken, shared_.service.start());
+    number_ = shared_.service.addRegion(region, access);
+    key.region = number_;
+    return Status();
+  }
+
+  Shared& shared_;
+  std::string nonce_;  // peers read it here, through the kernel, to know that we are who they mean
+  std::string share_;  // our offer's token
+  uint64_t number_ = 0;
+  std::string key_;
+};
+
+class IpcTransport final : public Transport {
+ public:
+  IpcTransport(FdExchange& fds, IpcOptions options, std::string domain)
+      : Transport({"ipc",
+                   std::move(domain),
+                   {DeviceKind::cpu, DeviceKind::cuda, DeviceKind::hip, DeviceKind::cnrt,
+                    DeviceKind::acl, DeviceKind::musa},
+                   kLargest}),
+        shared_(fds, options) {}
+
+  Result<std::unique_ptr<Registration>> registerRegion(const Region& region,
+                                                       Access access) override {
+    if (!region.ptr || region.size == 0 ||
+        !fits(reinterpret_cast<uintptr_t>(region.ptr), region.size, UINTPTR_MAX)) {
+      return error(Code::invalidArgument, "{} bytes at {} are not memory that can be registered",
+                   region.size, region.ptr);
+    }
+    HMC_ASSIGN(Backend * backend, findBackend(region.device));
+    auto made = std::make_unique<IpcRegistration>(shared_, region, access);
+    HMC_TRY(made->open(*backend));
+    return std::unique_ptr<Registration>(std::move(made));
+  }
+
+  Result<std::unique_ptr<Link>> openLink(const LinkOptions& options) override {
+    return std::unique_ptr<Link>(std::make_unique<IpcLink>(shared_, options));
+  }
+
+  bool progress(Deadline until) override {
+    if (!shared_.hasRings()) {
+      // Everything finishes inside post(), perhaps in another thread, which wakes nobody.
+      futexWait(never_, 0, earlier(until, kSpin));
+      return false;
+    }
+    Bell& bell = shared_.bells.get()->progress;
+    Deadline spin = earlier(until, kSpin);
+    uint32_t seen = 0;
+    do {
+      seen = bell.count.load();
+      if (shared_.pump()) return true;
+    } while (!spin.passed());
+    bell.sleep(seen, earlier(until, kNap));
+    return shared_.pump();
+  }
+
+ private:
+  Shared shared_;
+  std::atomic<uint32_t> never_{0};
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Transport>> create(FdExchange& fds, IpcOptions options) {
+  HMC_ASSIGN(std::string where, domain());
+  return std::unique_ptr<Transport>(std::make_unique<IpcTransport>(fds, options, std::move(where)));
+}
+
+}  // namespace hmc::ipc

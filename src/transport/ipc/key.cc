@@ -1,0 +1,114 @@
+#include "transport/ipc/key.h"
+
+#include <unistd.h>
+
+#include "base/codec.h"
+#include "base/random.h"
+
+namespace hmc::ipc {
+
+namespace {
+
+// The last byte is the version: both sides must have been built with the same layout.
+constexpr uint32_t kKeyMagic = 0x4b435001;
+constexpr uint32_t kAddressMagic = 0x41435001;
+constexpr size_t kLongestName = 100;  // a unix socket's name has less room than this
+
+Result<DeviceKind> kindOf(const std::string& name) {
+  for (auto kind : {DeviceKind::cpu, DeviceKind::cuda, DeviceKind::hip, DeviceKind::cnrt,
+                    DeviceKind::acl, DeviceKind::musa}) {
+    if (name == deviceKindName(kind)) return kind;
+  }
+  return error(Code::invalidArgument, "an ipc key names an unknown kind of device");
+}
+
+bool emptyOr(const std::string& text, size_t size) {
+  return text.empty() || text.size() == size;
+}
+
+Status check(const Key& key, uint8_t access, uint8_t processVm) {
+  bool sane = access <= static_cast<uint8_t>(Access::readWrite) && processVm <= 1 &&
+              key.device.index >= 0 && key.size > 0 && !key.exchange.empty() &&
+              key.exchange.size() <= kLongestName && emptyOr(key.shareToken, kTokenSize) &&
+              emptyOr(key.bellsToken, kTokenSize) && key.pid > 0 &&
+              fits(key.address, key.size, UINT64_MAX) && fits(key.shareOffset, key.size, INT64_MAX);
+  if (!sane) return error(Code::invalidArgument, "an ipc key holds values that make no sense");
+  return Status();
+}
+
+}  // namespace
+
+std::string encode(const Key& key) {
+  Writer out;
+  out.u32(kKeyMagic).u8(static_cast<uint8_t>(key.access)).string(deviceKindName(key.device.kind));
+  out.u32(static_cast<uint32_t>(key.device.index)).u64(key.size);
+  out.string(key.exchange).raw(key.process);
+  out.string(key.shareToken).string(key.shareHandle).u64(key.shareOffset);
+  out.u8(key.processVm ? 1 : 0).u32(static_cast<uint32_t>(key.pid)).u64(key.address);
+  out.u64(key.nonceAddress).raw(key.nonce);
+  out.string(key.bellsToken).u64(key.region);
+  return out.take();
+}
+
+Result<Key> decodeKey(std::string_view bytes) {
+  Reader in(bytes);
+  if (in.u32() != kKeyMagic) {
+    return error(Code::invalidArgument, "{} bytes are not an ipc key of this version",
+                 bytes.size());
+  }
+  Key key;
+  uint8_t access = in.u8();
+  std::string kind = in.string();
+  key.device.index = static_cast<int>(in.u32());
+  key.size = in.u64();
+  key.exchange = in.string();
+  key.process = in.raw(kNonceSize);
+  key.shareToken = in.string();
+  key.shareHandle = in.string();
+  key.shareOffset = in.u64();
+  uint8_t processVm = in.u8();
+  key.pid = static_cast<pid_t>(in.u32());
+  key.address = in.u64();
+  key.nonceAddress = in.u64();
+  key.nonce = in.raw(kNonceSize);
+  key.bellsToken = in.string();
+  key.region = in.u64();
+  HMC_TRY(in.finish("an ipc key"));
+  HMC_ASSIGN(key.device.kind, kindOf(kind));
+  HMC_TRY(check(key, access, processVm));
+  key.access = static_cast<Access>(access);
+  key.processVm = processVm == 1;
+  return key;
+}
+
+std::string encode(const Address& address) {
+  Writer out;
+  out.u32(kAddressMagic).string(address.exchange).raw(address.process).raw(address.link);
+  return out.take();
+}
+
+Result<Address> decodeAddress(std::string_view bytes) {
+  Reader in(bytes);
+  if (in.u32() != kAddressMagic) {
+    return error(Code::invalidArgument, "{} bytes are not an ipc address of this version",
+                 bytes.size());
+  }
+  Address address;
+  address.exchange = in.string();
+  address.process = in.raw(kNonceSize);
+  address.link = in.raw(kNonceSize);
+  HMC_TRY(in.finish("an ipc address"));
+  if (address.exchange.empty() || address.exchange.size() > kLongestName) {
+    return error(Code::invalidArgument, "an ipc address names no descriptor exchange");
+  }
+  return address;
+}
+
+std::string processNonce() {
+  static const std::string kRandom = randomBytes(kNonceSize - sizeof(pid_t));
+  // With the pid in it, a child made by fork() does not take itself for its parent.
+  pid_t pid = getpid();
+  return kRandom + std::string(reinterpret_cast<const char*>(&pid), sizeof(pid));
+}
+
+}  // namespace hmc::ipc

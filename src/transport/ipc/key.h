@@ -1,0 +1,60 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "hmc/device.h"
+#include "hmc/result.h"
+#include "transport/transport.h"
+
+namespace hmc::ipc {
+
+inline constexpr size_t kNonceSize = 16;
+inline constexpr size_t kTokenSize = 16;  // of an FdExchange
+
+// What a Registration tells the peer: every way that leads to the memory.
+struct Key {
+  Access access = Access::read;
+  Device device;
+  uint64_t size = 0;
+  std::string exchange;  // the FdExchange that all tokens here belong to
+  std::string process;   // processNonce() of the owner
+
+  // mapped: the descriptor's token or the vendor's handle, both empty when it cannot be shared
+  std::string shareToken;
+  std::string shareHandle;
+  uint64_t shareOffset = 0;
+
+  // process_vm, and the same process: where it lies, and proof that the pid is the one we mean
+  bool processVm = false;
+  pid_t pid = 0;
+  uint64_t address = 0;
+  uint64_t nonceAddress = 0;
+  std::string nonce;
+
+  // ring: the owner's Bells and the number under which its service knows the region; no token when
+  // there is none
+  std::string bellsToken;
+  uint64_t region = 0;
+};
+
+std::string encode(const Key& key);
+Result<Key> decodeKey(std::string_view bytes);
+
+// What a Link tells the peer's Link.
+struct Address {
+  std::string exchange;
+  std::string process;
+  std::string link;  // random: who knows it was given it by us
+};
+
+std::string encode(const Address& address);
+Result<Address> decodeAddress(std::string_view bytes);
+
+// Random, the same for everything in this process, another in every other one.
+std::string processNonce();
+
+}  // namespace hmc::ipc

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "transport/ipc/key.h"
+#include "transport/ipc/outgoing.h"
+#include "transport/ipc/remote.h"
+#include "transport/ipc/shared.h"
+#include "transport/transport.h"
+
+namespace hmc::ipc {
+
+class IpcLink final : public Link {
+ public:
+  // `shared` is the transport's and outlives the link.
+  IpcLink(Shared& shared, const LinkOptions& options);
+  ~IpcLink() override;
+
+  const std::string& address() const override { return address_; }
+  Status connect(std::string_view peerAddress) override;
+  Result<std::unique_ptr<RemoteMemory>> importKey(std::string_view key, Deadline deadline) override;
+  size_t post(std::span<const Op> ops) override;
+  void close(const Status& why) override;
+
+ private:
+  size_t run(std::span<const Op> ops);
+  // Starts some of the operations that are not a plain copy, one at least unless the ring is full.
+  size_t runSlow(std::span<const Op> ops);
+  size_t throughProcess(std::span<const Op> ops);
+  size_t throughRing(std::span<const Op> ops);
+  size_t refuseAll(std::span<const Op> ops);
+  void leave();
+  Status closedBecause() const;
+  Result<std::unique_ptr<RemoteMemory>> importRing(const Key& key, Deadline deadline);
+  Result<Outgoing*> openRing(const Key& key, Deadline deadline);
+
+  Shared& shared_;
+  const std::shared_ptr<Lease> lease_;
+  const std::string nonce_;
+  const std::string address_;
+  // How many threads are inside post(), and kClosing: one word, so that entering and looking is one
+  // instruction, and the destructor knows when the last one that got in has left.
+  std::atomic<uint32_t> posting_{0};
+  mutable std::mutex mutex_;  // guards what follows
+  Status closed_;             // why, once it is closed
+  std::optional<Address> peer_;
+  std::shared_ptr<Outgoing> outgoing_;
+};
+
+}  // namespace hmc::ipc

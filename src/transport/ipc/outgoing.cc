@@ -1,0 +1,267 @@
+#include "transport/ipc/outgoing.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.h"
+#include "memory/copy.h"
+
+namespace hmc::ipc {
+
+namespace {
+
+constexpr size_t kMostPending = 256;
+constexpr std::chrono::milliseconds kLeaseWithoutLease{10000};
+constexpr std::chrono::milliseconds kRetry{1};
+// How often to look whether the peer still lives while it owes us answers.
+constexpr std::chrono::milliseconds kProbe{100};
+
+// Leaves the invitation in one of the peer's letter boxes, when one is free.
+bool leave(Bells& theirs, const std::string& exchange, const std::string& link,
+           const std::string& ringToken, const std::string& bellsToken) {
+  for (Invitation& invitation : theirs.invitations) {
+    uint32_t expected = Invitation::free;
+    if (!invitation.state.compare_exchange_strong(expected, Invitation::writing)) continue;
+    invitation.exchangeSize = static_cast<uint32_t>(exchange.size());
+    std::memcpy(invitation.exchange, exchange.data(), exchange.size());
+    std::memcpy(invitation.link, link.data(), kNonceSize);
+    std::memcpy(invitation.ringToken, ringToken.data(), kTokenSize);
+    std::memcpy(invitation.bellsToken, bellsToken.data(), kTokenSize);
+    invitation.state.store(Invitation::written, std::memory_order_release);
+    theirs.serve.ring();
+    return true;
+  }
+  return false;
+}
+
+Status waitForAnswer(Ring& ring, Deadline deadline) {
+  for (;;) {
+    uint32_t said = ring.guest.load(std::memory_order_acquire);
+    if (said == Ring::accepted) return Status();
+    if (said != Ring::unanswered) {
+      return error(Code::disconnected, "the peer's end of the link is closed");
+    }
+    if (deadline.passed()) {
+      return error(Code::deadlineExceeded, "the peer did not take the ring in time");
+    }
+    futexWait(ring.guest, Ring::unanswered, deadline);
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Outgoing>> Outgoing::invite(FdExchange& fds, OwnBells& ours,
+                                                   const Peer& peer, std::shared_ptr<Lease> lease,
+                                                   Deadline deadline) {
+  HMC_ASSIGN(std::string bellsToken, ours.token());
+  HMC_ASSIGN(auto theirs, SharedBlock<Bells>::fetch(peer.exchange, peer.bellsToken, deadline));
+  HMC_ASSIGN(auto ring, SharedBlock<Ring>::create());
+  HMC_ASSIGN(std::string ringToken, ring.offer(fds));
+  Status outcome;
+  while (!leave(*theirs, fds.name(), peer.link, ringToken, bellsToken)) {
+    if (deadline.passed()) {
+      outcome = error(Code::deadlineExceeded, "the peer did not look into its letter boxes");
+      break;
+    }
+    futexWait(ring->guest, Ring::unanswered, earlier(deadline, kRetry));
+  }
+  if (outcome.ok()) outcome = waitForAnswer(*ring, deadline);
+  // The peer has it by now, or must not take it any more.
+  fds.withdraw(ringToken);
+  if (!outcome.ok()) return outcome;
+  return std::unique_ptr<Outgoing>(
+      new Outgoing(peer.exchange, std::move(ring), std::move(theirs), std::move(lease)));
+}
+
+Outgoing::Outgoing(std::string exchange, SharedBlock<Ring> ring, SharedBlock<Bells> theirs,
+                   std::shared_ptr<Lease> lease)
+    : exchange_(std::move(exchange)),
+      ring_(std::move(ring)),
+      theirs_(std::move(theirs)),
+      lease_(std::move(lease)),
+      probe_(kProbe) {}
+
+Outgoing::~Outgoing() {
+  // For the peer, which forgets the ring then.
+  ring_->closed.store(1);
+  theirs_->serve.ring();
+}
+
+size_t Outgoing::post(std::span<const Op> ops, uint64_t region) {
+  std::lock_guard lock(mutex_);
+  size_t taken = 0;
+  if (!closed_.ok()) {
+    for (const Op& op : ops) op.completion->fail(closed_);
+    return ops.size();
+  }
+  while (taken < ops.size() && pending_.size() < kMostPending) {
+    pending_.push_back(Pending{ops[taken++], region});
+  }
+  pumpLocked();
+  return taken;
+}
+
+bool Outgoing::pump() {
+  std::lock_guard lock(mutex_);
+  return pumpLocked();
+}
+
+bool Outgoing::idle() const {
+  std::lock_guard lock(mutex_);
+  return pending_.empty();
+}
+
+void Outgoing::close(const Status& why) {
+  std::lock_guard lock(mutex_);
+  closeLocked(why);
+  pumpLocked();
+}
+
+bool Outgoing::pumpLocked() {
+  if (pending_.empty()) return false;
+  reap();
+  closeIfPeerIsGone();
+  if (closed_.ok()) {
+    issue();
+  } else if (fence_.passed()) {
+    abandon();
+  }
+  return finish();
+}
+
+// A peer that has left, or died, applies nothing more: there is nothing to wait for.
+void Outgoing::closeIfPeerIsGone() {
+  if (ring_->guest.load(std::memory_order_acquire) != Ring::accepted) {
+    closeLocked(error(Code::disconnected, "the peer has closed its end of the link"));
+    abandon();
+  } else if (probe_.passed()) {
+    probe_ = kProbe;
+    if (!FdExchange::gone(exchange_)) return;
+    closeLocked(error(Code::disconnected, "the peer's process is gone"));
+    abandon();
+  }
+}
+
+// Takes back what the peer has not claimed; the rest is waited for, until the fence.
+void Outgoing::closeLocked(const Status& why) {
+  if (!closed_.ok()) return;
+  closed_ = why;
+  fence_ = Deadline(lease_ ? lease_->length() : kLeaseWithoutLease);
+  ring_->closed.store(1);
+  for (uint32_t i = 0; i < kSlots; ++i) {
+    uint32_t expected = Slot::posted;
+    if (!uses_[i].pending) continue;
+    if (!ring_->slots[i].state.compare_exchange_strong(expected, Slot::free)) continue;
+    --uses_[i].pending->outstanding;
+    uses_[i].pending = nullptr;
+  }
+  theirs_->serve.ring();
+}
+
+void Outgoing::abandon() {
+  for (Use& use : uses_) use.pending = nullptr;
+  for (Pending& pending : pending_) pending.outstanding = 0;
+}
+
+void Outgoing::reap() {
+  for (uint32_t i = 0; i < kSlots; ++i) {
+    if (!uses_[i].pending) continue;
+    if (ring_->slots[i].state.load(std::memory_order_acquire) != Slot::done) continue;
+    reapSlot(i);
+    probe_ = kProbe;
+  }
+}
+
+void Outgoing::reapSlot(uint32_t index) {
+  tellOrderAfter();
+  Slot& slot = ring_->slots[index];
+  Use& use = uses_[index];
+  Pending& pending = *use.pending;
+  uint32_t outcome = slot.outcome.load(std::memory_order_relaxed);
+  Status status = outcome == Slot::ok ? Status() : refusal(pending, outcome);
+  if (status.ok() && pending.op.kind == OpKind::get && closed_.ok()) {
+    Region local{static_cast<char*>(pending.op.local) + use.offset, use.size,
+                 pending.op.registration->region.device};
+    status = copy(local, ring_->piece(index, use.size));
+  }
+  if (pending.error.ok()) pending.error = status;
+  --pending.outstanding;
+  use.pending = nullptr;
+  slot.state.store(Slot::free, std::memory_order_relaxed);
+}
+
+void Outgoing::issue() {
+  bool posted = false;
+  auto next = pending_.begin();
+  for (uint32_t i = 0; i < kSlots; ++i) {
+    if (uses_[i].pending) continue;
+    while (next != pending_.end() && (next->issued == next->op.size || !next->error.ok())) ++next;
+    if (next == pending_.end()) break;
+    posted = issueInto(i, *next) || posted;
+  }
+  if (posted) theirs_->serve.ring();
+}
+
+bool Outgoing::issueInto(uint32_t index, Pending& pending) {
+  const Op& op = pending.op;
+  Slot& slot = ring_->slots[index];
+  Use use{&pending, pending.issued, std::min(kSlotBytes, op.size - pending.issued)};
+  if (op.kind == OpKind::put) {
+    Region local{static_cast<char*>(op.local) + use.offset, use.size,
+                 op.registration->region.device};
+    pending.error = copy(ring_->piece(index, use.size), local);
+    if (!pending.error.ok()) return false;
+  }
+  slot.kind.store(static_cast<uint32_t>(op.kind), std::memory_order_relaxed);
+  slot.size.store(static_cast<uint32_t>(use.size), std::memory_order_relaxed);
+  slot.region.store(pending.region, std::memory_order_relaxed);
+  slot.offset.store(op.remoteOffset + use.offset, std::memory_order_relaxed);
+  tellOrderBefore();
+  slot.state.store(Slot::posted, std::memory_order_release);
+  pending.issued += use.size;
+  ++pending.outstanding;
+  uses_[index] = use;
+  return true;
+}
+
+bool Outgoing::finish() {
+  size_t before = pending_.size();
+  std::erase_if(pending_, [this](const Pending& pending) {
+    if (pending.outstanding > 0) return false;
+    Completion& completion = *pending.op.completion;
+    if (!closed_.ok()) {
+      completion.fail(closed_);
+    } else if (!pending.error.ok()) {
+      completion.fail(pending.error);
+    } else if (pending.issued == pending.op.size) {
+      completion.finish();
+    } else {
+      return false;
+    }
+    return true;
+  });
+  return pending_.size() < before;
+}
+
+Status Outgoing::refusal(const Pending& pending, uint32_t outcome) const {
+  const char* what = pending.op.kind == OpKind::put ? "put" : "get";
+  switch (outcome) {
+    case Slot::noRegion:
+      return error(Code::notFound, "{} of {} bytes: the peer no longer shares that memory", what,
+                   pending.op.size);
+    case Slot::noAccess:
+      return error(Code::permissionDenied, "{} of {} bytes: the peer shares that memory read-only",
+                   what, pending.op.size);
+    case Slot::outOfRange:
+      return error(Code::outOfRange,
+                   "{} of {} bytes at remote offset {} would pass the end of the peer's memory",
+                   what, pending.op.size, pending.op.remoteOffset);
+    case Slot::noLease:
+      return error(Code::disconnected, "the peer has heard nothing from us for too long");
+    default:
+      return error(Code::failed, "{} of {} bytes: the peer could not copy them", what,
+                   pending.op.size);
+  }
+}
+
+}  // namespace hmc::ipc

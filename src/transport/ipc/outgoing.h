@@ -1,0 +1,80 @@
+#pragma once
+
+#include <array>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+
+#include "base/lease.h"
+#include "transport/ipc/bells.h"
+#include "transport/ipc/ring.h"
+#include "transport/transport.h"
+
+namespace hmc::ipc {
+
+// The origin side of one link's ring: cuts operations into pieces, feeds them to the peer's service
+// and finishes what it has done. Safe from any thread.
+class Outgoing {
+ public:
+  struct Peer {
+    std::string exchange;    // its FdExchange
+    std::string bellsToken;  // its Bells there
+    std::string link;        // its Link's nonce
+  };
+
+  // Makes a ring, invites the peer to it and waits for its answer. `ours` must have been made.
+  static Result<std::unique_ptr<Outgoing>> invite(FdExchange& fds, OwnBells& ours, const Peer& peer,
+                                                  std::shared_ptr<Lease> lease, Deadline deadline);
+  ~Outgoing();
+
+  // How many operations, from the front, were taken. Every one is for a region of that number.
+  size_t post(std::span<const Op> ops, uint64_t region);
+  // Moves things along; true when an operation finished.
+  bool pump();
+  void close(const Status& why);
+  // Nothing is pending.
+  bool idle() const;
+
+ private:
+  struct Pending {
+    Op op;
+    uint64_t region;
+    size_t issued = 0;         // bytes that have been given to slots
+    uint32_t outstanding = 0;  // slots that have not come back
+    Status error;
+  };
+  struct Use {
+    Pending* pending = nullptr;
+    size_t offset = 0;  // within the operation
+    size_t size = 0;
+  };
+
+  Outgoing(std::string exchange, SharedBlock<Ring> ring, SharedBlock<Bells> theirs,
+           std::shared_ptr<Lease> lease);
+  // All of these are called with mutex_ held.
+  bool pumpLocked();
+  void closeLocked(const Status& why);
+  void closeIfPeerIsGone();
+  void reap();
+  void reapSlot(uint32_t index);
+  void issue();
+  bool issueInto(uint32_t index, Pending& pending);
+  void abandon();
+  bool finish();
+  Status refusal(const Pending& pending, uint32_t outcome) const;
+
+  const std::string exchange_;  // the peer's
+  SharedBlock<Ring> ring_;
+  SharedBlock<Bells> theirs_;
+  const std::shared_ptr<Lease> lease_;
+  mutable std::mutex mutex_;  // guards everything below, and our side of the slots
+  std::list<Pending> pending_;
+  std::array<Use, kSlots> uses_;
+  Status closed_;                       // why, once it is closed
+  Deadline fence_ = Deadline::never();  // when the lease is over, once it is closed
+  Deadline probe_;                      // when to look next whether the peer is still there
+};
+
+}  // namespace hmc::ipc

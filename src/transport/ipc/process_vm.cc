@@ -1,0 +1,105 @@
+#include "transport/ipc/process_vm.h"
+
+#include <poll.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/error.h"
+
+namespace hmc::ipc {
+
+namespace {
+
+// One call moves less than 2 GiB.
+constexpr size_t kMostAtOnce = size_t{1} << 30;
+
+void* pointer(uint64_t address) {
+  return reinterpret_cast<void*>(static_cast<uintptr_t>(address));  // NOLINT
+}
+
+ssize_t call(OpKind kind, pid_t pid, const iovec* local, const iovec* remote, size_t count) {
+  return kind == OpKind::put ? process_vm_writev(pid, local, count, remote, count, 0)
+                             : process_vm_readv(pid, local, count, remote, count, 0);
+}
+
+Fd openPidfd(pid_t pid) {
+#ifdef SYS_pidfd_open
+  return Fd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+#else
+  return Fd();
+#endif
+}
+
+const char* verb(OpKind kind) {
+  return kind == OpKind::put ? "write" : "read";
+}
+
+Status failure(OpKind kind, pid_t pid, uint64_t address, size_t done, size_t size, int errnum) {
+  if (errnum == ESRCH) return error(Code::disconnected, "the peer's process {} is gone", pid);
+  if (errnum == EFAULT) {
+    return error(Code::failed,
+                 "{} of {} bytes at {:#x} in process {} stopped after {}: memory is not mapped "
+                 "there, or here, any more",
+                 verb(kind), size, address, pid, done);
+  }
+  return errnoStatus(
+      fmt::format("{} {} bytes at {:#x} in process {}", verb(kind), size, address, pid), errnum);
+}
+
+}  // namespace
+
+Result<Process> Process::find(pid_t pid, uint64_t nonceAddress, const std::string& nonce) {
+  // The handle first: it is the process that the nonce is then read from, or a dead one.
+  Process process(pid, pid == getpid() ? Fd() : openPidfd(pid));
+  std::string found(nonce.size(), '\0');
+  iovec local{found.data(), found.size()};
+  iovec remote{pointer(nonceAddress), found.size()};
+  ssize_t got = call(OpKind::get, pid, &local, &remote, 1);
+  if (got < 0 && (errno == EPERM || errno == ENOSYS)) {
+    return error(Code::permissionDenied, "the kernel forbids access to process {}: {}", pid,
+                 errnoText(errno));
+  }
+  if (got != static_cast<ssize_t>(nonce.size()) || found != nonce || !process.alive()) {
+    return error(Code::notFound, "process {} is not the peer", pid);
+  }
+  return process;
+}
+
+bool Process::alive() const {
+  if (!handle_) return true;
+  pollfd entry{handle_.get(), POLLIN, 0};
+  return poll(&entry, 1, 0) == 0;
+}
+
+Status Process::move(OpKind kind, void* local, uint64_t address, size_t size) const {
+  if (!alive()) return failure(kind, pid_, address, 0, size, ESRCH);
+  size_t done = 0;
+  while (done < size) {
+    size_t step = std::min(size - done, kMostAtOnce);
+    iovec here{static_cast<char*>(local) + done, step};
+    iovec there{pointer(address + done), step};
+    ssize_t moved = call(kind, pid_, &here, &there, 1);
+    if (moved < 0 && errno == EINTR) continue;
+    if (moved <= 0) return failure(kind, pid_, address, done, size, moved < 0 ? errno : EFAULT);
+    done += static_cast<size_t>(moved);
+  }
+  return Status();
+}
+
+bool Process::moveAll(OpKind kind, const Piece* pieces, size_t count) const {
+  if (!alive()) return false;
+  iovec here[kMostPieces];
+  iovec there[kMostPieces];
+  size_t total = 0;
+  for (size_t i = 0; i < count; ++i) {
+    here[i] = {pieces[i].local, pieces[i].size};
+    there[i] = {pointer(pieces[i].address), pieces[i].size};
+    total += pieces[i].size;
+  }
+  return call(kind, pid_, here, there, count) == static_cast<ssize_t>(total);
+}
+
+}  // namespace hmc::ipc

@@ -1,0 +1,54 @@
+#include "transport/ipc/remote.h"
+
+#include "base/error.h"
+#include "base/fd_exchange.h"
+#include "memory/backends.h"
+#include "transport/ipc/populate.h"
+
+namespace hmc::ipc {
+
+namespace {
+
+// Vendors' handles cannot be opened by the process that made them, and need not be.
+bool isOurOwn(const Key& key) {
+  return !key.device.isHost() && key.process == processNonce();
+}
+
+Region whereItLies(const Key& key) {
+  auto address = static_cast<uintptr_t>(key.address);
+  return {reinterpret_cast<void*>(address), key.size, key.device};  // NOLINT
+}
+
+}  // namespace
+
+Result<std::unique_ptr<RemoteMemory>> importMapped(const Key& key, Deadline deadline) {
+  if (key.shareToken.empty() && key.shareHandle.empty()) {
+    return error(Code::unsupported, "its owner does not offer it for mapping");
+  }
+  if (isOurOwn(key)) {
+    return std::unique_ptr<RemoteMemory>(
+        std::make_unique<MappedRemote>(key, whereItLies(key), nullptr));
+  }
+  HMC_ASSIGN(Backend * backend, findBackend(key.device.kind));
+  Share share;
+  if (!key.shareToken.empty()) {
+    HMC_ASSIGN(share.fd, FdExchange::fetch(key.exchange, key.shareToken, deadline));
+  }
+  share.handle = key.shareHandle;
+  share.offset = key.shareOffset;
+  share.size = key.size;
+  share.device = key.device;
+  HMC_ASSIGN(Region region, backend->attach(share));
+  if (region.device.isHost()) populate(region, key.access);
+  return std::unique_ptr<RemoteMemory>(std::make_unique<MappedRemote>(key, region, backend));
+}
+
+Result<std::unique_ptr<RemoteMemory>> importProcess(const Key& key) {
+  if (!key.processVm || !key.device.isHost()) {
+    return error(Code::unsupported, "its owner does not offer it for access by the kernel");
+  }
+  HMC_ASSIGN(Process process, Process::find(key.pid, key.nonceAddress, key.nonce));
+  return std::unique_ptr<RemoteMemory>(std::make_unique<ProcessRemote>(key, std::move(process)));
+}
+
+}  // namespace hmc::ipc

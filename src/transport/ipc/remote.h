@@ -1,0 +1,64 @@
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "memory/backend.h"
+#include "transport/ipc/key.h"
+#include "transport/ipc/outgoing.h"
+#include "transport/ipc/process_vm.h"
+#include "transport/transport.h"
+
+namespace hmc::ipc {
+
+enum class Way : uint8_t { mappedHost, mappedDevice, processVm, ring };
+
+// A peer's memory, and the one way in which a Link reaches it. Every RemoteMemory that a Link is
+// given came from that Link, so the Link may cast down; `way` says to which.
+class IpcRemote : public RemoteMemory {
+ public:
+  IpcRemote(const Key& key, Way how) : RemoteMemory(key.size, key.access), way(how) {}
+  const Way way;
+};
+
+class MappedRemote final : public IpcRemote {
+ public:
+  // Detaches `here` at the end, unless `backend` is null.
+  MappedRemote(const Key& key, const Region& here, Backend* backend)
+      : IpcRemote(key, here.device.isHost() ? Way::mappedHost : Way::mappedDevice),
+        region(here),
+        backend_(backend) {}
+  ~MappedRemote() override {
+    if (backend_) (void)backend_->detach(region);
+  }
+  const Region region;
+
+ private:
+  Backend* const backend_;
+};
+
+class ProcessRemote final : public IpcRemote {
+ public:
+  ProcessRemote(const Key& key, Process owner)
+      : IpcRemote(key, Way::processVm), process(std::move(owner)), address(key.address) {}
+  const Process process;
+  const uint64_t address;
+};
+
+class RingRemote final : public IpcRemote {
+ public:
+  RingRemote(const Key& key, Outgoing& linksRing)
+      : IpcRemote(key, Way::ring), ring(linksRing), region(key.region) {}
+  Outgoing& ring;  // the Link's
+  const uint64_t region;
+};
+
+// The memory behind a key, mapped here; in the owner's own process that is the memory itself where
+// the backend's handles only work between processes. `unsupported` when the key offers nothing to
+// map, or this process cannot map it.
+Result<std::unique_ptr<RemoteMemory>> importMapped(const Key& key, Deadline deadline);
+
+// The memory behind a key, through the kernel.
+Result<std::unique_ptr<RemoteMemory>> importProcess(const Key& key);
+
+}  // namespace hmc::ipc

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "base/fd_exchange.h"
+#include "transport/ipc/bells.h"
+#include "transport/ipc/ipc.h"
+#include "transport/ipc/outgoing.h"
+#include "transport/ipc/service.h"
+
+namespace hmc::ipc {
+
+// What the links and registrations of one transport have in common.
+struct Shared {
+  Shared(FdExchange& exchange, IpcOptions allowed)
+      : fds(exchange), options(allowed), bells(exchange) {}
+
+  FdExchange& fds;
+  const IpcOptions options;
+  OwnBells bells;
+  Service service{bells};
+
+  // The rings that progress() looks at.
+  void add(std::shared_ptr<Outgoing> ring);
+  void remove(const Outgoing* ring);
+  bool pump();
+  bool hasRings() const { return count_.load(std::memory_order_acquire) > 0; }
+
+ private:
+  std::atomic<size_t> count_{0};  // of rings_
+  std::mutex mutex_;              // guards rings_
+  std::vector<std::shared_ptr<Outgoing>> rings_;
+};
+
+}  // namespace hmc::ipc

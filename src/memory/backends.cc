@@ -63,15 +63,20 @@ Plugins& plugins() {
   return *instance;
 }
 
+Result<Backend*> notInThisBuild(const Row& row) {
+  return error(Code::unsupported,
+               "this build has no {} backend ({} memory); name a library that provides one in "
+               "HMC_MEMORY_PLUGIN, or use host memory",
+               row.product, deviceKindName(row.kind));
+}
+
 Result<Backend*> load(const Row& row) {
   for (Backend* backend : plugins().backends) {
     if (backend->facts().kind == row.kind) return backend;
   }
-  if (row.load) return row.load();
-  return error(Code::unsupported,
-               "this build has no {} backend ({} memory); name a library that provides one in "
-               "HMC_MEMORY_PLUGIN, or use host memory{}",
-               row.product, deviceKindName(row.kind), plugins().failures);
+  auto built = row.load ? row.load() : notInThisBuild(row);
+  if (built.ok()) return built;
+  return Status(built.status().code(), built.status().message() + plugins().failures);
 }
 
 std::array<Slot, kKinds>& slots() {

@@ -1,20 +1,26 @@
 // FakeAccelerator as a library for HMC_MEMORY_PLUGIN: programs under test believe that they run on
 // a machine with accelerators. HMC_FAKE_KIND names the kind that it plays (cuda), HMC_FAKE_DEVICES
-// how many it has (2).
+// how many it has (2). Named twice in HMC_MEMORY_PLUGIN, with HMC_FAKE_KIND=cuda:hip, it is two
+// vendors.
 
 #include <cstdlib>
 #include <cstring>
+#include <sstream>
 
 #include "fakes/fake_accelerator.h"
 #include "memory/plugin.h"
 
 namespace {
 
-hmc::DeviceKind wantedKind() {
+// The kind for the nth call of the entry point.
+hmc::DeviceKind wantedKind(int nth) {
   using hmc::DeviceKind;
-  const char* name = std::getenv("HMC_FAKE_KIND");
+  const char* list = std::getenv("HMC_FAKE_KIND");
+  std::istringstream names(list ? list : "");
+  std::string name;
+  for (int i = 0; i <= nth; ++i) std::getline(names, name, ':');
   for (auto kind : {DeviceKind::hip, DeviceKind::cnrt, DeviceKind::acl, DeviceKind::musa}) {
-    if (name && std::strcmp(name, hmc::deviceKindName(kind)) == 0) return kind;
+    if (name == hmc::deviceKindName(kind)) return kind;
   }
   return DeviceKind::cuda;
 }
@@ -23,8 +29,9 @@ hmc::DeviceKind wantedKind() {
 
 hmc::Backend* hmcMemoryBackend(const char* hmcVersion) {
   if (std::strcmp(hmcVersion, HMC_VERSION) != 0) return nullptr;
+  static int calls = 0;  // only ever called by one thread at a time
   hmc::FakeOptions options;
-  options.kind = wantedKind();
+  options.kind = wantedKind(calls++);
   if (const char* count = std::getenv("HMC_FAKE_DEVICES")) options.deviceCount = std::atoi(count);
   return new hmc::FakeAccelerator(options);
 }

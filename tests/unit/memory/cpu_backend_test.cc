@@ -1,0 +1,106 @@
+#include "memory/cpu/cpu_backend.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <thread>
+#include <vector>
+
+namespace hmc {
+namespace {
+
+// The contract that it shares with the other backends is in tests/contract/memory_contract.h.
+
+TEST(CpuBackend, movesOverlappingMemoryInBothDirections) {
+  CpuBackend backend;
+  for (size_t size : {size_t{1000}, size_t{6} << 20}) {
+    std::string bytes(size + 100, '\0');
+    for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i % 241);
+    std::string up = bytes;
+    std::string down = bytes;
+    EXPECT_TRUE(
+        backend.copy({up.data() + 100, size, Device{}}, {up.data(), size, Device{}}, nullptr).ok());
+    EXPECT_TRUE(
+        backend.copy({down.data(), size, Device{}}, {down.data() + 100, size, Device{}}, nullptr)
+            .ok());
+    EXPECT_TRUE(up.substr(100) == bytes.substr(0, size));
+    EXPECT_TRUE(down.substr(0, size) == bytes.substr(100));
+  }
+}
+
+TEST(CpuBackend, refusesOtherDevicesAndNullPointers) {
+  CpuBackend backend;
+  char byte = 0;
+  Region host{&byte, 1, Device{}};
+  Region gpu{&byte, 1, Device{DeviceKind::cuda, 0}};
+  EXPECT_EQ(backend.copy(gpu, host, nullptr).code(), Code::invalidArgument);
+  EXPECT_EQ(backend.copy(host, gpu, nullptr).code(), Code::invalidArgument);
+  EXPECT_EQ(backend.copy(host, {nullptr, 1, Device{}}, nullptr).code(), Code::invalidArgument);
+  EXPECT_EQ(backend.copy({nullptr, 1, Device{}}, host, nullptr).code(), Code::invalidArgument);
+}
+
+TEST(CpuBackend, saysThatOnlyItsOwnMemoryCanBeShared) {
+  CpuBackend backend;
+  std::string foreign(4096, 'x');
+  auto shared = backend.share({foreign.data(), foreign.size(), Device{}});
+  ASSERT_FALSE(shared.ok());
+  EXPECT_EQ(shared.status().code(), Code::unsupported);
+}
+
+TEST(CpuBackend, refusesSharesOfOtherDevicesOrWithoutADescriptor) {
+  CpuBackend backend;
+  Share share;
+  share.size = 10;
+  EXPECT_EQ(backend.attach(share).status().code(), Code::invalidArgument);
+  auto region = backend.allocate(0, 4096);
+  auto other = backend.share(*region);
+  other->device = Device{DeviceKind::cuda, 0};
+  EXPECT_EQ(backend.attach(*other).status().code(), Code::invalidArgument);
+}
+
+TEST(CpuBackend, keepsAttachedMemoryAfterItsOwnerReleasedIt) {
+  CpuBackend backend;
+  auto region = backend.allocate(0, 5000);
+  std::memset(region->ptr, 'q', 5000);
+  auto attached = backend.attach(*backend.share(*region));
+  ASSERT_TRUE(attached.ok());
+  EXPECT_TRUE(backend.release(region->ptr).ok());
+  EXPECT_EQ(std::string(attached->at(0), 5000), std::string(5000, 'q'));
+  EXPECT_TRUE(backend.detach(*attached).ok());
+}
+
+TEST(CpuBackend, attachesTheSameMemoryTwiceAtTwoAddresses) {
+  CpuBackend backend;
+  auto region = backend.allocate(0, 5000);
+  auto share = backend.share(*region);
+  auto first = backend.attach(*share);
+  auto second = backend.attach(*share);
+  EXPECT_NE(first->ptr, second->ptr);
+  EXPECT_TRUE(backend.detach(*first).ok());
+  *second->at(0) = 'k';
+  EXPECT_EQ(*region->at(0), 'k');
+  EXPECT_TRUE(backend.detach(*second).ok());
+}
+
+TEST(CpuBackend, servesManyThreadsAtOnce) {
+  CpuBackend backend;
+  std::vector<std::jthread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&backend] {
+      for (int i = 0; i < 50; ++i) {
+        auto region = backend.allocate(0, 10000);
+        ASSERT_TRUE(region.ok());
+        auto attached = backend.attach(*backend.share(*region));
+        ASSERT_TRUE(attached.ok());
+        *attached->at(9999) = 'e';
+        EXPECT_EQ(*region->at(9999), 'e');
+        EXPECT_EQ(backend.locate(region->at(77))->ptr, region->ptr);
+        EXPECT_TRUE(backend.detach(*attached).ok());
+        EXPECT_TRUE(backend.release(region->ptr).ok());
+      }
+    });
+  }
+}
+
+}  // namespace
+}  // namespace hmc

@@ -1,0 +1,51 @@
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "memory/copy.h"
+
+namespace hmc {
+namespace {
+
+std::string pattern(size_t size) {
+  std::string bytes(size, '\0');
+  for (size_t i = 0; i < size; ++i) bytes[i] = static_cast<char>((i * 31 + i / 251) % 253);
+  return bytes;
+}
+
+// Copies `size` bytes between the given misalignments and checks them and both neighbours.
+void expectExactCopy(size_t size, size_t dstOffset, size_t srcOffset) {
+  static const std::string kSource = pattern(kStreamingThreshold + 8192);
+  std::string dst(dstOffset + size + 64, '#');
+  copyHost(dst.data() + dstOffset, kSource.data() + srcOffset, size);
+  ASSERT_EQ(std::memcmp(dst.data() + dstOffset, kSource.data() + srcOffset, size), 0)
+      << size << " bytes from +" << srcOffset << " to +" << dstOffset;
+  ASSERT_EQ(dst.substr(0, dstOffset), std::string(dstOffset, '#'));
+  ASSERT_EQ(dst.substr(dstOffset + size), std::string(64, '#'));
+}
+
+TEST(HostCopy, isExactAroundTheStreamingThreshold) {
+  for (size_t extra : {0, 1, 63, 64, 65, 255, 256, 257, 4097}) {
+    expectExactCopy(kStreamingThreshold + extra, 0, 0);
+    expectExactCopy(kStreamingThreshold - 1 - extra, 0, 0);
+  }
+}
+
+TEST(HostCopy, isExactAtEveryAlignmentOfEitherSide) {
+  for (size_t offset = 0; offset < 64; offset += 7) {
+    expectExactCopy(kStreamingThreshold + 100, offset, 0);
+    expectExactCopy(kStreamingThreshold + 100, 0, offset);
+    expectExactCopy(kStreamingThreshold + 100, offset, 63 - offset);
+  }
+}
+
+TEST(HostCopy, isExactForSmallSizes) {
+  for (size_t size : {0, 1, 2, 7, 8, 15, 64, 100, 1000, 65536, 1000003}) {
+    expectExactCopy(size, 3, 5);
+  }
+}
+
+}  // namespace
+}  // namespace hmc

@@ -1,0 +1,131 @@
+// Runs with HMC_MEMORY_PLUGIN providing two fake vendors, hip and musa, of three devices each.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "memory/backends.h"
+#include "memory/copy.h"
+
+namespace hmc {
+namespace {
+
+using testing::HasSubstr;
+
+std::string pattern(size_t size) {
+  std::string bytes(size, '\0');
+  for (size_t i = 0; i < size; ++i) bytes[i] = static_cast<char>((i * 7 + i / 255) % 253);
+  return bytes;
+}
+
+Region host(std::string& bytes) {
+  return {bytes.data(), bytes.size(), Device{}};
+}
+
+class TwoVendors : public testing::Test {
+ protected:
+  void SetUp() override {
+    for (auto kind : {DeviceKind::hip, DeviceKind::musa}) {
+      auto found = findBackend(kind);
+      ASSERT_TRUE(found.ok()) << found.status().toString();
+    }
+  }
+  Region allocate(Device device, size_t size) {
+    auto made = (*findBackend(device))->allocate(device.index, size);
+    EXPECT_TRUE(made.ok()) << made.status().toString();
+    return *made;
+  }
+  void release(const Region& region) {
+    EXPECT_TRUE((*findBackend(region.device))->release(region.ptr).ok());
+  }
+  std::string read(const Region& region) {
+    std::string bytes(region.size, '?');
+    EXPECT_TRUE(copy(host(bytes), region).ok());
+    return bytes;
+  }
+  const Device hip{DeviceKind::hip, 1};
+  const Device musa{DeviceKind::musa, 2};
+};
+
+TEST_F(TwoVendors, areTheAcceleratorsOfThisMachine) {
+  std::vector<DeviceKind> kinds;
+  for (Backend* backend : accelerators()) kinds.push_back(backend->facts().kind);
+  EXPECT_THAT(kinds, testing::IsSupersetOf({DeviceKind::hip, DeviceKind::musa}));
+}
+
+TEST_F(TwoVendors, haveTheNumberOfDevicesThatTheySay) {
+  EXPECT_TRUE(findBackend(Device{DeviceKind::hip, 2}).ok());
+  auto beyond = findBackend(Device{DeviceKind::hip, 3});
+  ASSERT_FALSE(beyond.ok());
+  EXPECT_THAT(beyond.status().message(), HasSubstr("3 devices"));
+  EXPECT_FALSE(findBackend(Device{DeviceKind::hip, -1}).ok());
+}
+
+TEST_F(TwoVendors, recogniseTheirPointers) {
+  Region first = allocate(hip, 5000);
+  Region second = allocate(musa, 5000);
+  EXPECT_EQ(deviceOf(first.at(4999)), hip);
+  EXPECT_EQ(deviceOf(second.ptr), musa);
+  EXPECT_EQ(deviceOf(&first), Device{});
+  release(first);
+  release(second);
+}
+
+TEST_F(TwoVendors, exchangeBytesThroughTheHostInPieces) {
+  for (size_t size : {size_t{1}, size_t{4097}, (size_t{9} << 20) + 5}) {
+    std::string bytes = pattern(size);
+    Region first = allocate(hip, size);
+    Region second = allocate(musa, size + 3);
+    EXPECT_TRUE(copy(first, host(bytes)).ok());
+    EXPECT_TRUE(copy(second.slice(3, size), first).ok());
+    EXPECT_TRUE(read(second.slice(3, size)) == bytes);
+    EXPECT_EQ(read(second.slice(0, 3)), std::string(3, '\0'));
+    release(first);
+    release(second);
+  }
+}
+
+TEST_F(TwoVendors, copyBetweenTheirOwnDevices) {
+  std::string bytes = pattern(10000);
+  Region first = allocate(hip, 10000);
+  Region second = allocate(Device{DeviceKind::hip, 0}, 10000);
+  EXPECT_TRUE(copy(first, host(bytes)).ok());
+  EXPECT_TRUE(copy(second, first).ok());
+  EXPECT_EQ(read(second), bytes);
+  release(first);
+  release(second);
+}
+
+TEST_F(TwoVendors, moveOverlappingMemoryNearAndFarInBothDirections) {
+  const size_t size = (size_t{5} << 20) + 77;
+  const std::string bytes = pattern(size);
+  for (size_t distance : {size_t{0}, size_t{1}, size_t{1000}, size_t{64} << 10, size_t{3} << 20}) {
+    for (bool up : {true, false}) {
+      Region region = allocate(hip, size);
+      std::string expected = bytes;
+      EXPECT_TRUE(copy(region, host(expected)).ok());
+      size_t length = size - distance;
+      size_t to = up ? distance : 0;
+      size_t from = up ? 0 : distance;
+      Status moved = move(region.slice(to, length), region.slice(from, length));
+      EXPECT_TRUE(moved.ok()) << moved.toString();
+      expected.replace(to, length, bytes.substr(from, length));
+      EXPECT_TRUE(read(region) == expected) << distance << (up ? " up" : " down");
+      release(region);
+    }
+  }
+}
+
+TEST_F(TwoVendors, refuseToCopyToDevicesThatAreNotThere) {
+  Region region = allocate(hip, 100);
+  std::string bytes(100, 'x');
+  Region beyond = region;
+  beyond.device.index = 9;
+  EXPECT_EQ(copy(beyond, host(bytes)).code(), Code::invalidArgument);
+  Region elsewhere = region;
+  elsewhere.device = Device{DeviceKind::musa, 9};
+  EXPECT_EQ(copy(elsewhere, region).code(), Code::invalidArgument);
+  release(region);
+}
+
+}  // namespace
+}  // namespace hmc

@@ -104,6 +104,7 @@ class HMC_API Communicator {
  private:
   class Impl;
   std::unique_ptr<Impl> impl_;
+  std::unique_ptr<std::string> whyNot_;  // set when impl_ is not
 };
 
 }  // namespace hmc

@@ -9,6 +9,11 @@
 
 namespace hmc {
 
+namespace {
+// Peers that left messages which nobody asks for are forgotten, oldest first.
+constexpr size_t kMostLeftBehind = 1024;
+}  // namespace
+
 Result<std::shared_ptr<NodeImpl>> NodeImpl::create(const NodeOptions& options) {
   forkSentinel();
   HMC_ASSIGN(auto fds, FdExchange::create());
@@ -140,6 +145,17 @@ std::vector<std::shared_ptr<PeerState>> NodeImpl::peers() const {
   return peers_;
 }
 
+std::shared_ptr<PeerState> NodeImpl::takeLeftBehind(const PeerTest& wanted) {
+  std::lock_guard lock(mutex_);
+  leftBehind_.erase(std::remove_if(leftBehind_.begin(), leftBehind_.end(),
+                                   [](const auto& peer) { return !peer->channel().unread(); }),
+                    leftBehind_.end());
+  for (const auto& peer : leftBehind_) {
+    if (wanted(*peer)) return peer;
+  }
+  return nullptr;
+}
+
 Result<std::shared_ptr<RemoteMapping>> NodeImpl::open(const std::shared_ptr<PeerState>& peer,
                                                       const std::string& region,
                                                       const std::vector<std::string>& transports,
@@ -244,6 +260,8 @@ void NodeImpl::left(const std::shared_ptr<Channel>& channel, const Status& why) 
   peer->end(why);
   std::lock_guard lock(mutex_);
   peers_.erase(std::remove(peers_.begin(), peers_.end(), peer), peers_.end());
+  if (peer->channel().unread()) leftBehind_.push_back(peer);
+  if (leftBehind_.size() > kMostLeftBehind) leftBehind_.erase(leftBehind_.begin());
   changed_.notify_all();
 }
 

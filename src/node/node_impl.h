@@ -34,6 +34,7 @@ class NodeImpl final : public ControlEvents, public std::enable_shared_from_this
   ~NodeImpl() override;
 
   const std::string& name() const { return name_; }
+  const std::string& id() const { return control_->id(); }
   const std::vector<std::unique_ptr<Engine>>& engines() const { return engines_; }
   const std::vector<TransportSet::Missing>& missing() const { return missing_; }
 
@@ -55,6 +56,8 @@ class NodeImpl final : public ControlEvents, public std::enable_shared_from_this
   Result<std::shared_ptr<PeerState>> waitForPeer(const PeerTest& wanted, const std::string& what,
                                                  Deadline deadline);
   std::vector<std::shared_ptr<PeerState>> peers() const;
+  // A peer that left before its messages were read, if `wanted` is true for it.
+  std::shared_ptr<PeerState> takeLeftBehind(const PeerTest& wanted);
 
   // Opens a region of the peer over the first of `transports` (empty: all, best first) that works;
   // if none does, the sentence has each one's reason.
@@ -97,8 +100,10 @@ class NodeImpl final : public ControlEvents, public std::enable_shared_from_this
   std::vector<TransportSet::Missing> missing_;
 
   mutable std::mutex mutex_;
-  std::condition_variable changed_;                           // peers_, notes_ or closed_
-  std::vector<std::shared_ptr<PeerState>> peers_;             // guarded by mutex_, oldest first
+  std::condition_variable changed_;                // peers_, notes_ or closed_
+  std::vector<std::shared_ptr<PeerState>> peers_;  // guarded by mutex_, oldest first
+  std::vector<std::shared_ptr<PeerState>>
+      leftBehind_;  // guarded by mutex_: gone, with unread messages
   std::map<std::string, std::weak_ptr<LocalMemory>> memory_;  // guarded by mutex_
   std::map<std::string, Attributes::Door> doors_;             // guarded by mutex_, by address
   std::deque<NoteFrom> notes_;                                // guarded by mutex_

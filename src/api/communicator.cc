@@ -1,0 +1,238 @@
+#include "hmc/communicator.h"
+
+#include "api/communicator_impl.h"
+#include "api/status_map.h"
+#include "api/transport_for.h"
+#include "base/codec.h"
+
+namespace hmc {
+
+namespace {
+
+// A bad ConnType is the one mistake in an argument that has a status of its own.
+status_t reportFor(ConnType type, const Status& status) {
+  bool known = type >= ConnType::RDMA && type <= ConnType::AUTO;
+  return known ? report(status) : report(status, status_t::INVALID_CONFIG);
+}
+
+std::string numberBytes(uint64_t value) {
+  return Writer().u64(value).take();
+}
+
+}  // namespace
+
+// Every method goes through this: the Impl, or the reason why there is none.
+#define HMC_IMPL()                                           \
+  if (!impl_) return report(Status(Code::failed, *whyNot_)); \
+  Impl& impl = *impl_
+
+Communicator::Communicator(std::shared_ptr<ConnBuffer> buffer, size_t num_chs) {
+  auto made = Impl::create(std::move(buffer), num_chs);
+  if (made.ok()) {
+    impl_ = *std::move(made);
+  } else {
+    whyNot_ = std::make_unique<std::string>(made.status().message());
+    report(made.status());
+  }
+}
+
+Communicator::~Communicator() = default;
+
+status_t Communicator::put(std::string ip, uint16_t port, size_t local_off, size_t remote_off,
+                           size_t size, ConnType connType) {
+  HMC_IMPL();
+  return reportFor(connType,
+                   impl.run(OpKind::put, ip, port, local_off, remote_off, size, connType));
+}
+
+status_t Communicator::get(std::string ip, uint16_t port, size_t local_off, size_t remote_off,
+                           size_t size, ConnType connType) {
+  HMC_IMPL();
+  return reportFor(connType,
+                   impl.run(OpKind::get, ip, port, local_off, remote_off, size, connType));
+}
+
+status_t Communicator::putNB(std::string ip, uint16_t port, size_t local_off, size_t remote_off,
+                             size_t size, uint64_t* wr_id, ConnType connType) {
+  HMC_IMPL();
+  return reportFor(connType,
+                   impl.start(OpKind::put, ip, port, local_off, remote_off, size, wr_id, connType));
+}
+
+status_t Communicator::getNB(std::string ip, uint16_t port, size_t local_off, size_t remote_off,
+                             size_t size, uint64_t* wr_id, ConnType connType) {
+  HMC_IMPL();
+  return reportFor(connType,
+                   impl.start(OpKind::get, ip, port, local_off, remote_off, size, wr_id, connType));
+}
+
+status_t Communicator::wait(uint64_t wr_id) {
+  HMC_IMPL();
+  return report(impl.wait(wr_id));
+}
+
+status_t Communicator::wait(const std::vector<uint64_t>& wr_ids) {
+  HMC_IMPL();
+  Status first;
+  for (uint64_t id : wr_ids) {
+    Status status = impl.wait(id);
+    if (first.ok()) first = status;
+  }
+  return report(first);
+}
+
+status_t Communicator::putPipeline(std::string ip, uint16_t port, size_t local_off,
+                                   size_t remote_off, size_t size, size_t chunk_size,
+                                   size_t max_inflight, ConnType connType) {
+  HMC_IMPL();
+  return reportFor(connType, impl.runPipeline(OpKind::put, ip, port, local_off, remote_off, size,
+                                              chunk_size, max_inflight, connType));
+}
+
+status_t Communicator::getPipeline(std::string ip, uint16_t port, size_t local_off,
+                                   size_t remote_off, size_t size, size_t chunk_size,
+                                   size_t max_inflight, ConnType connType) {
+  HMC_IMPL();
+  return reportFor(connType, impl.runPipeline(OpKind::get, ip, port, local_off, remote_off, size,
+                                              chunk_size, max_inflight, connType));
+}
+
+status_t Communicator::sendDataTo(std::string ip, uint16_t port, void* send_buf, size_t buf_size,
+                                  MemoryType buf_type, ConnType connType) {
+  HMC_IMPL();
+  return reportFor(connType, impl.sendData(impl.connections().find(ip, port, connType), send_buf,
+                                           buf_size, buf_type));
+}
+
+status_t Communicator::recvDataFrom(std::string ip, uint16_t port, void* recv_buf, size_t buf_size,
+                                    MemoryType buf_type, size_t* flag, ConnType connType) {
+  HMC_IMPL();
+  return reportFor(connType, impl.receiveData(impl.connections().find(ip, port, connType), recv_buf,
+                                              buf_size, buf_type, flag));
+}
+
+status_t Communicator::ctrlSend(CtrlId peer, uint64_t tag) {
+  HMC_IMPL();
+  return report(
+      impl.ranks().send(peer, MessageKind::tag, 0, numberBytes(tag), impl.settings().transfer));
+}
+
+status_t Communicator::ctrlRecv(CtrlId peer, uint64_t* tag) {
+  HMC_IMPL();
+  if (!tag) return report(Status(Code::invalidArgument, "ctrlRecv needs a place for the tag"));
+  auto message = impl.ranks().receive(peer, MessageKind::tag, impl.settings().receive);
+  if (message.ok()) *tag = Reader(message->payload).u64();
+  return report(message.status());
+}
+
+status_t Communicator::initCtrlServer(const std::string& bind_ip, uint16_t tcp_port,
+                                      const std::string& uds_path) {
+  HMC_IMPL();
+  return report(impl.doors().open(controlDoors(bind_ip, tcp_port, uds_path)));
+}
+
+status_t Communicator::closeCtrl() {
+  HMC_IMPL();
+  impl.doors().closeAll();
+  return status_t::SUCCESS;
+}
+
+status_t Communicator::connectCtrl(CtrlId peer_id, CtrlId self_id, const CtrlLink& link) {
+  HMC_IMPL();
+  return report(impl.connectControl(peer_id, self_id, link, ""));
+}
+
+status_t Communicator::closeCtrlPeer(CtrlId peer_id) {
+  HMC_IMPL();
+  impl.ranks().close(peer_id);
+  return status_t::SUCCESS;
+}
+
+std::string Communicator::udsPathFor(const std::string& dir, CtrlId peer_id) {
+  return udsPath(dir, peer_id);
+}
+
+status_t Communicator::initServer(const std::string& bind_ip, uint16_t data_port,
+                                  uint16_t ctrl_tcp_port, const std::string& ctrl_uds_path,
+                                  ConnType serverType) {
+  HMC_IMPL();
+  Status usable = impl.checkType(serverType);
+  if (!usable.ok()) return reportFor(serverType, usable);
+  auto doors = controlDoors(bind_ip, ctrl_tcp_port, ctrl_uds_path);
+  if (data_port != 0) doors.push_back({tcpAddress(bind_ip, data_port), connTypeName(serverType)});
+  return report(impl.doors().open(doors));
+}
+
+status_t Communicator::closeServer() {
+  HMC_IMPL();
+  impl.doors().closeAll();
+  return status_t::SUCCESS;
+}
+
+status_t Communicator::connectTo(CtrlId peer_id, CtrlId self_id, const std::string& peer_ip,
+                                 uint16_t data_port, const CtrlLink& ctrl_link, ConnType connType) {
+  HMC_IMPL();
+  return reportFor(connType,
+                   impl.connect(peer_id, self_id, peer_ip, data_port, ctrl_link, connType));
+}
+
+status_t Communicator::disConnect(const std::string& ip, uint16_t port, ConnType connType) {
+  HMC_IMPL();
+  impl.connections().close(ip, port, connType);
+  return status_t::SUCCESS;
+}
+
+status_t Communicator::checkConn(const std::string& ip, uint16_t port, ConnType connType) {
+  HMC_IMPL();
+  return reportFor(connType, impl.connections().check(ip, port, connType));
+}
+
+status_t Communicator::initServer(std::string ip, uint16_t port, ConnType serverType) {
+  return initServer(ip, port, 0, "", serverType);
+}
+
+status_t Communicator::connectTo(std::string ip, uint16_t port, ConnType connType) {
+  HMC_IMPL();
+  return reportFor(connType, impl.connectLegacy(ip, port, connType));
+}
+
+status_t Communicator::writeTo(std::string ip, size_t ptr_bias, size_t size, ConnType connType) {
+  HMC_IMPL();
+  return reportFor(connType, impl.runLegacy(OpKind::put, ip, ptr_bias, size, connType));
+}
+
+status_t Communicator::readFrom(std::string ip, size_t ptr_bias, size_t size, ConnType connType) {
+  HMC_IMPL();
+  return reportFor(connType, impl.runLegacy(OpKind::get, ip, ptr_bias, size, connType));
+}
+
+status_t Communicator::sendDataTo(std::string ip, void* send_buf, size_t buf_size,
+                                  MemoryType buf_type, ConnType connType) {
+  HMC_IMPL();
+  return reportFor(
+      connType, impl.sendData(impl.connections().find(ip, connType), send_buf, buf_size, buf_type));
+}
+
+status_t Communicator::recvDataFrom(std::string ip, void* recv_buf, size_t buf_size,
+                                    MemoryType buf_type, size_t* flag, ConnType connType) {
+  HMC_IMPL();
+  return reportFor(connType, impl.receiveData(impl.connections().find(ip, connType), recv_buf,
+                                              buf_size, buf_type, flag));
+}
+
+status_t Communicator::disConnect(std::string ip, ConnType connType) {
+  HMC_IMPL();
+  impl.connections().close(ip, connType);
+  return status_t::SUCCESS;
+}
+
+status_t Communicator::checkConn(std::string ip, ConnType connType) {
+  HMC_IMPL();
+  return reportFor(connType, impl.connections().check(ip, connType));
+}
+
+std::string Communicator::explain(const std::string& ip, uint16_t port) {
+  return impl_ ? impl_->explain(ip, port) : *whyNot_;
+}
+
+}  // namespace hmc

@@ -1,0 +1,223 @@
+#include "api/communicator_impl.h"
+
+#include <algorithm>
+
+#include "api/bulk.h"
+#include "api/conn_buffer_region.h"
+#include "api/device_map.h"
+#include "api/transport_for.h"
+#include "base/error.h"
+
+namespace hmc {
+
+namespace {
+
+constexpr size_t kMostChannels = 16;
+constexpr size_t kDefaultChunk = size_t{4} << 20;
+
+}  // namespace
+
+Result<std::unique_ptr<Communicator::Impl>> Communicator::Impl::create(
+    std::shared_ptr<ConnBuffer> buffer, size_t channels) {
+  if (!buffer) return error(Code::invalidArgument, "a Communicator needs a ConnBuffer");
+  if (channels < 1 || channels > kMostChannels) {
+    return error(Code::invalidArgument, "num_chs is {}: it must be 1 to {}", channels,
+                 kMostChannels);
+  }
+  HMC_ASSIGN(Settings settings, Settings::fromEnvironment());
+  HMC_ASSIGN(auto node, NodeImpl::create(settings.node));
+  HMC_ASSIGN(auto memory, node->registerMemory(kBufferRegion, regionOf(*buffer), Access::readWrite,
+                                               /*owned=*/false));
+  return std::unique_ptr<Impl>(
+      new Impl(std::move(settings), std::move(node), std::move(buffer), std::move(memory)));
+}
+
+Communicator::Impl::Impl(Settings settings, std::shared_ptr<NodeImpl> node,
+                         std::shared_ptr<ConnBuffer> buffer, std::shared_ptr<LocalMemory> memory)
+    : settings_(std::move(settings)),
+      node_(std::move(node)),
+      buffer_(std::move(buffer)),
+      memory_(std::move(memory)),
+      doors_(node_),
+      ranks_(node_),
+      connections_(node_, settings_) {}
+
+Communicator::Impl::~Impl() {
+  node_->close();
+}
+
+Status Communicator::Impl::finish(const std::shared_ptr<Connection>& connection, Status status) {
+  if (!status.ok()) [[unlikely]]
+    connections_.drop(connection);
+  return status;
+}
+
+Status Communicator::Impl::run(OpKind kind, const std::string& ip, uint16_t port,
+                               size_t localOffset, size_t remoteOffset, size_t size,
+                               ConnType type) {
+  HMC_ASSIGN(auto connection, connections_.find(ip, port, type));
+  return finish(connection, connection->buffer->run(kind, *memory_, localOffset, remoteOffset, size,
+                                                    settings_.transfer));
+}
+
+Status Communicator::Impl::runLegacy(OpKind kind, const std::string& ip, size_t offset, size_t size,
+                                     ConnType type) {
+  HMC_ASSIGN(auto connection, connections_.find(ip, type));
+  return finish(connection,
+                connection->buffer->run(kind, *memory_, offset, offset, size, settings_.transfer));
+}
+
+Status Communicator::Impl::start(OpKind kind, const std::string& ip, uint16_t port,
+                                 size_t localOffset, size_t remoteOffset, size_t size, uint64_t* id,
+                                 ConnType type) {
+  if (!id) return error(Code::invalidArgument, "putNB and getNB need a place for the id");
+  *id = 0;
+  HMC_ASSIGN(auto connection, connections_.find(ip, port, type));
+  auto started = connection->buffer->start(
+      kind, memory_, {{localOffset, 0, remoteOffset, 0, 1, size}}, connection->buffer);
+  HMC_TRY(finish(connection, started.status()));
+  if ((*started)->done())
+    return finish(connection, (*started)->engine().wait(**started, Deadline::now()));
+  std::lock_guard lock(mutex_);
+  *id = ++lastTicket_;
+  tickets_[*id] = *started;
+  return Status();
+}
+
+Status Communicator::Impl::runPipeline(OpKind kind, const std::string& ip, uint16_t port,
+                                       size_t localOffset, size_t remoteOffset, size_t size,
+                                       size_t chunk, size_t inflight, ConnType type) {
+  if (inflight == 0)
+    return error(Code::invalidArgument, "max_inflight is 0: at least one chunk must be under way");
+  if (chunk == 0) chunk = kDefaultChunk;
+  std::vector<Shape> shapes;
+  size_t whole = size / chunk;
+  if (whole > 0) shapes.push_back({localOffset, chunk, remoteOffset, chunk, whole, chunk});
+  if (size % chunk > 0) {
+    shapes.push_back(
+        {localOffset + whole * chunk, 0, remoteOffset + whole * chunk, 0, 1, size % chunk});
+  }
+  HMC_ASSIGN(auto connection, connections_.find(ip, port, type));
+  HMC_ASSIGN(auto transfer,
+             connection->buffer->start(kind, memory_, std::move(shapes), connection->buffer));
+  Status status = transfer->engine().wait(*transfer, settings_.transfer);
+  if (!transfer->done()) transfer->engine().cancel(*transfer);
+  return finish(connection, status);
+}
+
+Status Communicator::Impl::wait(uint64_t id) {
+  if (id == 0) return Status();
+  std::shared_ptr<TransferState> transfer;
+  {
+    std::lock_guard lock(mutex_);
+    auto found = tickets_.find(id);
+    if (found == tickets_.end())
+      return error(Code::notFound, "there is no transfer {} to wait for", id);
+    transfer = found->second;
+  }
+  Status status = transfer->engine().wait(*transfer, settings_.transfer);
+  if (transfer->done()) {
+    std::lock_guard lock(mutex_);
+    tickets_.erase(id);
+  }
+  return status;
+}
+
+Result<Region> Communicator::Impl::userRegion(void* data, size_t size, MemoryType type) const {
+  if (!data && size > 0) return error(Code::invalidArgument, "the user's buffer is null");
+  HMC_ASSIGN(Device device, deviceFor(buffer_->device_id, type));
+  return Region{data, size, device};
+}
+
+Status Communicator::Impl::sendData(Result<std::shared_ptr<Connection>> connection, void* data,
+                                    size_t size, MemoryType type) {
+  HMC_TRY(connection.status());
+  HMC_ASSIGN(Region region, userRegion(data, size, type));
+  return finish(*connection, sendBulk(**connection, *memory_, region, settings_.transfer));
+}
+
+Status Communicator::Impl::receiveData(Result<std::shared_ptr<Connection>> connection, void* data,
+                                       size_t size, MemoryType type, size_t* received) {
+  if (received) *received = 0;
+  HMC_TRY(connection.status());
+  HMC_ASSIGN(Region region, userRegion(data, size, type));
+  auto count = receiveBulk(*(*connection)->peer, *memory_, region, settings_.transfer);
+  HMC_TRY(finish(*connection, count.status()));
+  if (received) *received = *count;
+  return Status();
+}
+
+Status Communicator::Impl::checkType(ConnType type) const {
+  return transportsFor(type, *node_, settings_).status();
+}
+
+Status Communicator::Impl::connectControl(CtrlId peer, CtrlId self, const CtrlLink& link,
+                                          const std::string& fallback) {
+  std::string address = fallback;
+  if (link.transport == CtrlTransport::UDS) {
+    if (link.uds_path.empty())
+      return error(Code::invalidArgument, "the control link over UDS names no uds_path");
+    address = unixAddress(link.uds_path, peer);
+  } else if (link.port != 0) {
+    address = tcpAddress(link.ip, link.port);
+  }
+  if (address.empty())
+    return error(Code::invalidArgument, "the control link to rank {} names no port", peer);
+  {
+    std::lock_guard lock(mutex_);
+    auto before = dialled_.find(peer);
+    if (before != dialled_.end() && before->second == address && ranks_.connected(peer))
+      return Status();
+  }
+  HMC_ASSIGN(auto found, dialPatiently(*node_, address, self, settings_.connect));
+  ranks_.bind(peer, found);
+  std::lock_guard lock(mutex_);
+  dialled_[peer] = address;
+  return Status();
+}
+
+Status Communicator::Impl::connect(CtrlId peer, CtrlId self, const std::string& ip, uint16_t port,
+                                   const CtrlLink& link, ConnType type) {
+  HMC_TRY(checkType(type));
+  HMC_TRY(connectControl(peer, self, link, tcpAddress(ip, port)));
+  auto found = ranks_.connected(peer);
+  if (!found) return error(Code::disconnected, "rank {} went away while connecting", peer);
+  Deadline deadline(settings_.connect);
+  HMC_TRY(checkDataPort(found, ip, port, deadline));
+  return connections_.open(found, ip, port, type, deadline).status();
+}
+
+// The peer says which ports it listens on; one that it did not name may be a forwarded one, so dial
+// it and see who answers.
+Status Communicator::Impl::checkDataPort(const std::shared_ptr<PeerState>& peer,
+                                         const std::string& ip, uint16_t port, Deadline deadline) {
+  for (const auto& door : peer->attributes().doors) {
+    if (door.port == port) return Status();
+  }
+  HMC_ASSIGN(auto other, dialPatiently(*node_, tcpAddress(ip, port), {}, deadline));
+  if (other == peer) return Status();
+  return error(Code::invalidArgument, "data port {} of {} belongs to {}, the control link to {}",
+               port, ip, other->title(), peer->title());
+}
+
+Status Communicator::Impl::connectLegacy(const std::string& ip, uint16_t port, ConnType type) {
+  HMC_TRY(checkType(type));
+  Deadline deadline(settings_.connect);
+  HMC_ASSIGN(auto peer, dialPatiently(*node_, tcpAddress(ip, port), {}, deadline));
+  HMC_TRY(connections_.open(peer, ip, port, type, deadline).status());
+  connections_.remember(ip, port);
+  return Status();
+}
+
+std::string Communicator::Impl::explain(const std::string& ip, uint16_t port) {
+  auto connection = connections_.find(ip, port, ConnType::AUTO);
+  if (!connection.ok()) return connection.status().message();
+  std::string text;
+  for (const auto& path : node_->explain(*(*connection)->peer)) {
+    const char* mark = path.preferred ? "used" : path.usable ? "could be used" : "not usable";
+    text += fmt::format("{}: {}: {}\n", path.transport, mark, path.reason);
+  }
+  return text;
+}
+
+}  // namespace hmc

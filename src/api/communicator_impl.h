@@ -1,0 +1,75 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+
+#include "api/connections.h"
+#include "api/doors.h"
+#include "api/ranks.h"
+#include "api/settings.h"
+#include "hmc/communicator.h"
+#include "node/node_impl.h"
+
+namespace hmc {
+
+// A Communicator that came to be: its Node and what hangs on it. A Communicator whose Impl failed
+// to come to be answers every call with the reason.
+class Communicator::Impl {
+ public:
+  static Result<std::unique_ptr<Impl>> create(std::shared_ptr<ConnBuffer> buffer, size_t channels);
+  ~Impl();
+
+  Status run(OpKind kind, const std::string& ip, uint16_t port, size_t localOffset,
+             size_t remoteOffset, size_t size, ConnType type);
+  Status runLegacy(OpKind kind, const std::string& ip, size_t offset, size_t size, ConnType type);
+  Status start(OpKind kind, const std::string& ip, uint16_t port, size_t localOffset,
+               size_t remoteOffset, size_t size, uint64_t* id, ConnType type);
+  Status runPipeline(OpKind kind, const std::string& ip, uint16_t port, size_t localOffset,
+                     size_t remoteOffset, size_t size, size_t chunk, size_t inflight,
+                     ConnType type);
+  Status wait(uint64_t id);
+
+  Status sendData(Result<std::shared_ptr<Connection>> connection, void* data, size_t size,
+                  MemoryType type);
+  Status receiveData(Result<std::shared_ptr<Connection>> connection, void* data, size_t size,
+                     MemoryType type, size_t* received);
+
+  Status connectControl(CtrlId peer, CtrlId self, const CtrlLink& link,
+                        const std::string& fallback);
+  Status connect(CtrlId peer, CtrlId self, const std::string& ip, uint16_t port,
+                 const CtrlLink& link, ConnType type);
+  Status connectLegacy(const std::string& ip, uint16_t port, ConnType type);
+  Status checkType(ConnType type) const;
+
+  Doors& doors() { return doors_; }
+  Ranks& ranks() { return ranks_; }
+  Connections& connections() { return connections_; }
+  const Settings& settings() const { return settings_; }
+  std::string explain(const std::string& ip, uint16_t port);
+
+ private:
+  Impl(Settings settings, std::shared_ptr<NodeImpl> node, std::shared_ptr<ConnBuffer> buffer,
+       std::shared_ptr<LocalMemory> memory);
+  Status finish(const std::shared_ptr<Connection>& connection, Status status);
+  Status checkDataPort(const std::shared_ptr<PeerState>& peer, const std::string& ip, uint16_t port,
+                       Deadline deadline);
+  Result<Region> userRegion(void* data, size_t size, MemoryType type) const;
+
+  const Settings settings_;
+  const std::shared_ptr<NodeImpl> node_;
+  const std::shared_ptr<ConnBuffer> buffer_;
+  const std::shared_ptr<LocalMemory> memory_;
+  Doors doors_;
+  Ranks ranks_;
+  Connections connections_;
+
+  std::mutex mutex_;
+  std::unordered_map<uint64_t, std::shared_ptr<TransferState>> tickets_;  // guarded by mutex_
+  uint64_t lastTicket_ = 0;                                               // guarded by mutex_
+  std::map<CtrlId, std::string> dialled_;  // guarded by mutex_: address by rank
+};
+
+}  // namespace hmc

@@ -1,0 +1,200 @@
+#include "api/connections.h"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <netinet/in.h>
+
+#include <algorithm>
+
+#include "api/transport_for.h"
+#include "base/error.h"
+#include "base/log.h"
+
+namespace hmc {
+
+namespace {
+
+std::string numericAddress(const sockaddr* address) {
+  char text[INET6_ADDRSTRLEN] = "";
+  if (address->sa_family == AF_INET) {
+    inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(address)->sin_addr, text,
+              sizeof(text));
+  } else if (address->sa_family == AF_INET6) {
+    inet_ntop(AF_INET6, &reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr, text,
+              sizeof(text));
+  }
+  return text;
+}
+
+bool isAddressOfThisHost(const std::string& ip) {
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) return false;
+  bool found = false;
+  for (ifaddrs* one = list; one && !found; one = one->ifa_next) {
+    found = one->ifa_addr && numericAddress(one->ifa_addr) == ip;
+  }
+  freeifaddrs(list);
+  return found;
+}
+
+bool isUnixSocket(const Channel& channel) {
+  return channel.remotePort() == 0;
+}
+
+bool answersTo(const PeerState& peer, const std::string& ip) {
+  const Channel& channel = peer.channel();
+  return channel.remoteHost() == ip || (isUnixSocket(channel) && isAddressOfThisHost(ip));
+}
+
+bool answersTo(const PeerState& peer, uint16_t port) {
+  const auto doors = peer.attributes().doors;
+  if (port == 0) return doors.empty();
+  if (peer.channel().remotePort() == port) return true;
+  return std::any_of(doors.begin(), doors.end(),
+                     [&](const auto& door) { return door.port == port; });
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Connection>> Connections::open(const std::shared_ptr<PeerState>& peer,
+                                                      const std::string& ip, uint16_t port,
+                                                      ConnType type, Deadline deadline) {
+  HMC_ASSIGN(auto transports, transportsFor(type, *node_, settings_));
+  auto connection = std::make_shared<Connection>();
+  connection->peer = peer;
+  HMC_ASSIGN(connection->buffer, node_->open(peer, kBufferRegion, transports.names, deadline));
+  if (!transports.substituteFor.empty()) {
+    warnOnce(type, transports.substituteFor, connection->buffer->transport());
+  }
+  std::unique_lock lock(mutex_);
+  table_[{ip, port, type}] = connection;
+  return connection;
+}
+
+void Connections::warnOnce(ConnType type, const std::string& why, const std::string& instead) {
+  {
+    std::unique_lock lock(mutex_);
+    if (std::exchange(warned_[type], true)) return;
+  }
+  logWarn("{}; {} is used instead", why, instead);
+}
+
+std::shared_ptr<Connection> Connections::known(const Key& key) const {
+  std::shared_lock lock(mutex_);
+  auto found = table_.find(key);
+  return found == table_.end() ? nullptr : found->second;
+}
+
+Result<std::shared_ptr<Connection>> Connections::find(const std::string& ip, uint16_t port,
+                                                      ConnType type) {
+  if (auto connection = known({ip, port, type})) return connection;
+  auto peers = peersAt(ip);
+  peers.erase(std::remove_if(peers.begin(), peers.end(),
+                             [&](const auto& peer) { return !answersTo(*peer, port); }),
+              peers.end());
+  if (peers.empty()) return nobody(fmt::format("{}:{} ({})", ip, port, connTypeName(type)));
+  if (peers.size() > 1) return ambiguous(ip, peers);
+  return open(peers.front(), ip, port, type, settings_.transfer);
+}
+
+Result<std::shared_ptr<Connection>> Connections::find(const std::string& ip, ConnType type) {
+  bool wasDialled = false;
+  uint16_t port = 0;
+  {
+    std::shared_lock lock(mutex_);
+    auto found = dialled_.find(ip);
+    wasDialled = found != dialled_.end();
+    if (wasDialled) port = found->second;
+  }
+  if (wasDialled) return find(ip, port, type);
+  auto peers = peersAt(ip);
+  if (peers.empty()) return nobody(fmt::format("{} ({})", ip, connTypeName(type)));
+  if (peers.size() > 1) return ambiguous(ip, peers);
+  return find(ip, peers.front()->channel().remotePort(), type);
+}
+
+void Connections::remember(const std::string& ip, uint16_t port) {
+  std::unique_lock lock(mutex_);
+  dialled_[ip] = port;
+}
+
+Status Connections::ambiguous(const std::string& ip,
+                              const std::vector<std::shared_ptr<PeerState>>& peers) const {
+  std::string ports;
+  for (const auto& peer : peers) {
+    ports += fmt::format("{}{}", ports.empty() ? "" : ", ", peer->channel().remotePort());
+  }
+  return error(Code::notFound, "{} peers are connected from {}: name one by its port ({})",
+               peers.size(), ip, ports);
+}
+
+Status Connections::nobody(const std::string& what) const {
+  std::string names;
+  for (const auto& peer : node_->peers()) names += (names.empty() ? "" : ", ") + peer->title();
+  return error(Code::notFound, "not connected to {}; connected: {}", what,
+               names.empty() ? "nobody" : names);
+}
+
+std::vector<std::shared_ptr<PeerState>> Connections::peersAt(const std::string& ip) const {
+  auto peers = node_->peers();
+  peers.erase(std::remove_if(peers.begin(), peers.end(),
+                             [&](const auto& peer) { return !answersTo(*peer, ip); }),
+              peers.end());
+  return peers;
+}
+
+Status Connections::check(const std::string& ip, uint16_t port, ConnType type) {
+  if (auto connection = known({ip, port, type})) return connection->peer->channel().status();
+  return find(ip, port, type).status();
+}
+
+Status Connections::check(const std::string& ip, ConnType type) {
+  auto connection = find(ip, type);
+  return connection.ok() ? (*connection)->peer->channel().status() : connection.status();
+}
+
+void Connections::close(const std::string& ip, uint16_t port, ConnType type) {
+  std::shared_ptr<Connection> gone;
+  {
+    std::unique_lock lock(mutex_);
+    auto found = table_.find({ip, port, type});
+    if (found == table_.end()) return;
+    gone = found->second;
+    table_.erase(found);
+  }
+  closeIfUnused(gone->peer);
+}
+
+void Connections::close(const std::string& ip, ConnType type) {
+  std::vector<uint16_t> ports;
+  {
+    std::shared_lock lock(mutex_);
+    for (const auto& [key, connection] : table_) {
+      if (key.ip == ip && key.type == type) ports.push_back(key.port);
+    }
+  }
+  for (uint16_t port : ports) close(ip, port, type);
+  std::unique_lock lock(mutex_);
+  dialled_.erase(ip);
+}
+
+void Connections::closeIfUnused(const std::shared_ptr<PeerState>& peer) {
+  {
+    std::shared_lock lock(mutex_);
+    for (const auto& [key, connection] : table_) {
+      if (connection->peer == peer) return;
+    }
+  }
+  peer->channel().close(
+      error(Code::disconnected, "the connection to {} was closed here", peer->title()));
+}
+
+void Connections::drop(const std::shared_ptr<Connection>& connection) {
+  if (connection->peer->channel().status().ok()) return;
+  std::unique_lock lock(mutex_);
+  for (auto entry = table_.begin(); entry != table_.end();) {
+    entry = entry->second == connection ? table_.erase(entry) : std::next(entry);
+  }
+}
+
+}  // namespace hmc

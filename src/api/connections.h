@@ -1,0 +1,87 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "api/settings.h"
+#include "hmc/conn_type.h"
+#include "node/node_impl.h"
+
+namespace hmc {
+
+// The name under which every Communicator registers its buffer.
+inline constexpr const char* kBufferRegion = "hmc.buffer";
+
+// A peer's buffer, reachable.
+struct Connection {
+  std::shared_ptr<PeerState> peer;
+  std::shared_ptr<RemoteMapping> buffer;
+  std::mutex bulk;  // held by sendDataTo(): one at a time
+};
+
+// Connections by the documented key: address, data port and type. Safe from any thread.
+class Connections {
+ public:
+  Connections(std::shared_ptr<NodeImpl> node, Settings settings)
+      : node_(std::move(node)), settings_(std::move(settings)) {}
+
+  // Opens the buffer of a peer that we know, under that key.
+  Result<std::shared_ptr<Connection>> open(const std::shared_ptr<PeerState>& peer,
+                                           const std::string& ip, uint16_t port, ConnType type,
+                                           Deadline deadline);
+  // The connection of that key: one that was opened, or a connected peer that answers to the
+  // address. notFound says what is connected.
+  Result<std::shared_ptr<Connection>> find(const std::string& ip, uint16_t port, ConnType type);
+  // By address alone: the last one dialled so, else the only peer from there.
+  Result<std::shared_ptr<Connection>> find(const std::string& ip, ConnType type);
+  void remember(const std::string& ip, uint16_t port);
+
+  // Ok, notFound, or why the connection that was there ended.
+  Status check(const std::string& ip, uint16_t port, ConnType type);
+  Status check(const std::string& ip, ConnType type);
+
+  // Forgets the key and, when no other key uses the peer, closes the channel to it.
+  void close(const std::string& ip, uint16_t port, ConnType type);
+  void close(const std::string& ip, ConnType type);
+  // After a transfer failed: a connection whose peer is gone is resolved anew next time.
+  void drop(const std::shared_ptr<Connection>& connection);
+
+  // Connected peers that answer to an address.
+  std::vector<std::shared_ptr<PeerState>> peersAt(const std::string& ip) const;
+
+ private:
+  struct Key {
+    std::string ip;
+    uint16_t port;
+    ConnType type;
+    bool operator==(const Key& other) const {
+      return port == other.port && type == other.type && ip == other.ip;
+    }
+  };
+  struct Hash {
+    size_t operator()(const Key& key) const {
+      return std::hash<std::string_view>()(key.ip) * 31 + key.port * 8U +
+             static_cast<size_t>(key.type);
+    }
+  };
+  std::shared_ptr<Connection> known(const Key& key) const;
+  Status ambiguous(const std::string& ip,
+                   const std::vector<std::shared_ptr<PeerState>>& peers) const;
+  Status nobody(const std::string& what) const;
+  void closeIfUnused(const std::shared_ptr<PeerState>& peer);
+  void warnOnce(ConnType type, const std::string& why, const std::string& instead);
+
+  const std::shared_ptr<NodeImpl> node_;
+  const Settings settings_;
+  mutable std::shared_mutex mutex_;
+  std::unordered_map<Key, std::shared_ptr<Connection>, Hash> table_;  // guarded by mutex_
+  std::map<std::string, uint16_t> dialled_;  // guarded by mutex_: port by address
+  std::map<ConnType, bool> warned_;          // guarded by mutex_
+};
+
+}  // namespace hmc

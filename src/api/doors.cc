@@ -1,0 +1,100 @@
+#include "api/doors.h"
+
+#include <sys/stat.h>
+
+#include <atomic>
+#include <cstdlib>
+
+#include "base/error.h"
+#include "base/futex.h"
+
+namespace hmc {
+
+namespace {
+constexpr std::chrono::milliseconds kRedial{20};
+}
+
+std::string tcpAddress(const std::string& ip, uint16_t port) {
+  bool bare6 = ip.find(':') != std::string::npos && ip.front() != '[';
+  return bare6 ? fmt::format("tcp://[{}]:{}", ip, port) : fmt::format("tcp://{}:{}", ip, port);
+}
+
+std::string udsPath(const std::string& dir, uint32_t rank) {
+  return fmt::format("{}/hmc_ctrl_rank_{}.sock", dir, rank);
+}
+
+std::string unixAddress(const std::string& path, uint32_t rank) {
+  struct stat info {};
+  bool directory = stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+  return "unix://" + (directory ? udsPath(path, rank) : path);
+}
+
+std::vector<Doors::Wanted> controlDoors(const std::string& ip, uint16_t port,
+                                        const std::string& path) {
+  std::vector<Doors::Wanted> doors;
+  if (port != 0) doors.push_back({tcpAddress(ip, port), "control"});
+  if (!path.empty()) doors.push_back({"unix://" + path, "control"});
+  return doors;
+}
+
+Status Doors::open(const std::vector<Wanted>& wanted) {
+  std::vector<std::string> opened;
+  std::lock_guard lock(mutex_);
+  for (const auto& door : wanted) {
+    if (open_.count(door.address) > 0) continue;
+    auto bound = node_->listen(door.address, door.label);
+    if (!bound.ok()) {
+      for (const auto& address : opened) {
+        node_->closeDoor(open_[address]);
+        open_.erase(address);
+      }
+      return bound.status();
+    }
+    open_[door.address] = *bound;
+    opened.push_back(door.address);
+  }
+  return Status();
+}
+
+void Doors::closeAll() {
+  std::map<std::string, std::string> closing;
+  {
+    std::lock_guard lock(mutex_);
+    closing.swap(open_);
+  }
+  for (const auto& [wanted, bound] : closing) node_->closeDoor(bound);
+  for (const auto& peer : node_->peers()) {
+    if (!peer->channel().initiator()) {
+      peer->channel().close(error(Code::disconnected, "the server {} was closed", node_->name()));
+    }
+  }
+}
+
+bool Doors::any() const {
+  std::lock_guard lock(mutex_);
+  return !open_.empty();
+}
+
+uint16_t Doors::firstTcpPort() const {
+  std::lock_guard lock(mutex_);
+  for (const auto& [wanted, bound] : open_) {
+    if (bound.rfind("tcp://", 0) == 0)
+      return static_cast<uint16_t>(std::atoi(bound.c_str() + bound.rfind(':') + 1));
+  }
+  return 0;
+}
+
+Result<std::shared_ptr<PeerState>> dialPatiently(NodeImpl& node, const std::string& address,
+                                                 std::optional<uint32_t> rank, Deadline deadline) {
+  for (;;) {
+    auto peer = node.connect(address, rank, deadline);
+    Code code = peer.status().code();
+    bool nobodyThere = code == Code::disconnected || code == Code::notFound;
+    if (peer.ok() || !nobodyThere || deadline.passed()) return peer;
+    // Nothing tells us when a listener appears: look again in a moment.
+    static const std::atomic<uint32_t> kNobodyWakesThis{0};
+    futexWait(kNobodyWakesThis, 0, earlier(deadline, Deadline(kRedial)));
+  }
+}
+
+}  // namespace hmc

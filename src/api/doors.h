@@ -1,0 +1,51 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "api/settings.h"
+#include "node/node_impl.h"
+
+namespace hmc {
+
+// The doors that a documented class opened, and how it dials others'. Safe from any thread.
+class Doors {
+ public:
+  explicit Doors(std::shared_ptr<NodeImpl> node) : node_(std::move(node)) {}
+
+  // A door that is open already stays, with its label. When
+  // one of several cannot be opened, those that this call opened are closed again.
+  struct Wanted {
+    std::string address;
+    std::string label;
+  };
+  Status open(const std::vector<Wanted>& wanted);
+  // Closes every door, and the conversations that came through them.
+  void closeAll();
+  bool any() const;
+  uint16_t firstTcpPort() const;
+
+ private:
+  const std::shared_ptr<NodeImpl> node_;
+  mutable std::mutex mutex_;
+  std::map<std::string, std::string> open_;  // guarded by mutex_: bound address by wanted address
+};
+
+// The control doors of the documented calls: port 0 means no TCP, an empty path no unix socket.
+std::vector<Doors::Wanted> controlDoors(const std::string& ip, uint16_t port,
+                                        const std::string& path);
+
+std::string tcpAddress(const std::string& ip, uint16_t port);
+// A directory stands for the socket of that rank in it.
+std::string unixAddress(const std::string& path, uint32_t rank);
+std::string udsPath(const std::string& dir, uint32_t rank);
+
+// Dials until somebody listens there or the deadline passes: servers and clients are started in any
+// order.
+Result<std::shared_ptr<PeerState>> dialPatiently(NodeImpl& node, const std::string& address,
+                                                 std::optional<uint32_t> rank, Deadline deadline);
+
+}  // namespace hmc

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string_view>
+
+#include "control/message.h"
+#include "node/node_impl.h"
+
+namespace hmc {
+
+// Peers by rank: those that we dialled under the number that we gave them, those that dialled us
+// under the number that they gave. Safe from any thread.
+class Ranks {
+ public:
+  explicit Ranks(std::shared_ptr<NodeImpl> node) : node_(std::move(node)) {}
+
+  void bind(uint32_t rank, std::shared_ptr<PeerState> peer);
+  // The peer if it is connected now.
+  std::shared_ptr<PeerState> connected(uint32_t rank);
+  // Waits for the peer to connect.
+  Result<std::shared_ptr<PeerState>> find(uint32_t rank, Deadline deadline);
+
+  // Arrives after the data of every transfer to that peer that was started before.
+  Status send(uint32_t rank, MessageKind kind, uint16_t flags, std::string_view payload,
+              Deadline deadline);
+  // What a peer had sent before it left is still received.
+  Result<Message> receive(uint32_t rank, MessageKind kind, Deadline deadline);
+
+  void close(uint32_t rank);
+
+ private:
+  void unbind(uint32_t rank, const std::shared_ptr<PeerState>& peer);
+
+  const std::shared_ptr<NodeImpl> node_;
+  std::mutex mutex_;
+  std::map<uint32_t, std::shared_ptr<PeerState>> peers_;  // guarded by mutex_
+};
+
+}  // namespace hmc

@@ -1,0 +1,53 @@
+#include "transport/tcp/address.h"
+
+#include "base/codec.h"
+#include "base/error.h"
+#include "transport/tcp/wire.h"
+
+namespace hmc::tcp {
+
+namespace {
+constexpr uint32_t kAddressMagic = 0x41504354;  // "TCPA"
+constexpr uint32_t kKeyMagic = 0x4b504354;      // "TCPK"
+}  // namespace
+
+std::string Address::encode() const {
+  return Writer().u32(kAddressMagic).u16(port).string(host).string(token).take();
+}
+
+Result<Address> Address::decode(std::string_view bytes) {
+  Reader reader(bytes);
+  const uint32_t magic = reader.u32();
+  Address address;
+  address.port = reader.u16();
+  address.host = reader.string();
+  address.token = reader.string();
+  HMC_TRY(reader.finish("a tcp link's address"));
+  if (magic != kAddressMagic || address.host.empty() ||
+      (!address.dials() && address.token.size() != kTokenSize)) {
+    return error(Code::invalidArgument, "these {} bytes are not a tcp link's address",
+                 bytes.size());
+  }
+  return address;
+}
+
+std::string Key::encode() const {
+  return Writer().u32(kKeyMagic).u64(area).u64(size).u8(writable ? 1 : 0).take();
+}
+
+Result<Key> Key::decode(std::string_view bytes) {
+  Reader reader(bytes);
+  const uint32_t magic = reader.u32();
+  Key key;
+  key.area = reader.u64();
+  key.size = reader.u64();
+  const uint8_t writable = reader.u8();
+  HMC_TRY(reader.finish("a tcp memory key"));
+  if (magic != kKeyMagic || writable > 1) {
+    return error(Code::invalidArgument, "these {} bytes are not a tcp memory key", bytes.size());
+  }
+  key.writable = writable == 1;
+  return key;
+}
+
+}  // namespace hmc::tcp

@@ -1,0 +1,236 @@
+#include "transport/tcp/link.h"
+
+#include <poll.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/random.h"
+
+namespace hmc::tcp {
+
+namespace {
+
+// A stream may be that much busier than the others before they are chosen: small operations that
+// travel together cost one system call.
+constexpr uint64_t kStick = 256 << 10;
+constexpr std::chrono::milliseconds kFenceWithoutLease{1000};
+
+}  // namespace
+
+Result<std::unique_ptr<Link>> TcpLink::create(Service& service, Progress& progress,
+                                              const TcpOptions& options,
+                                              const LinkOptions& linkOptions) {
+  Address address{linkOptions.localHost, 0, ""};
+  if (!linkOptions.initiator) {
+    HMC_ASSIGN(address.port, service.open(linkOptions.localHost));
+    address.token = randomBytes(kTokenSize);
+  }
+  std::unique_ptr<TcpLink> link(
+      new TcpLink(service, progress, options, linkOptions, std::move(address)));
+  if (!linkOptions.initiator) service.expect(link->address_.token, *link);
+  return std::unique_ptr<Link>(std::move(link));
+}
+
+TcpLink::TcpLink(Service& service, Progress& progress, const TcpOptions& options,
+                 const LinkOptions& linkOptions, Address address)
+    : service_(service),
+      progress_(progress),
+      options_(options),
+      lease_(linkOptions.lease),
+      address_(std::move(address)),
+      encoded_(address_.encode()) {
+  const auto fence = lease_ ? lease_->length() : kFenceWithoutLease;
+  for (int i = 0; i < options.streams; ++i) {
+    streams_.push_back(std::make_unique<OriginStream>(fence));
+  }
+  number_ = progress.add(*this);
+}
+
+TcpLink::~TcpLink() {
+  close(error(Code::cancelled, "the link was destroyed"));
+  awaitFence();
+  progress_.remove(number_);
+}
+
+// Drives our own sockets, because nobody may be in progress().
+void TcpLink::awaitFence() {
+  while (true) {
+    std::vector<pollfd> waiting;
+    auto until = Clock::time_point::max();
+    for (auto& stream : streams_) {
+      stream->pump(true);
+      stream->expire();
+      if (stream->fenceAt() == Clock::time_point::max()) continue;
+      until = std::min(until, stream->fenceAt());
+      waiting.push_back({stream->fd(), POLLIN, 0});
+    }
+    if (waiting.empty()) return;
+    // Another thread's progress() may take the event: look again soon.
+    poll(waiting.data(), waiting.size(), Deadline(until).leftMs(20));
+  }
+}
+
+Status TcpLink::connect(std::string_view peerAddress) {
+  HMC_ASSIGN(Address peer, Address::decode(peerAddress));
+  if (peer.dials() == address_.dials()) {
+    return error(Code::invalidArgument, "of the two sides of a tcp link one dials, here {} does",
+                 peer.dials() ? "each" : "neither");
+  }
+  if (connected_.exchange(true)) {
+    return error(Code::invalidArgument, "this tcp link is already connected");
+  }
+  {
+    std::lock_guard lock(mutex_);
+    peer_ = peer.dials() ? peer.host : endpointName(peer.host, peer.port);
+    upBy_ = Deadline(options_.patience).at();
+  }
+  if (address_.dials()) HMC_TRY(dialAll(peer));
+  setTimer();
+  progress_.wake();
+  return Status();
+}
+
+std::string TcpLink::greeting(Role role, const Address& peer) const {
+  Greeting greeting;
+  greeting.role = static_cast<uint32_t>(role);
+  std::copy(peer.token.begin(), peer.token.end(), greeting.token);
+  std::string bytes(Greeting::kSize, '\0');
+  greeting.pack(bytes.data());
+  return bytes;
+}
+
+Status TcpLink::dialAll(const Address& peer) {
+  for (size_t i = 0; i < streams_.size(); ++i) {
+    HMC_ASSIGN(Fd ours, dial(peer.host, peer.port));
+    HMC_TRY(streams_[i]->attach(std::move(ours), endpointName(peer.host, peer.port),
+                                greeting(Role::forward, peer), progress_, number_, i));
+    HMC_ASSIGN(Fd theirs, dial(peer.host, peer.port));
+    service_.serve(*this, std::move(theirs), greeting(Role::reverse, peer));
+  }
+  noticeEnd();
+  return Status();
+}
+
+void TcpLink::arrived(Fd fd) {
+  const std::string name = peerName(fd.get());
+  for (size_t i = 0; i < streams_.size(); ++i) {
+    if (streams_[i]->fd() >= 0) continue;
+    // A failure leaves the stream without a connection, which the timer notices.
+    (void)streams_[i]->attach(std::move(fd), name, "", progress_, number_, i);
+    break;
+  }
+  setTimer();
+  progress_.wake();
+}
+
+Result<std::unique_ptr<RemoteMemory>> TcpLink::importKey(std::string_view bytes, Deadline) {
+  HMC_ASSIGN(Key key, Key::decode(bytes));
+  return std::unique_ptr<RemoteMemory>(
+      new TcpRemote(key.area, key.size, key.writable ? Access::readWrite : Access::read));
+}
+
+Status TcpLink::check(const Op& op) const {
+  const char* what = op.kind == OpKind::put ? "put" : "get";
+  if (op.size == 0 || op.size > kLargest) {
+    return error(Code::invalidArgument, "{} of {} bytes: one operation moves 1 to {}", what,
+                 op.size, kLargest);
+  }
+  if (!fits(op.remoteOffset, op.size, op.remote->size)) {
+    return error(Code::outOfRange,
+                 "{} of {} bytes at remote offset {} would pass the end of {} bytes", what, op.size,
+                 op.remoteOffset, op.remote->size);
+  }
+  if (op.kind == OpKind::put && op.remote->access != Access::readWrite) {
+    return error(Code::permissionDenied, "put of {} bytes into memory that is read-only", op.size);
+  }
+  return Status();
+}
+
+size_t TcpLink::post(std::span<const Op> ops) {
+  size_t accepted = 0;
+  OriginStream* last = nullptr;
+  for (; accepted < ops.size(); ++accepted) {
+    const Op& op = ops[accepted];
+    if (Status status = check(op); !status.ok()) {
+      op.completion->fail(closed_ ? streams_[0]->why() : status);
+      continue;
+    }
+    OriginStream* stream = enqueue(op);
+    if (stream == nullptr) break;
+    if (last != nullptr && last != stream) last->flush();
+    last = stream;
+  }
+  if (last != nullptr) last->flush();
+  if (accepted > 0) noticeEnd();
+  return accepted;
+}
+
+OriginStream* TcpLink::enqueue(const Op& op) {
+  uint64_t least = ~uint64_t{0};
+  for (auto& stream : streams_) least = std::min(least, stream->load());
+  for (auto& stream : streams_) {
+    if (stream->load() <= least + kStick && stream->enqueue(op)) return stream.get();
+  }
+  for (auto& stream : streams_) {
+    if (stream->enqueue(op)) return stream.get();
+  }
+  return nullptr;
+}
+
+bool TcpLink::ready(size_t stream, bool over) {
+  const bool ended = streams_[stream]->pump(over);
+  if (!closed_ && timer_.load() != Clock::time_point::max()) setTimer();
+  noticeEnd();
+  return ended;
+}
+
+// The streams of a link live and die together.
+void TcpLink::noticeEnd() {
+  if (closed_) return;
+  for (auto& stream : streams_) {
+    if (stream->ended()) return close(stream->why());
+  }
+}
+
+void TcpLink::close(const Status& why) {
+  if (closed_.exchange(true)) return;
+  for (auto& stream : streams_) stream->close(why);
+  service_.drop(*this);
+  setTimer();
+  progress_.wake();
+}
+
+Progress::Clock::time_point TcpLink::timer() const {
+  return timer_.load(std::memory_order_relaxed);
+}
+
+void TcpLink::setTimer() {
+  std::lock_guard lock(mutex_);
+  auto at = Clock::time_point::max();
+  if (closed_) {
+    for (auto& stream : streams_) at = std::min(at, stream->fenceAt());
+  } else if (!std::all_of(streams_.begin(), streams_.end(), [](auto& s) { return s->up(); })) {
+    at = upBy_;
+  }
+  timer_ = at;
+}
+
+bool TcpLink::expire() {
+  bool ended = false;
+  if (!closed_) {
+    std::string peer;
+    {
+      std::lock_guard lock(mutex_);
+      peer = peer_;
+    }
+    close(error(Code::disconnected, "the tcp connections with {} did not come up within {} ms",
+                peer, options_.patience.count()));
+    ended = true;
+  }
+  for (auto& stream : streams_) ended = stream->expire() || ended;
+  setTimer();
+  return ended;
+}
+
+}  // namespace hmc::tcp

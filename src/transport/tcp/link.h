@@ -1,0 +1,69 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "transport/tcp/address.h"
+#include "transport/tcp/origin.h"
+#include "transport/tcp/progress.h"
+#include "transport/tcp/service.h"
+#include "transport/tcp/tcp.h"
+#include "transport/transport.h"
+
+namespace hmc::tcp {
+
+// The streams to one peer: some over which we ask, some over which it asks. One side dials them
+// all.
+class TcpLink final : public Link, private Service::Host, private Progress::Watched {
+ public:
+  static Result<std::unique_ptr<Link>> create(Service& service, Progress& progress,
+                                              const TcpOptions& options,
+                                              const LinkOptions& linkOptions);
+  ~TcpLink() override;
+
+  const std::string& address() const override { return encoded_; }
+  Status connect(std::string_view peerAddress) override;
+  Result<std::unique_ptr<RemoteMemory>> importKey(std::string_view key, Deadline) override;
+  size_t post(std::span<const Op> ops) override;
+  void close(const Status& why) override;
+
+ private:
+  using Clock = Progress::Clock;
+
+  TcpLink(Service& service, Progress& progress, const TcpOptions& options,
+          const LinkOptions& linkOptions, Address address);
+
+  void arrived(Fd fd) override;
+  const std::shared_ptr<Lease>& lease() const override { return lease_; }
+  bool ready(size_t stream, bool over) override;
+  Clock::time_point timer() const override;
+  bool expire() override;
+
+  Status dialAll(const Address& peer);
+  std::string greeting(Role role, const Address& peer) const;
+  Status check(const Op& op) const;
+  OriginStream* enqueue(const Op& op);
+  void noticeEnd();
+  void setTimer();
+  void awaitFence();
+
+  Service& service_;
+  Progress& progress_;
+  const TcpOptions options_;
+  const std::shared_ptr<Lease> lease_;
+  const Address address_;
+  const std::string encoded_;
+  uint64_t number_ = 0;  // what progress_ calls us
+  std::vector<std::unique_ptr<OriginStream>> streams_;
+  // When expire() has to look: the connections are late, or a fence is over.
+  std::atomic<Clock::time_point> timer_{Clock::time_point::max()};
+  std::atomic<bool> connected_{false};
+  std::atomic<bool> closed_{false};
+  std::mutex mutex_;               // guards what follows
+  std::string peer_ = "the peer";  // for sentences
+  Clock::time_point upBy_ = Clock::time_point::max();
+};
+
+}  // namespace hmc::tcp

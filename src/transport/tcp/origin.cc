@@ -1,0 +1,295 @@
+#include "transport/tcp/origin.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/error.h"
+#include "transport/tcp/socket.h"
+
+namespace hmc::tcp {
+
+OriginStream::OriginStream(std::chrono::milliseconds fence) : fence_(fence), slots_(kWindow) {}
+
+Status OriginStream::attach(Fd fd, std::string peer, std::string greeting, Progress& progress,
+                            uint64_t number, size_t index) {
+  std::lock_guard lock(mutex_);
+  if (!why_.ok() || fd_) return Status();
+  HMC_TRY(progress.watch(fd.get(), number, index));
+  fd_ = std::move(fd);
+  peer_ = std::move(peer);
+  greeting_ = std::move(greeting);
+  if (greeting_.empty()) up_.store(true, std::memory_order_release);
+  sendAll();
+  return Status();
+}
+
+Status OriginStream::why() const {
+  std::lock_guard lock(mutex_);
+  return why_;
+}
+
+int OriginStream::fd() const {
+  std::lock_guard lock(mutex_);
+  return fd_.get();
+}
+
+bool OriginStream::enqueue(const Op& op) {
+  std::lock_guard lock(mutex_);
+  if (!why_.ok()) {
+    op.completion->fail(why_);
+    return true;
+  }
+  const uint64_t cost = op.size + kOpCost;
+  if (!fd_ || end_ - first_ == kWindow) return false;
+  if (end_ != first_ && load() + cost > kWindowBytes) return false;
+  Slot& s = slot(end_);
+  s.op = op;
+  const auto kind = op.kind == OpKind::put ? RequestKind::put : RequestKind::get;
+  Request{static_cast<uint64_t>(kind), end_, static_cast<const TcpRemote*>(op.remote)->area,
+          op.remoteOffset, op.size}
+      .pack(s.header);
+  ++end_;
+  load_.fetch_add(cost, std::memory_order_relaxed);
+  return true;
+}
+
+void OriginStream::flush() {
+  std::lock_guard lock(mutex_);
+  if (why_.ok()) sendAll();
+}
+
+bool OriginStream::pump(bool over) {
+  std::lock_guard lock(mutex_);
+  const uint64_t before = finished_;
+  if (why_.ok()) {
+    sendAll();
+    receiveAll(over);
+  } else {
+    discardAll();
+  }
+  return finished_ != before;
+}
+
+size_t OriginStream::wireSize(const Slot& s) const {
+  return Request::kSize + (s.op.kind == OpKind::put ? s.op.size : 0);
+}
+
+// The unsent bytes from the greeting on, straight from the callers' memory.
+size_t OriginStream::gather(iovec* pieces, size_t most) {
+  size_t count = 0;
+  if (!greeting_.empty()) pieces[count++] = {greeting_.data(), greeting_.size()};
+  size_t skip = sent_;
+  for (uint64_t number = next_; number != end_ && count + 2 <= most; ++number) {
+    Slot& s = slot(number);
+    if (skip < Request::kSize) {
+      pieces[count++] = {s.header + skip, Request::kSize - skip};
+      skip = Request::kSize;
+    }
+    if (s.op.kind == OpKind::put) {
+      const size_t done = skip - Request::kSize;
+      pieces[count++] = {static_cast<char*>(s.op.local) + done, s.op.size - done};
+    }
+    skip = 0;
+  }
+  return count;
+}
+
+void OriginStream::sent(size_t count) {
+  const size_t ofGreeting = std::min(count, greeting_.size());
+  greeting_.erase(0, ofGreeting);
+  if (greeting_.empty()) up_.store(true, std::memory_order_release);
+  sent_ += count - ofGreeting;
+  while (next_ != end_ && sent_ >= wireSize(slot(next_))) {
+    sent_ -= wireSize(slot(next_));
+    ++next_;
+  }
+}
+
+void OriginStream::sendAll() {
+  while (fd_ && (next_ != end_ || !greeting_.empty())) {
+    iovec pieces[64];
+    msghdr message{};
+    message.msg_iov = pieces;
+    message.msg_iovlen = gather(pieces, std::size(pieces));
+    const ssize_t count = sendmsg(fd_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (count >= 0) {
+      sent(static_cast<size_t>(count));
+    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      return;
+    } else if (errno != EINTR) {
+      return broken("sending to", errno);
+    }
+  }
+}
+
+void OriginStream::receiveAll(bool over) {
+  while (fd_) {
+    iovec pieces[2] = {{payload_, payloadLeft_}, {in_.data() + inSize_, in_.size() - inSize_}};
+    const bool placing = payloadLeft_ > 0;
+    msghdr message{};
+    message.msg_iov = placing ? pieces : pieces + 1;
+    message.msg_iovlen = placing ? 2 : 1;
+    const size_t room = payloadLeft_ + in_.size() - inSize_;
+    const ssize_t got = recvmsg(fd_.get(), &message, MSG_DONTWAIT);
+    if (got == 0) return broken("hearing from", 0);
+    if (got < 0) {
+      if (errno == EINTR) continue;
+      if (errno == EAGAIN || errno == EWOULDBLOCK) return;
+      return broken("hearing from", errno);
+    }
+    const size_t placed = std::min(static_cast<size_t>(got), payloadLeft_);
+    payload_ += placed;
+    payloadLeft_ -= placed;
+    inSize_ += static_cast<size_t>(got) - placed;
+    if (Status status = digest(); !status.ok()) return end(status, false);
+    if (static_cast<size_t>(got) < room && !over) return;  // the socket is empty
+  }
+}
+
+// Uses up the complete answers in in_, and of a get's bytes whatever is there.
+Status OriginStream::digest() {
+  size_t used = 0;
+  while (payloadLeft_ == 0 && inSize_ - used >= Reply::kSize) {
+    const Reply reply = Reply::unpack(in_.data() + used);
+    const char* rest = in_.data() + used + Reply::kSize;
+    const size_t have = inSize_ - used - Reply::kSize;
+    if (reply.kind == static_cast<uint32_t>(ReplyKind::refused)) {
+      if (reply.size > kLongestSentence || reply.id != first_ || first_ == next_) {
+        return error(Code::disconnected, "{} broke the protocol with a refusal", peer_);
+      }
+      if (have < reply.size) break;
+      const Code code = reply.code > 0 && reply.code <= static_cast<uint32_t>(Code::failed)
+                            ? static_cast<Code>(reply.code)
+                            : Code::failed;
+      endFirst(Status(code, std::string(rest, reply.size)));
+      used += Reply::kSize + reply.size;
+      continue;
+    }
+    HMC_TRY(answer(reply));
+    used += Reply::kSize;
+    const size_t placed = std::min(have, payloadLeft_);
+    if (placed > 0) std::memcpy(payload_, rest, placed);
+    payload_ += placed;
+    payloadLeft_ -= placed;
+    used += placed;
+  }
+  inSize_ -= used;
+  std::memmove(in_.data(), in_.data() + used, inSize_);
+  return Status();
+}
+
+Status OriginStream::answer(const Reply& reply) {
+  const bool due = first_ != next_ && reply.id == first_;
+  const Op* op = due ? &slot(first_).op : nullptr;
+  const bool get = due && op->kind == OpKind::get;
+  if (reply.kind == static_cast<uint32_t>(ReplyKind::data) && get && !payloadCame_ &&
+      reply.size == op->size) {
+    payload_ = static_cast<char*>(op->local);
+    payloadLeft_ = op->size;
+    payloadCame_ = true;
+    return Status();
+  }
+  if (reply.kind == static_cast<uint32_t>(ReplyKind::done) && due && get == payloadCame_) {
+    endFirst(Status());
+    return Status();
+  }
+  return error(Code::disconnected, "{} broke the protocol with an answer of kind {:#x}", peer_,
+               reply.kind);
+}
+
+void OriginStream::endFirst(const Status& status) {
+  const Op& op = slot(first_).op;
+  Completion* completion = op.completion;
+  load_.fetch_sub(op.size + kOpCost, std::memory_order_relaxed);
+  ++first_;
+  ++finished_;
+  payloadCame_ = false;
+  if (status.ok()) {
+    completion->finish();
+  } else {
+    completion->fail(status);
+  }
+}
+
+void OriginStream::broken(const std::string& what, int errnum) {
+  Status why = errnum == 0 ? error(Code::disconnected, "{} closed the connection", peer_)
+                           : error(Code::disconnected, "{} {}: {}", what, peer_, errnoText(errnum));
+  // An end or a reset comes from the target, which then applies nothing more. Any other error says
+  // nothing about it.
+  const bool fenced = errnum == 0 || errnum == ECONNRESET || errnum == EPIPE;
+  if (!fenced) {
+    abortOnClose(fd_.get());
+    fd_.reset();
+  }
+  end(why, fenced);
+}
+
+void OriginStream::close(const Status& why) {
+  std::lock_guard lock(mutex_);
+  if (why_.ok()) end(why, false);
+}
+
+void OriginStream::end(const Status& why, bool fenced) {
+  why_ = why;
+  ended_.store(true, std::memory_order_release);
+  size_t risky = 0;  // puts of which the target may have a byte
+  for (uint64_t number = first_; number != end_; ++number) {
+    Op& op = slot(number).op;
+    const bool seen = number < next_ || (number == next_ && sent_ > 0);
+    if (op.kind == OpKind::put && seen && !fenced) {
+      ++risky;
+      continue;
+    }
+    Completion* completion = std::exchange(op.completion, nullptr);
+    ++finished_;
+    completion->fail(why);
+  }
+  if (risky == 0) {
+    first_ = next_ = end_;
+    fd_.reset();
+    return;
+  }
+  fenceAt_ = Clock::now() + fence_;
+  if (fd_) shutdown(fd_.get(), SHUT_WR);
+}
+
+// Waits for the target to hang up: it has then applied whatever it ever will.
+void OriginStream::discardAll() {
+  while (fd_) {
+    const ssize_t got = recv(fd_.get(), in_.data(), in_.size(), MSG_DONTWAIT);
+    if (got > 0 || (got < 0 && errno == EINTR)) continue;
+    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
+    if (got == 0 || errno == ECONNRESET || errno == EPIPE) return failRest();
+    fd_.reset();  // no answer will come: fenceAt_ decides
+  }
+}
+
+OriginStream::Clock::time_point OriginStream::fenceAt() const {
+  std::lock_guard lock(mutex_);
+  return fenceAt_;
+}
+
+bool OriginStream::expire() {
+  std::lock_guard lock(mutex_);
+  if (Clock::now() < fenceAt_) return false;
+  // What is still in our send buffer must not leave it later.
+  if (fd_) abortOnClose(fd_.get());
+  failRest();
+  return true;
+}
+
+void OriginStream::failRest() {
+  fd_.reset();
+  fenceAt_ = Clock::time_point::max();
+  for (; first_ != end_; ++first_) {
+    Completion* completion = std::exchange(slot(first_).op.completion, nullptr);
+    if (completion == nullptr) continue;
+    ++finished_;
+    completion->fail(why_);
+  }
+  next_ = end_;
+}
+
+}  // namespace hmc::tcp

@@ -1,0 +1,116 @@
+#pragma once
+
+#include <sys/uio.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+#include "transport/tcp/progress.h"
+#include "transport/tcp/wire.h"
+#include "transport/transport.h"
+
+namespace hmc::tcp {
+
+struct TcpRemote : RemoteMemory {
+  TcpRemote(uint64_t id, uint64_t bytes, Access how) : RemoteMemory(bytes, how), area(id) {}
+  const uint64_t area;
+};
+
+// One connection over which we ask. Operations wait in a ring: the oldest is the next to be
+// answered, because a target answers in order. Nothing here blocks, and nothing is allocated per
+// operation. Safe from any thread; only the thread in progress() calls pump() and expire().
+class OriginStream {
+ public:
+  using Clock = Deadline::Clock;
+
+  // `fence` is how long a target that does not answer may still act on what we sent.
+  explicit OriginStream(std::chrono::milliseconds fence);
+
+  // The connection, there or on its way, and the first bytes to send over it. From now on
+  // `progress` watches it, as stream `index` of link `number`.
+  Status attach(Fd fd, std::string peer, std::string greeting, Progress& progress, uint64_t number,
+                size_t index);
+  // Connected and greeted.
+  bool up() const { return up_.load(std::memory_order_acquire); }
+  // The connection broke or was closed: nothing new starts, although what was sent may still wait
+  // for its fence.
+  bool ended() const { return ended_.load(std::memory_order_acquire); }
+  Status why() const;
+  // Bytes that wait for their answer, with a bit for each operation.
+  uint64_t load() const { return load_.load(std::memory_order_relaxed); }
+
+  // Takes the operation for the next flush(); false when the window is full or there is no
+  // connection yet. On an ended stream it fails at once.
+  bool enqueue(const Op& op);
+  // Sends what the socket takes.
+  void flush();
+  // Sends and receives what the socket has; true when an operation ended. `over`: read to the end,
+  // nobody will be told again that it is there.
+  bool pump(bool over);
+
+  // Ends the stream. What the target cannot have seen fails now, and so do gets, whose bytes are
+  // not written from here on; a put that may still be applied fails when the target hung up or the
+  // fence's time is over.
+  void close(const Status& why);
+  // When expire() has something to do; max() when there is nothing.
+  Clock::time_point fenceAt() const;
+  bool expire();
+  // The socket for poll(2), -1 when there is none.
+  int fd() const;
+
+ private:
+  static constexpr size_t kWindow = 256;
+  static constexpr uint64_t kWindowBytes = uint64_t{8} << 20;
+  static constexpr uint64_t kOpCost = 256;  // what an operation weighs besides its bytes
+  struct Slot {
+    Op op;  // no completion: already failed
+    char header[Request::kSize];
+  };
+
+  // All of these with mutex_ held.
+  Slot& slot(uint64_t number) { return slots_[number % kWindow]; }
+  size_t wireSize(const Slot& s) const;
+  void sendAll();
+  size_t gather(iovec* pieces, size_t most);
+  void sent(size_t count);
+  void receiveAll(bool over);
+  Status digest();
+  Status answer(const Reply& reply);
+  void discardAll();
+  void endFirst(const Status& status);
+  void broken(const std::string& what, int errnum);
+  void end(const Status& why, bool fenced);
+  void failRest();
+
+  const std::chrono::milliseconds fence_;
+  std::atomic<bool> up_{false};
+  std::atomic<bool> ended_{false};
+  std::atomic<uint64_t> load_{0};
+
+  mutable std::mutex mutex_;  // guards everything below
+  Fd fd_;
+  std::string peer_ = "the peer";
+  std::string greeting_;  // what is left of it to send
+  Status why_;
+  Clock::time_point fenceAt_ = Clock::time_point::max();
+
+  std::vector<Slot> slots_;
+  uint64_t first_ = 0;  // the oldest that has no answer
+  uint64_t next_ = 0;   // the first that is not sent completely
+  uint64_t end_ = 0;    // where the next one goes
+  size_t sent_ = 0;     // bytes of next_ that are sent
+  uint64_t finished_ = 0;
+
+  std::array<char, 4096> in_;
+  size_t inSize_ = 0;        // bytes in in_ that digest() has not used
+  char* payload_ = nullptr;  // where the next bytes of a get go
+  size_t payloadLeft_ = 0;
+  bool payloadCame_ = false;  // the first get's bytes are all here
+};
+
+}  // namespace hmc::tcp

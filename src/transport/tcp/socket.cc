@@ -1,0 +1,116 @@
+#include "transport/tcp/socket.h"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/error.h"
+
+namespace hmc::tcp {
+
+namespace {
+
+struct SocketAddress {
+  sockaddr_storage storage{};
+  socklen_t size = 0;
+
+  sockaddr* raw() { return reinterpret_cast<sockaddr*>(&storage); }
+  int family() const { return storage.ss_family; }
+};
+
+// A numeric host, with a scope for link-local IPv6 ("fe80::1%eth0"). Asks no name server.
+Result<SocketAddress> resolve(const std::string& host, uint16_t port) {
+  addrinfo hints{};
+  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  int failed = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
+  if (failed != 0) {
+    return error(Code::invalidArgument, "'{}' is not a numeric host address: {}", host,
+                 gai_strerror(failed));
+  }
+  SocketAddress address;
+  std::memcpy(&address.storage, found->ai_addr, found->ai_addrlen);
+  address.size = found->ai_addrlen;
+  freeaddrinfo(found);
+  return address;
+}
+
+Result<Fd> makeSocket(int family) {
+  Fd fd(socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!fd) return errnoStatus("making a tcp socket");
+  return fd;
+}
+
+void noDelay(int fd) {
+  int on = 1;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+}
+
+}  // namespace
+
+std::string endpointName(const std::string& host, uint16_t port) {
+  const bool six = host.find(':') != std::string::npos;
+  return six ? fmt::format("[{}]:{}", host, port) : fmt::format("{}:{}", host, port);
+}
+
+Result<Listening> listenOn(const std::string& host) {
+  HMC_ASSIGN(SocketAddress address, resolve(host, 0));
+  HMC_ASSIGN(Fd fd, makeSocket(address.family()));
+  if (bind(fd.get(), address.raw(), address.size) != 0) {
+    return errnoStatus(fmt::format("binding a tcp listener to {}", host));
+  }
+  if (listen(fd.get(), 128) != 0) return errnoStatus(fmt::format("listening on {}", host));
+  SocketAddress bound;
+  bound.size = sizeof(bound.storage);
+  if (getsockname(fd.get(), bound.raw(), &bound.size) != 0) {
+    return errnoStatus(fmt::format("asking for the port of the listener on {}", host));
+  }
+  const uint16_t port = bound.family() == AF_INET6
+                            ? ntohs(reinterpret_cast<sockaddr_in6*>(bound.raw())->sin6_port)
+                            : ntohs(reinterpret_cast<sockaddr_in*>(bound.raw())->sin_port);
+  return Listening{std::move(fd), port};
+}
+
+Result<Fd> dial(const std::string& host, uint16_t port) {
+  HMC_ASSIGN(SocketAddress address, resolve(host, port));
+  HMC_ASSIGN(Fd fd, makeSocket(address.family()));
+  noDelay(fd.get());
+  // EINTR leaves a connect on its way, as EINPROGRESS does.
+  if (connect(fd.get(), address.raw(), address.size) != 0 && errno != EINPROGRESS &&
+      errno != EINTR) {
+    return errnoStatus(fmt::format("connecting to {}", endpointName(host, port)));
+  }
+  return fd;
+}
+
+Fd acceptFrom(int listener) {
+  Fd fd(accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  if (fd) noDelay(fd.get());
+  return fd;
+}
+
+std::string peerName(int fd) {
+  SocketAddress address;
+  address.size = sizeof(address.storage);
+  char host[NI_MAXHOST];
+  char port[NI_MAXSERV];
+  if (getpeername(fd, address.raw(), &address.size) != 0 ||
+      getnameinfo(address.raw(), address.size, host, sizeof(host), port, sizeof(port),
+                  NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
+    return "an unknown address";
+  }
+  return endpointName(host, static_cast<uint16_t>(std::stoi(port)));
+}
+
+void abortOnClose(int fd) {
+  linger abrupt{1, 0};
+  setsockopt(fd, SOL_SOCKET, SO_LINGER, &abrupt, sizeof(abrupt));
+}
+
+}  // namespace hmc::tcp

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/fd.h"
+#include "hmc/result.h"
+
+namespace hmc::tcp {
+
+// All sockets are non-blocking, close-on-exec and without Nagle's delay. Hosts are numeric
+// addresses, IPv4 or IPv6.
+
+struct Listening {
+  Fd fd;
+  uint16_t port = 0;
+};
+// Listens on exactly that address, on a port that the kernel picks.
+Result<Listening> listenOn(const std::string& host);
+
+// Starts to connect. Until it has, send() and recv() answer EAGAIN; if it cannot, they say why.
+Result<Fd> dial(const std::string& host, uint16_t port);
+
+// The next visitor; errno is left as accept4() set it when there is none.
+Fd acceptFrom(int listener);
+
+// "10.0.0.1:4711", "[::1]:4711"; "an unknown address" when the kernel does not say.
+std::string peerName(int fd);
+std::string endpointName(const std::string& host, uint16_t port);
+
+// Makes close() discard what was not sent and tell the peer with a reset.
+void abortOnClose(int fd);
+
+}  // namespace hmc::tcp

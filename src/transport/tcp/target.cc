@@ -1,0 +1,249 @@
+#include "transport/tcp/target.h"
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/error.h"
+#include "memory/copy.h"
+
+namespace hmc::tcp {
+
+namespace {
+
+// Stands for bytes that are no longer there to be sent: the request fails, the stream goes on.
+const char kZeros[65536] = {};
+
+bool again(int errnum) {
+  return errnum == EAGAIN || errnum == EWOULDBLOCK;
+}
+
+}  // namespace
+
+TargetStream::TargetStream(Fd fd, Areas& areas, std::shared_ptr<Lease> lease, std::string greeting)
+    : fd_(std::move(fd)), areas_(areas), lease_(std::move(lease)), out_(std::move(greeting)) {}
+
+bool TargetStream::serve() {
+  turnLeft_ = kTurn;
+  while (true) {
+    if (lease_ && lease_->expired()) return false;
+    // The turn ends where the socket will call again: nothing must wait in our own buffer.
+    if (turnLeft_ == 0 && (sending_ || !requestReady())) return flush() != Step::over;
+    const Step next = step();
+    if (next != Step::more) return next == Step::wait;
+  }
+}
+
+bool TargetStream::requestReady() const {
+  return left_ == 0 && inSize_ - inUsed_ >= Request::kSize;
+}
+
+TargetStream::Step TargetStream::step() {
+  if (sending_) return sendData();
+  const bool ready = requestReady();
+  if (ready && out_.size() < in_.size()) return nextRequest() ? Step::more : Step::over;
+  // Answers leave together, but before we wait for anything.
+  if (Step flushed = flush(); flushed != Step::more) return flushed;
+  return ready ? Step::more : receive();
+}
+
+bool TargetStream::nextRequest() {
+  const Request request = Request::unpack(in_.data() + inUsed_);
+  inUsed_ += Request::kSize;
+  if (!begin(request)) return false;
+  if (left_ > 0 && !sending_) {
+    const size_t have = std::min<uint64_t>(left_, inSize_ - inUsed_);
+    place(in_.data() + inUsed_, have);
+    inUsed_ += have;
+  }
+  return true;
+}
+
+// False when this cannot come from an honest peer.
+bool TargetStream::begin(const Request& request) {
+  const bool put = request.kind == static_cast<uint64_t>(RequestKind::put);
+  if (!put && request.kind != static_cast<uint64_t>(RequestKind::get)) return false;
+  if (request.size == 0 || request.size > kLargest) return false;
+  request_ = request;
+  left_ = request.size;
+  refusal_ = check(request);
+  if (!refusal_.ok()) area_.reset();
+  if (area_ && !area_->region.device.isHost() && bounce_.empty()) bounce_.resize(kLargest);
+  if (put) return true;
+  if (!area_) {
+    left_ = 0;
+    finishGet();
+    return true;
+  }
+  sending_ = true;
+  answer(ReplyKind::data, request.size);
+  if (!area_->region.device.isHost()) copyOut();
+  return true;
+}
+
+Status TargetStream::check(const Request& request) {
+  area_ = areas_.find(request.area);
+  if (!area_) return gone();
+  const bool put = request.kind == static_cast<uint64_t>(RequestKind::put);
+  if (!fits(request.offset, request.size, area_->region.size)) {
+    return error(Code::outOfRange, "{} of {} bytes at offset {} would pass the end of {} bytes",
+                 put ? "put" : "get", request.size, request.offset, area_->region.size);
+  }
+  if (put && area_->access != Access::readWrite) {
+    return error(Code::permissionDenied, "put of {} bytes into memory that is read-only",
+                 request.size);
+  }
+  return Status();
+}
+
+Status TargetStream::gone() const {
+  return error(Code::notFound, "the memory is not registered any more");
+}
+
+TargetStream::Step TargetStream::receive() {
+  if (inUsed_ > 0) {
+    inSize_ -= inUsed_;
+    std::memmove(in_.data(), in_.data() + inUsed_, inSize_);
+    inUsed_ = 0;
+  }
+  // Behind a put's bytes comes the next request, in the same call.
+  iovec pieces[2] = {{nullptr, 0}, {in_.data() + inSize_, in_.size() - inSize_}};
+  msghdr message{};
+  message.msg_iov = pieces + 1;
+  message.msg_iovlen = 1;
+  if (left_ == 0 || !area_) return received(recvmsg(fd_.get(), &message, MSG_DONTWAIT));
+
+  message.msg_iov = pieces;
+  message.msg_iovlen = 2;
+  const bool host = area_->region.device.isHost();
+  const uint64_t done = request_.size - left_;
+  pieces[0] = {host ? area_->region.at(request_.offset + done) : bounce_.data() + done, left_};
+  std::unique_lock busy(area_->busy);
+  if (area_->gone) {
+    busy.unlock();
+    refusal_ = gone();
+    area_.reset();
+    return Step::more;
+  }
+  const ssize_t got = recvmsg(fd_.get(), &message, MSG_DONTWAIT);
+  busy.unlock();
+  return received(got);
+}
+
+TargetStream::Step TargetStream::received(ssize_t got) {
+  if (got == 0) return Step::over;
+  if (got < 0) return errno == EINTR ? Step::more : again(errno) ? Step::wait : Step::over;
+  size_t count = static_cast<size_t>(got);
+  turnLeft_ -= std::min(turnLeft_, count);
+  if (left_ > 0 && area_) {
+    const size_t placed = std::min<uint64_t>(left_, count);
+    left_ -= placed;
+    count -= placed;
+    if (left_ == 0) finishPut();
+  }
+  inSize_ += count;
+  if (left_ > 0 && !area_) {
+    const size_t drained = std::min<uint64_t>(left_, inSize_);
+    inUsed_ = drained;
+    left_ -= drained;
+    if (left_ == 0) finishPut();
+  }
+  return Step::more;
+}
+
+// Bytes of a put that came together with its request.
+void TargetStream::place(const char* bytes, size_t size) {
+  if (area_) {
+    const uint64_t done = request_.size - left_;
+    std::lock_guard busy(area_->busy);
+    if (!area_->region.device.isHost()) {
+      std::memcpy(bounce_.data() + done, bytes, size);
+    } else if (!area_->gone) {
+      std::memcpy(area_->region.at(request_.offset + done), bytes, size);
+    } else {
+      refusal_ = gone();
+    }
+  }
+  left_ -= size;
+  if (left_ == 0) finishPut();
+}
+
+void TargetStream::finishPut() {
+  if (area_ && refusal_.ok() && !area_->region.device.isHost()) {
+    std::lock_guard busy(area_->busy);
+    refusal_ = area_->gone ? gone()
+                           : copy(area_->region.slice(request_.offset, request_.size),
+                                  Region{bounce_.data(), request_.size, Device{}});
+  }
+  area_.reset();
+  answer(refusal_.ok() ? ReplyKind::done : ReplyKind::refused, 0, refusal_);
+}
+
+// A get from a device's memory: all of it into the bounce buffer.
+void TargetStream::copyOut() {
+  std::lock_guard busy(area_->busy);
+  refusal_ = area_->gone ? gone()
+                         : copy(Region{bounce_.data(), request_.size, Device{}},
+                                area_->region.slice(request_.offset, request_.size));
+}
+
+TargetStream::Step TargetStream::sendData() {
+  const uint64_t done = request_.size - left_;
+  std::unique_lock busy(area_->busy);
+  if (area_->gone && refusal_.ok()) refusal_ = gone();
+  iovec pieces[2] = {{out_.data(), out_.size()}, {nullptr, left_}};
+  if (!refusal_.ok()) {
+    pieces[1] = {const_cast<char*>(kZeros), std::min<uint64_t>(left_, sizeof(kZeros))};
+  } else if (area_->region.device.isHost()) {
+    pieces[1].iov_base = area_->region.at(request_.offset + done);
+  } else {
+    pieces[1].iov_base = bounce_.data() + done;
+  }
+  msghdr message{};
+  message.msg_iov = pieces;
+  message.msg_iovlen = 2;
+  const ssize_t count = sendmsg(fd_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  busy.unlock();
+  if (count < 0) {
+    if (errno == EINTR) return Step::more;
+    return again(errno) ? Step::wait : Step::over;
+  }
+  turnLeft_ -= std::min(turnLeft_, static_cast<size_t>(count));
+  const size_t answers = std::min(out_.size(), static_cast<size_t>(count));
+  out_.erase(0, answers);
+  left_ -= static_cast<size_t>(count) - answers;
+  if (left_ == 0) finishGet();
+  return Step::more;
+}
+
+void TargetStream::finishGet() {
+  sending_ = false;
+  area_.reset();
+  answer(refusal_.ok() ? ReplyKind::done : ReplyKind::refused, 0, refusal_);
+}
+
+void TargetStream::answer(ReplyKind kind, uint64_t size, const Status& refusal) {
+  const std::string sentence = refusal.message().substr(0, kLongestSentence);
+  Reply reply{static_cast<uint32_t>(kind), static_cast<uint32_t>(refusal.code()), request_.id,
+              kind == ReplyKind::refused ? sentence.size() : size};
+  char bytes[Reply::kSize];
+  reply.pack(bytes);
+  out_.append(bytes, sizeof(bytes));
+  if (kind == ReplyKind::refused) out_.append(sentence);
+}
+
+TargetStream::Step TargetStream::flush() {
+  while (!out_.empty()) {
+    const ssize_t count = send(fd_.get(), out_.data(), out_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (count < 0) {
+      if (errno == EINTR) continue;
+      return again(errno) ? Step::wait : Step::over;
+    }
+    out_.erase(0, static_cast<size_t>(count));
+  }
+  return Step::more;
+}
+
+}  // namespace hmc::tcp

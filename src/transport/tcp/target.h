@@ -1,0 +1,71 @@
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/lease.h"
+#include "transport/tcp/areas.h"
+#include "transport/tcp/wire.h"
+
+namespace hmc::tcp {
+
+// One connection over which a peer asks. Bytes go from the socket straight into place, and from
+// memory straight into the socket; memory of a device goes through a bounce buffer. Nothing here
+// blocks on the peer, and nothing is allocated by its word. Only the service thread touches it, or
+// who holds the service's mutex.
+class TargetStream {
+ public:
+  // `lease` may be null.
+  TargetStream(Fd fd, Areas& areas, std::shared_ptr<Lease> lease, std::string greeting);
+
+  int fd() const { return fd_.get(); }
+  // Moves what the socket has and takes, for one turn; false when the stream is over.
+  bool serve();
+  // Whether to serve again when the socket takes bytes (true) or has some (false).
+  bool wantsToSend() const { return sending_ || !out_.empty(); }
+
+ private:
+  static constexpr size_t kTurn = size_t{4} << 20;  // bytes before other streams have their turn
+  enum class Step { more, wait, over };
+
+  bool requestReady() const;
+  Step step();
+  bool nextRequest();
+  bool begin(const Request& request);
+  Status check(const Request& request);
+  Step receive();
+  Step received(ssize_t got);
+  void place(const char* bytes, size_t size);
+  void finishPut();
+  void copyOut();
+  Step sendData();
+  Step flush();
+  void finishGet();
+  void answer(ReplyKind kind, uint64_t size, const Status& refusal = Status());
+  Status gone() const;
+
+  const Fd fd_;
+  Areas& areas_;
+  const std::shared_ptr<Lease> lease_;
+  size_t turnLeft_ = 0;
+
+  // What came and is not used yet: in_[inUsed_, inSize_).
+  std::array<char, 16384> in_;
+  size_t inUsed_ = 0;
+  size_t inSize_ = 0;
+  // Small answers on their way, in front of a get's bytes.
+  std::string out_;
+
+  Request request_;             // the one that is being served
+  std::shared_ptr<Area> area_;  // its memory; null when it is refused
+  Status refusal_;
+  uint64_t left_ = 0;  // bytes of it that have not moved
+  bool sending_ = false;
+
+  std::vector<char> bounce_;  // a whole request of a device's memory; empty until there is one
+};
+
+}  // namespace hmc::tcp

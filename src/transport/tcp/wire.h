@@ -1,0 +1,95 @@
+#pragma once
+
+#include <endian.h>
+
+#include <cstdint>
+#include <cstring>
+
+// What travels over a stream. All fields are little-endian.
+//
+// The dialling side opens each stream with a Greeting. From then on the origin sends Requests, a
+// put's followed by its bytes; the target answers every one with a Reply: `done`, or `refused`
+// followed by the sentence. Before a get's answer comes `data` and the bytes. Answers come in the
+// order of the requests of that stream.
+namespace hmc::tcp {
+
+inline constexpr uint32_t kGreetingMagic = 0x31434d48;  // "HMC1"
+inline constexpr size_t kTokenSize = 16;
+inline constexpr size_t kLargest = size_t{1} << 20;  // most bytes in one put or get
+inline constexpr size_t kLongestSentence = 400;
+
+enum class Role : uint32_t {
+  forward = 1,  // the side that dialled asks
+  reverse = 2,  // the side that was dialled asks
+};
+
+struct Greeting {
+  static constexpr size_t kSize = 8 + kTokenSize;
+  uint32_t magic = kGreetingMagic;
+  uint32_t role = 0;
+  char token[kTokenSize] = {};
+
+  void pack(char* out) const {
+    const uint32_t words[] = {htole32(magic), htole32(role)};
+    std::memcpy(out, words, sizeof(words));
+    std::memcpy(out + sizeof(words), token, kTokenSize);
+  }
+  static Greeting unpack(const char* in) {
+    Greeting greeting;
+    uint32_t words[2];
+    std::memcpy(words, in, sizeof(words));
+    greeting.magic = le32toh(words[0]);
+    greeting.role = le32toh(words[1]);
+    std::memcpy(greeting.token, in + sizeof(words), kTokenSize);
+    return greeting;
+  }
+};
+
+enum class RequestKind : uint64_t { put = 0x7570, get = 0x7467 };
+
+struct Request {
+  static constexpr size_t kSize = 40;
+  uint64_t kind = 0;
+  uint64_t id = 0;
+  uint64_t area = 0;
+  uint64_t offset = 0;
+  uint64_t size = 0;
+
+  void pack(char* out) const {
+    const uint64_t words[] = {htole64(kind), htole64(id), htole64(area), htole64(offset),
+                              htole64(size)};
+    std::memcpy(out, words, sizeof(words));
+  }
+  static Request unpack(const char* in) {
+    uint64_t words[5];
+    std::memcpy(words, in, sizeof(words));
+    return {le64toh(words[0]), le64toh(words[1]), le64toh(words[2]), le64toh(words[3]),
+            le64toh(words[4])};
+  }
+};
+
+enum class ReplyKind : uint32_t { done = 0x656e6f64, data = 0x61746164, refused = 0x6f6e };
+
+struct Reply {
+  static constexpr size_t kSize = 24;
+  uint32_t kind = 0;
+  uint32_t code = 0;  // of a refusal
+  uint64_t id = 0;
+  uint64_t size = 0;  // bytes that follow
+
+  void pack(char* out) const {
+    const uint32_t halves[] = {htole32(kind), htole32(code)};
+    const uint64_t words[] = {htole64(id), htole64(size)};
+    std::memcpy(out, halves, sizeof(halves));
+    std::memcpy(out + sizeof(halves), words, sizeof(words));
+  }
+  static Reply unpack(const char* in) {
+    uint32_t halves[2];
+    uint64_t words[2];
+    std::memcpy(halves, in, sizeof(halves));
+    std::memcpy(words, in + sizeof(halves), sizeof(words));
+    return {le32toh(halves[0]), le32toh(halves[1]), le64toh(words[0]), le64toh(words[1])};
+  }
+};
+
+}  // namespace hmc::tcp

@@ -1,0 +1,154 @@
+#include "base/fd_exchange.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "base/random.h"
+
+namespace hmc {
+
+namespace {
+
+constexpr std::chrono::seconds kPatience{30};
+
+std::unique_ptr<FdExchange> exchange() {
+  return *FdExchange::create();
+}
+
+// A file with its own content.
+Fd file(const std::string& content) {
+  Fd fd(memfd_create("test", MFD_CLOEXEC));
+  EXPECT_EQ(write(fd.get(), content.data(), content.size()), static_cast<ssize_t>(content.size()));
+  return fd;
+}
+
+std::string contentOf(const Fd& fd) {
+  char bytes[100];
+  ssize_t got = pread(fd.get(), bytes, sizeof(bytes), 0);
+  return got < 0 ? "nothing" : std::string(bytes, static_cast<size_t>(got));
+}
+
+Fd dial(const std::string& name) {
+  Fd fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path + 1, name.data(), name.size());
+  auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  EXPECT_EQ(connect(fd.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
+  return fd;
+}
+
+}  // namespace
+
+TEST(FdExchange, handsOutWhatIsOffered) {
+  auto fds = exchange();
+  auto one = fds->offer(file("one").get());
+  auto two = fds->offer(file("two").get());
+  ASSERT_TRUE(one.ok() && two.ok());
+  auto got = FdExchange::fetch(fds->name(), *two, kPatience);
+  ASSERT_TRUE(got.ok()) << got.status().toString();
+  EXPECT_EQ(contentOf(*got), "two");
+  EXPECT_NE(fcntl(got->get(), F_GETFD) & FD_CLOEXEC, 0);
+  EXPECT_EQ(contentOf(*FdExchange::fetch(fds->name(), *one, kPatience)), "one");
+  EXPECT_TRUE(FdExchange::fetch(fds->name(), *one, kPatience).ok()) << "a second time";
+}
+
+TEST(FdExchange, forgetsWhatIsWithdrawn) {
+  auto fds = exchange();
+  auto token = fds->offer(file("one").get());
+  ASSERT_TRUE(token.ok());
+  fds->withdraw(*token);
+  fds->withdraw(*token);
+  EXPECT_EQ(FdExchange::fetch(fds->name(), *token, kPatience).status().code(), Code::notFound);
+}
+
+TEST(FdExchange, knowsNoOtherTokens) {
+  auto fds = exchange();
+  ASSERT_TRUE(fds->offer(file("one").get()).ok());
+  EXPECT_EQ(FdExchange::fetch(fds->name(), randomBytes(16), kPatience).status().code(),
+            Code::notFound);
+  EXPECT_EQ(FdExchange::fetch(fds->name(), "short", kPatience).status().code(),
+            Code::invalidArgument);
+  EXPECT_EQ(FdExchange::fetch(std::string(300, 'x'), randomBytes(16), kPatience).status().code(),
+            Code::invalidArgument);
+}
+
+TEST(FdExchange, offeringABadDescriptorIsAnError) {
+  EXPECT_FALSE(exchange()->offer(-1).ok());
+}
+
+TEST(FdExchange, isGoneWhenItsOwnerHasEnded) {
+  auto fds = exchange();
+  std::string name = fds->name();
+  EXPECT_FALSE(FdExchange::gone(name));
+  fds.reset();
+  EXPECT_TRUE(FdExchange::gone(name));
+  EXPECT_EQ(FdExchange::fetch(name, randomBytes(16), kPatience).status().code(),
+            Code::disconnected);
+}
+
+TEST(FdExchange, servesOthersAfterVisitorsThatSayNothingSensible) {
+  auto fds = exchange();
+  auto token = fds->offer(file("one").get());
+  ASSERT_TRUE(token.ok());
+  dial(fds->name());  // hangs up at once
+  Fd babbler = dial(fds->name());
+  ASSERT_EQ(send(babbler.get(), "hello", 5, MSG_NOSIGNAL), 5);
+  Fd silent = dial(fds->name());
+  auto got = FdExchange::fetch(fds->name(), *token, kPatience);
+  ASSERT_TRUE(got.ok()) << got.status().toString();
+  EXPECT_EQ(contentOf(*got), "one");
+}
+
+TEST(FdExchange, endsWhileVisitorsAreThere) {
+  auto fds = exchange();
+  Fd silent = dial(fds->name());
+  fds.reset();
+}
+
+TEST(FdExchange, servesManyThreads) {
+  auto fds = exchange();
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&fds, i] {
+      for (int round = 0; round < 50; ++round) {
+        std::string content = std::to_string(i * 1000 + round);
+        auto token = fds->offer(file(content).get());
+        ASSERT_TRUE(token.ok()) << token.status().toString();
+        auto got = FdExchange::fetch(fds->name(), *token, kPatience);
+        ASSERT_TRUE(got.ok()) << got.status().toString();
+        EXPECT_EQ(contentOf(*got), content);
+        fds->withdraw(*token);
+      }
+    });
+  }
+}
+
+TEST(FdExchange, refusesOtherUsers) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  auto fds = exchange();
+  auto token = fds->offer(file("secret").get());
+  ASSERT_TRUE(token.ok());
+  pid_t child = fork();
+  if (child == 0) {
+    // A fork is enough here: fetch() needs no other thread and no lock of ours.
+    if (setresuid(65534, 65534, 65534) != 0) _exit(2);
+    auto got = FdExchange::fetch(fds->name(), *token, kPatience);
+    _exit(got.ok() ? 1 : 0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+}  // namespace hmc

@@ -40,6 +40,10 @@ class Channel {
   // and the queue is empty: the reason of the end.
   virtual Result<Message> receive(MessageKind kind, Deadline deadline) = 0;
 
+  // Is a message of that kind, or with no argument of any kind, waiting?
+  virtual bool unread(MessageKind kind) const = 0;
+  virtual bool unread() const = 0;
+
   // Asks the peer's ControlEvents::answer(), which runs on its control thread, and waits.
   virtual Result<std::string> call(uint16_t method, std::string_view request,
                                    Deadline deadline) = 0;

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "hmc/deadline.h"
+#include "hmc/result.h"
+
+namespace hmc {
+
+// The questions that wait for a peer's answer. Safe from any thread.
+class Calls {
+ public:
+  explicit Calls(std::string who) : who_(std::move(who)) {}
+
+  // A number for a new question; wait() or forget() it.
+  uint64_t begin();
+  Result<std::string> wait(uint64_t number, Deadline deadline);
+  void forget(uint64_t number);
+
+  // An answer to nobody's question (its asker gave up) is dropped.
+  void answer(uint64_t number, Result<std::string> answer);
+  // Everybody's answer from now on.
+  void end(const Status& why);
+
+ private:
+  const std::string who_;
+  // Guards everything below.
+  std::mutex mutex_;
+  std::condition_variable answered_;
+  uint64_t last_ = 0;
+  std::map<uint64_t, std::optional<Result<std::string>>> open_;
+  Status ended_;
+};
+
+}  // namespace hmc

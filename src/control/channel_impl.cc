@@ -1,0 +1,221 @@
+#include "control/channel_impl.h"
+
+#include "base/codec.h"
+#include "base/error.h"
+#include "control/greeting.h"
+
+namespace hmc {
+
+namespace {
+
+// How long a goodbye may take to reach a peer that reads slowly or not at all.
+constexpr std::chrono::milliseconds kLinger{1000};
+constexpr size_t kReadSize = size_t{64} << 10;
+// One talkative channel must not keep the control thread from the others.
+constexpr int kReadsInARow = 16;
+
+std::string describe(const Identity& peer, const std::string& where) {
+  return (peer.name.empty() ? "the peer" : peer.name) + " (" + where + ")";
+}
+
+}  // namespace
+
+std::shared_ptr<ChannelImpl> ChannelImpl::create(std::shared_ptr<Loop> loop, ChannelOwner& owner,
+                                                 ControlEvents& events,
+                                                 std::unique_ptr<Stream> stream,
+                                                 ChannelFacts facts) {
+  std::shared_ptr<ChannelImpl> channel(
+      new ChannelImpl(std::move(loop), owner, events, std::move(facts)));
+  channel->outbox_ = std::make_unique<Outbox>(std::move(stream), channel->who_,
+                                              [weak = channel->weak_from_this()] {
+                                                auto self = weak.lock();
+                                                if (self)
+                                                  self->loop_->post([self] { self->flush(); });
+                                              });
+  if (channel->facts_.initiator && channel->facts_.ring) {
+    channel->outbox_->switchToRing(FrameType::ringReady, channel->facts_.ring, kDiallerToAcceptor);
+  }
+  return channel;
+}
+
+ChannelImpl::ChannelImpl(std::shared_ptr<Loop> loop, ChannelOwner& owner, ControlEvents& events,
+                         ChannelFacts facts)
+    : loop_(std::move(loop)),
+      owner_(owner),
+      events_(events),
+      facts_(std::move(facts)),
+      who_(describe(facts_.peer, facts_.where)),
+      lease_(std::make_shared<Lease>(facts_.lease)),
+      inbox_(who_),
+      calls_(who_) {}
+
+Status ChannelImpl::send(MessageKind kind, uint16_t flags, std::string_view payload,
+                         Deadline deadline) {
+  if (payload.size() > kLargestMessage) {
+    return error(Code::invalidArgument, "a message of {} bytes to {}: {} is the most",
+                 payload.size(), who_, kLargestMessage);
+  }
+  // The control thread makes the room that it would wait for.
+  if (loop_->onThread()) deadline = Deadline::now();
+  Status status = outbox_->sendMessage(kind, flags, payload, deadline);
+  if (status.code() == Code::failed) close(status);  // the ring is corrupt
+  return status;
+}
+
+Result<Message> ChannelImpl::receive(MessageKind kind, Deadline deadline) {
+  Result<Message> result = inbox_.receive(kind, deadline);
+  if (!result.ok() && result.status().code() != Code::deadlineExceeded && status().ok()) {
+    close(result.status());  // the ring is corrupt
+  }
+  return result;
+}
+
+Result<std::string> ChannelImpl::call(uint16_t method, std::string_view request,
+                                      Deadline deadline) {
+  if (request.size() > kLargestMessage) {
+    return error(Code::invalidArgument, "a call of {} bytes to {}: {} is the most", request.size(),
+                 who_, kLargestMessage);
+  }
+  if (loop_->onThread()) {
+    return error(Code::failed, "a call to {} on the control thread, which would wait for itself",
+                 who_);
+  }
+  uint64_t number = calls_.begin();
+  std::string head = Writer().u64(number).u16(method).take();
+  Status sent = outbox_->sendFrame(FrameType::call, head, request, deadline);
+  if (!sent.ok()) {
+    calls_.forget(number);
+    return sent;
+  }
+  return calls_.wait(number, deadline);
+}
+
+void ChannelImpl::close(const Status& why) {
+  Status reason =
+      why.ok() ? error(Code::disconnected, "this side closed the channel to {}", who_) : why;
+  std::string goodbye = encodeStatus(why.ok() ? error(Code::disconnected, "closed") : why);
+  if (!outbox_->end(reason, &goodbye)) return;
+  lease_->revoke();
+  inbox_.end(reason);
+  calls_.end(reason);
+  loop_->post([self = shared_from_this()] { self->finishClosing(); });
+}
+
+Status ChannelImpl::prepare() {
+  HMC_ASSIGN(watch_, loop_->watch(outbox_->stream().fd()));
+  return Status();
+}
+
+void ChannelImpl::start(std::string_view first) {
+  watch_->whenReadable([this] { readable(); });
+  outbox_->uncork(first);
+}
+
+void ChannelImpl::refuse(std::string_view last, const Status& why) {
+  left_ = true;
+  outbox_->end(why, nullptr);
+  iovec part{const_cast<char*>(last.data()), last.size()};
+  outbox_->stream().write({&part, 1});
+  end(why);
+}
+
+void ChannelImpl::end(const Status& why) {
+  if (closing_) return disconnect();
+  // When close() was first, on another thread, its reason stands and its goodbye is on its way.
+  if (!outbox_->end(why, nullptr) && !left_) return finishClosing();
+  lease_->revoke();
+  calls_.end(inbox_.end(why));
+  leave();
+  disconnect();
+}
+
+void ChannelImpl::giveUp() {
+  if (!status().ok()) return finishClosing();  // it was us who gave up
+  readable();
+  if (watch_ && !closing_) hungUp();
+}
+
+// Our goodbye is queued. What the peer still sends is discarded, but read: a socket that is closed
+// over unread bytes takes back those that it has sent.
+void ChannelImpl::finishClosing() {
+  if (closing_) return;
+  closing_ = true;
+  leave();
+  if (!watch_) return disconnect();
+  linger_ = std::make_unique<Loop::Timer>(*loop_);
+  linger_->after(kLinger, [this] { disconnect(); });
+  flush();
+}
+
+void ChannelImpl::leave() {
+  if (left_) return;
+  left_ = true;
+  owner_.ended(shared_from_this(), status());
+}
+
+void ChannelImpl::disconnect() {
+  if (gone_) return;
+  gone_ = true;
+  auto self = shared_from_this();
+  facts_.offer.reset();
+  watch_.reset();
+  linger_.reset();
+  outbox_->disconnect();
+  owner_.gone(self);
+}
+
+void ChannelImpl::flush() {
+  if (!watch_) return;
+  switch (outbox_->flush()) {
+    case Outbox::Flushed::everything:
+      if (closing_) outbox_->stream().finishWriting();
+      return;
+    case Outbox::Flushed::more:
+      watch_->whenWritable([this] { flush(); });
+      return;
+    case Outbox::Flushed::broken:
+      // It may have said why before it went.
+      readable();
+      if (watch_) hungUp();
+      return;
+  }
+}
+
+void ChannelImpl::readable() {
+  auto self = shared_from_this();
+  char bytes[kReadSize];
+  for (int i = 0; i < kReadsInARow; ++i) {
+    if (!watch_) return;
+    Moved moved = outbox_->stream().read(bytes, sizeof(bytes));
+    if (moved.errnum != 0 || moved.ended) return hungUp();
+    if (moved.bytes == 0) break;
+    if (closing_) continue;
+    Status status = take({bytes, moved.bytes});
+    if (!status.ok()) close(status);
+  }
+  if (watch_) watch_->whenReadable([this] { readable(); });
+}
+
+void ChannelImpl::hungUp() {
+  end(error(Code::disconnected, "{} went away without a goodbye: its process ended or its host did",
+            who_));
+}
+
+void ChannelImpl::beat() {
+  if (closing_) return;
+  if (lease_->expired() && status().ok()) {
+    close(error(Code::disconnected, "heard nothing from {} for {:.1f} s", who_,
+                std::chrono::duration<double>(lease_->length()).count()));
+    return;
+  }
+  probe();
+}
+
+uint64_t ChannelImpl::probe() {
+  ++probes_;
+  Status status = outbox_->postFrame(FrameType::ping, Writer().u64(probes_).bytes());
+  if (status.code() == Code::exhausted) close(status);
+  return probes_;
+}
+
+}  // namespace hmc

@@ -1,0 +1,134 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/fd_exchange.h"
+#include "control/calls.h"
+#include "control/channel.h"
+#include "control/control.h"
+#include "control/frame.h"
+#include "control/inbox.h"
+#include "control/loop.h"
+#include "control/outbox.h"
+#include "control/ring.h"
+#include "control/stream.h"
+
+namespace hmc {
+
+class ChannelImpl;
+
+// What a channel tells the Control that it belongs to, on the control thread.
+class ChannelOwner {
+ public:
+  virtual ~ChannelOwner() = default;
+  // It is over; once, and only for a channel that was started.
+  virtual void ended(const std::shared_ptr<ChannelImpl>& channel, const Status& why) = 0;
+  // Its socket is closed and it calls its owner no more.
+  virtual void gone(const std::shared_ptr<ChannelImpl>& channel) = 0;
+  // The peer answered probe() number `number`.
+  virtual void ponged(const std::shared_ptr<ChannelImpl>& channel, uint64_t number) = 0;
+};
+
+// Withdraws a descriptor offer when it goes.
+class RingOffer {
+ public:
+  RingOffer(FdExchange& fds, std::string token) : fds_(fds), token_(std::move(token)) {}
+  ~RingOffer() { fds_.withdraw(token_); }
+  RingOffer(const RingOffer&) = delete;
+  RingOffer& operator=(const RingOffer&) = delete;
+
+ private:
+  FdExchange& fds_;
+  const std::string token_;
+};
+
+struct ChannelFacts {
+  Identity peer;
+  bool initiator = false;
+  Ends ends;
+  std::string where;  // "127.0.0.1:5001" or "unix:///path", for sentences
+  std::chrono::milliseconds lease;
+  std::shared_ptr<RingMemory> ring;  // null when the two share no host
+  std::unique_ptr<RingOffer> offer;  // on the accepting side
+};
+
+class ChannelImpl final : public Channel, public std::enable_shared_from_this<ChannelImpl> {
+ public:
+  static std::shared_ptr<ChannelImpl> create(std::shared_ptr<Loop> loop, ChannelOwner& owner,
+                                             ControlEvents& events, std::unique_ptr<Stream> stream,
+                                             ChannelFacts facts);
+
+  const Identity& peer() const override { return facts_.peer; }
+  bool initiator() const override { return facts_.initiator; }
+  const std::string& localHost() const override { return facts_.ends.localHost; }
+  const std::string& remoteHost() const override { return facts_.ends.remoteHost; }
+  uint16_t remotePort() const override { return facts_.ends.remotePort; }
+  const std::shared_ptr<Lease>& lease() const override { return lease_; }
+  Status status() const override { return inbox_.status(); }
+  Status send(MessageKind kind, uint16_t flags, std::string_view payload,
+              Deadline deadline) override;
+  Result<Message> receive(MessageKind kind, Deadline deadline) override;
+  bool unread(MessageKind kind) const override { return inbox_.unread(kind); }
+  bool unread() const override { return inbox_.unread(); }
+  Result<std::string> call(uint16_t method, std::string_view request, Deadline deadline) override;
+  void close(const Status& why) override;
+
+  // The rest belongs to the control thread.
+
+  // All that can fail before start().
+  Status prepare();
+  // Begins to read and write; `first` goes out before anything that was sent meanwhile.
+  void start(std::string_view first);
+  // Instead of start(): says `last` to the peer and is no channel.
+  void refuse(std::string_view last, const Status& why);
+  // Ends a channel that its peer has stopped listening to, here and now.
+  void end(const Status& why);
+  // The same, after reading what the peer said last.
+  void giveUp();
+  // Looks at the lease, and asks for a sign of life.
+  void beat();
+  // Asks for one; the owner hears ponged() with this number.
+  uint64_t probe();
+  // Drops the socket without waiting for the goodbye to arrive.
+  void disconnect();
+
+ private:
+  ChannelImpl(std::shared_ptr<Loop> loop, ChannelOwner& owner, ControlEvents& events,
+              ChannelFacts facts);
+
+  void flush();
+  void readable();
+  void hungUp();
+  void finishClosing();
+  void leave();
+  Status take(std::string_view bytes);
+  Status handle(const Frame& frame);
+  Status handleMessage(const Frame& frame);
+  Status handleCall(const Frame& frame);
+  Status handleAnswer(const Frame& frame);
+  Status handleRing(const Frame& frame);
+  Status broke(std::string_view how) const;
+
+  const std::shared_ptr<Loop> loop_;
+  ChannelOwner& owner_;
+  ControlEvents& events_;
+  ChannelFacts facts_;  // its offer belongs to the control thread
+  const std::string who_;
+  const std::shared_ptr<Lease> lease_;
+  mutable Inbox inbox_;  // looking into it moves messages out of the ring
+  Calls calls_;
+  std::unique_ptr<Outbox> outbox_;  // set by create()
+
+  // All below belong to the control thread.
+  FrameReader reader_{kLargestFrame};
+  std::unique_ptr<Loop::Watch> watch_;
+  std::unique_ptr<Loop::Timer> linger_;
+  uint64_t probes_ = 0;
+  bool peerUsesRing_ = false;
+  bool left_ = false;
+  bool closing_ = false;  // we said goodbye: flushing, then discarding until the peer hangs up
+  bool gone_ = false;
+};
+
+}  // namespace hmc

@@ -1,0 +1,108 @@
+#pragma once
+
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "control/channel_impl.h"
+#include "control/control.h"
+#include "control/door.h"
+#include "control/loop.h"
+#include "control/visitor.h"
+
+namespace hmc {
+
+class ControlImpl final : public Control, private ChannelOwner, private VisitorHost {
+ public:
+  ControlImpl(ControlOptions options, FdExchange& fds, ControlEvents& events,
+              std::shared_ptr<Loop> loop);
+  ~ControlImpl() override;
+
+  const std::string& id() const override { return id_; }
+  void setAttributes(std::string attributes) override;
+  Result<std::string> listen(const std::string& address) override;
+  Status closeDoor(const std::string& address) override;
+  Result<std::shared_ptr<Channel>> connect(const std::string& address,
+                                           const std::string& attributes,
+                                           Deadline deadline) override;
+
+ private:
+  using ChannelPtr = std::shared_ptr<ChannelImpl>;
+  using VisitorPtr = std::shared_ptr<Visitor>;
+
+  struct OpenDoor {
+    std::unique_ptr<Door> door;
+    std::unique_ptr<Loop::Watch> watch;
+    std::unique_ptr<Loop::Timer> pause;  // after an accept that failed
+  };
+  // A visitor that is answered when the question of who else talks to its Control is settled: when
+  // our own dial to it is over, or when the channel that we believe in answers a probe or ends.
+  struct Held {
+    VisitorPtr visitor;
+    ChannelPtr channel;  // null: our own dial
+    uint64_t probe = 0;
+  };
+  struct Dialled;
+  class DialMark;
+
+  // connect(), on the caller's thread (control_dial.cc).
+  Result<ChannelPtr> dialOnce(const Address& address, const std::string& attributes,
+                              Deadline deadline, bool& retry);
+  Result<ChannelPtr> welcomed(Dialled& dialled, std::string_view payload, Deadline deadline);
+  ChannelPtr connectedTo(const std::string& peerId) const;
+  std::string attributes() const;
+
+  // Visitors, on the control thread (control_visit.cc).
+  void visitors(OpenDoor& open);
+  void admit(OpenDoor& open, Fd socket);
+  void introduced(const VisitorPtr& visitor) override;
+  void dropped(const VisitorPtr& visitor, const Status& why) override;
+  void decide(const VisitorPtr& visitor);
+  void decideAgain(const std::string& peerId);
+  void decideAgain(const std::vector<Held>& held);
+  void joinAgain(const VisitorPtr& visitor, const ChannelPtr& channel);
+  bool claim(const Ident& ident);
+  void accept(const VisitorPtr& visitor);
+  bool crowded() const { return greeting_ >= kMostGreeting; }
+  void welcomeMore();
+
+  // Channels, on the control thread (control.cc).
+  Status admitChannel(const ChannelPtr& channel, std::string_view first);
+  void retire(const std::string& peerId);
+  void ended(const ChannelPtr& channel, const Status& why) override;
+  void gone(const ChannelPtr& channel) override;
+  void ponged(const ChannelPtr& channel, uint64_t number) override;
+  void beat();
+
+  static constexpr size_t kMostGreeting = 128;
+
+  const ControlOptions options_;
+  FdExchange& fds_;
+  ControlEvents& events_;
+  const std::string id_;
+  const std::string hostId_;
+  const std::shared_ptr<Loop> loop_;
+
+  // Guards the six below. The table is written on the control thread and read by connect().
+  mutable std::mutex mutex_;
+  std::map<std::string, ChannelPtr> table_;  // by the peer's id; never ourselves
+  std::multiset<std::string> dialling_;      // ids that connect() is greeting
+  std::multiset<std::string> accepting_;     // ids whose dial we are letting in
+  std::string attributes_;
+  size_t sockets_ = 0;  // channels that still have one
+  std::condition_variable noSockets_;
+
+  // All below belong to the control thread.
+  std::set<ChannelPtr> channels_;  // all that have a socket, also those that linger
+  std::map<std::string, OpenDoor> doors_;
+  std::set<VisitorPtr> visitors_;
+  std::vector<Held> held_;
+  size_t greeting_ = 0;  // visitors that are not introduced
+  std::unique_ptr<Loop::Timer> beat_;
+};
+
+}  // namespace hmc

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <string>
+
+#include "base/fd.h"
+#include "control/address.h"
+#include "hmc/result.h"
+
+namespace hmc {
+
+// A listening socket. Destroying it closes it and removes its socket file, if the file is still
+// the one that it made. One thread at a time.
+class Door {
+ public:
+  static Result<std::unique_ptr<Door>> open(const Address& address);
+  ~Door();
+  Door(const Door&) = delete;
+  Door& operator=(const Door&) = delete;
+
+  // With the port that was picked.
+  const Address& address() const { return address_; }
+  int fd() const { return listener_.get(); }
+
+  struct Visit {
+    Fd socket;       // not set: nobody is there, or errnum says why there is nobody
+    int errnum = 0;  // the process or host has run out of something
+  };
+  Visit accept();
+
+ private:
+  Door(Address address, Fd listener);
+  static Result<Fd> openTcp(Address& address);
+  static Result<Fd> openUnix(const Address& address);
+
+  const Address address_;
+  const Fd listener_;
+  dev_t device_ = 0;  // of the socket file that we made
+  ino_t inode_ = 0;
+};
+
+}  // namespace hmc

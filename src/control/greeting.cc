@@ -1,0 +1,162 @@
+#include "control/greeting.h"
+
+#include <algorithm>
+
+#include "base/codec.h"
+#include "base/random.h"
+#include "control/proof.h"
+
+namespace hmc {
+
+namespace {
+
+constexpr uint32_t kMagic = 0x31434d48;  // "HMC1"
+constexpr uint8_t kHasSecret = 1;
+constexpr uint8_t kAgain = 1;
+
+std::string acceptorProof(const std::string& secret, const std::string& hello,
+                          std::string_view challenge) {
+  return proof(secret, "hmc acceptor" + hello + std::string(challenge));
+}
+
+std::string diallerProof(const std::string& secret, const std::string& hello,
+                         const std::string& challenge, std::string_view ident) {
+  return proof(secret, "hmc dialler" + hello + challenge + std::string(ident));
+}
+
+}  // namespace
+
+std::string encodeWelcome(const Welcome& welcome) {
+  return Writer()
+      .string(welcome.name)
+      .string(welcome.attributes)
+      .string(welcome.exchange)
+      .string(welcome.token)
+      .take();
+}
+
+Result<Welcome> decodeWelcome(std::string_view payload) {
+  Reader reader(payload);
+  Welcome welcome;
+  welcome.name = reader.string();
+  welcome.attributes = reader.string();
+  welcome.exchange = reader.string();
+  welcome.token = reader.string();
+  HMC_TRY(reader.finish("WELCOME"));
+  return welcome;
+}
+
+std::string encodeStatus(const Status& status) {
+  return Writer().u8(static_cast<uint8_t>(status.code())).string(status.message()).take();
+}
+
+Status decodeStatus(std::string_view payload) {
+  Reader reader(payload);
+  Code code = decodeCode(reader.u8());
+  std::string sentence = reader.string();
+  if (!reader.finish("a reason").ok()) return error(Code::failed, "it gave a malformed reason");
+  return Status(code, std::move(sentence));
+}
+
+Code decodeCode(uint8_t code) {
+  bool known = code > 0 && code <= static_cast<uint8_t>(Code::failed);
+  return known ? static_cast<Code>(code) : Code::failed;
+}
+
+DiallerGreeting::DiallerGreeting(std::string secret, std::string who)
+    : secret_(std::move(secret)), who_(std::move(who)) {
+  hello_ = Writer()
+               .u32(kMagic)
+               .u16(kOldestVersion)
+               .u16(kNewestVersion)
+               .raw(randomBytes(kNonceSize))
+               .take();
+}
+
+Result<std::string> DiallerGreeting::takeChallenge(std::string_view payload) {
+  Reader reader(payload);
+  uint16_t version = reader.u16();
+  bool hasSecret = (reader.u8() & kHasSecret) != 0;
+  reader.raw(kNonceSize);
+  std::string id(reader.raw(kIdSize));
+  size_t covered = payload.size() - reader.left();
+  std::string theirs = reader.string();
+  HMC_TRY(reader.finish("CHALLENGE").within(who_));
+  if (version < kOldestVersion || version > kNewestVersion) {
+    return error(Code::unsupported,
+                 "{} chose control protocol version {}, this side speaks {} to {}", who_, version,
+                 kOldestVersion, kNewestVersion);
+  }
+  if (hasSecret && secret_.empty()) {
+    return error(Code::permissionDenied, "{} demands a secret and this side has none", who_);
+  }
+  if (!hasSecret && !secret_.empty()) {
+    return error(Code::permissionDenied, "this side demands a secret and {} has none", who_);
+  }
+  challenge_ = std::string(payload.substr(0, covered));
+  if (hasSecret && !sameProof(theirs, acceptorProof(secret_, hello_, challenge_))) {
+    return error(Code::permissionDenied, "{} has another secret than this side", who_);
+  }
+  return id;
+}
+
+std::string DiallerGreeting::ident(const Ident& ident) const {
+  std::string words = Writer()
+                          .raw(ident.id)
+                          .u8(ident.again ? kAgain : 0)
+                          .string(ident.name)
+                          .string(ident.attributes)
+                          .string(ident.hostId)
+                          .take();
+  std::string mine = secret_.empty() ? "" : diallerProof(secret_, hello_, challenge_, words);
+  return Writer().string(mine).raw(words).take();
+}
+
+AcceptorGreeting::AcceptorGreeting(std::string secret, std::string id)
+    : secret_(std::move(secret)), id_(std::move(id)) {}
+
+// A later version may append fields to HELLO: what follows ours is proved but not read.
+Result<std::string> AcceptorGreeting::takeHello(std::string_view payload) {
+  Reader reader(payload);
+  uint32_t magic = reader.u32();
+  uint16_t oldest = reader.u16();
+  uint16_t newest = reader.u16();
+  reader.raw(kNonceSize);
+  if (reader.failed() || magic != kMagic || oldest > newest) {
+    return error(Code::invalidArgument, "the visitor does not speak this protocol");
+  }
+  if (oldest > kNewestVersion || newest < kOldestVersion) {
+    return error(Code::unsupported,
+                 "the dialler speaks control protocol versions {} to {}, the peer {} to {}", oldest,
+                 newest, kOldestVersion, kNewestVersion);
+  }
+  hello_ = std::string(payload);
+  challenge_ = Writer()
+                   .u16(std::min(newest, kNewestVersion))
+                   .u8(secret_.empty() ? 0 : kHasSecret)
+                   .raw(randomBytes(kNonceSize))
+                   .raw(id_)
+                   .take();
+  std::string mine = secret_.empty() ? "" : acceptorProof(secret_, hello_, challenge_);
+  return challenge_ + Writer().string(mine).take();
+}
+
+Result<Ident> AcceptorGreeting::takeIdent(std::string_view payload) const {
+  Reader reader(payload);
+  std::string theirs = reader.string();
+  std::string_view words = payload.substr(payload.size() - reader.left());
+  if (!secret_.empty() && !sameProof(theirs, diallerProof(secret_, hello_, challenge_, words))) {
+    return error(Code::permissionDenied, "the peer demands a secret and the dialler has {}",
+                 theirs.empty() ? "none" : "another");
+  }
+  Ident ident;
+  ident.id = std::string(reader.raw(kIdSize));
+  ident.again = (reader.u8() & kAgain) != 0;
+  ident.name = reader.string();
+  ident.attributes = reader.string();
+  ident.hostId = reader.string();
+  HMC_TRY(reader.finish("IDENT"));
+  return ident;
+}
+
+}  // namespace hmc

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "hmc/result.h"
+
+namespace hmc {
+
+// The two sides' greeting as functions of bytes, without sockets:
+//
+//   dialler  -> HELLO      magic, versions it speaks, a nonce
+//   acceptor -> CHALLENGE  version chosen, a nonce, its id, whether it has a secret, its proof
+//   dialler  -> IDENT      its proof, id, name, attributes, host
+//   acceptor -> WELCOME | YIELD | REFUSED
+//
+// A proof covers all that was said before it and its own side's words, so that nothing can be
+// replayed or altered. Neither side says anything about itself beyond a random id before it has
+// seen the other's proof.
+
+inline constexpr uint16_t kOldestVersion = 1;
+inline constexpr uint16_t kNewestVersion = 1;
+inline constexpr size_t kNonceSize = 16;
+inline constexpr size_t kIdSize = 16;
+
+struct Ident {
+  std::string id;
+  bool again = false;  // the dialler has a channel with the acceptor already
+  std::string name;
+  std::string attributes;
+  std::string hostId;
+};
+
+struct Welcome {
+  std::string name;
+  std::string attributes;
+  // Where the ring for messages on one host can be fetched; empty when there is none.
+  std::string exchange;
+  std::string token;
+};
+
+std::string encodeWelcome(const Welcome& welcome);
+Result<Welcome> decodeWelcome(std::string_view payload);
+
+// A Status that travels, in REFUSED and BYE. Never ok when decoded: an unknown code becomes
+// `failed`, and so do bytes that are no Status.
+std::string encodeStatus(const Status& status);
+Status decodeStatus(std::string_view payload);
+Code decodeCode(uint8_t code);
+
+class DiallerGreeting {
+ public:
+  // `who` is the address that was dialled, for sentences.
+  DiallerGreeting(std::string secret, std::string who);
+
+  const std::string& hello() const { return hello_; }
+  // Checks the acceptor's proof and answers its id.
+  Result<std::string> takeChallenge(std::string_view payload);
+  std::string ident(const Ident& ident) const;
+
+ private:
+  const std::string secret_;
+  const std::string who_;
+  std::string hello_;
+  std::string challenge_;  // what the acceptor's proof covers
+};
+
+class AcceptorGreeting {
+ public:
+  AcceptorGreeting(std::string secret, std::string id);
+
+  // Answers CHALLENGE's payload. Code::unsupported is worth telling the dialler; any other error
+  // means that the visitor does not speak this protocol.
+  Result<std::string> takeHello(std::string_view payload);
+  Result<Ident> takeIdent(std::string_view payload) const;
+
+ private:
+  const std::string secret_;
+  const std::string id_;
+  std::string hello_;
+  std::string challenge_;
+};
+
+}  // namespace hmc

@@ -1,0 +1,152 @@
+#include "control/outbox.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace hmc {
+
+namespace {
+
+// A sender waits while this much is queued; the control thread, which cannot wait, gives up at
+// several times that.
+constexpr size_t kMostQueued = size_t{64} << 20;
+constexpr size_t kFloodedAt = 4 * kMostQueued;
+
+iovec part(std::string_view bytes) {
+  return {const_cast<char*>(bytes.data()), bytes.size()};
+}
+
+}  // namespace
+
+Outbox::Outbox(std::unique_ptr<Stream> stream, std::string who, Loop::Task wantFlush)
+    : who_(std::move(who)), wantFlush_(std::move(wantFlush)), stream_(std::move(stream)) {}
+
+// Ring or socket is decided in the same critical section as the sending: a message must not follow
+// the marker of switchToRing() on the socket.
+Status Outbox::sendMessage(MessageKind kind, uint16_t flags, std::string_view payload,
+                           Deadline deadline) {
+  bool mayUseRing = kind != MessageKind::note;
+  Lock lock(mutex_);
+  if (!mayUseRing || !ring_) HMC_TRY(waitForQueue(lock, deadline));
+  if (mayUseRing && ring_) return sendInRing(lock, kind, flags, payload, deadline);
+  auto header = frameHeader(FrameType::message, static_cast<uint8_t>(kind), flags, payload.size());
+  return sendOnSocket(lock, header, payload, {});
+}
+
+Status Outbox::sendFrame(FrameType type, std::string_view head, std::string_view body,
+                         Deadline deadline) {
+  auto header = frameHeader(type, 0, 0, head.size() + body.size());
+  Lock lock(mutex_);
+  HMC_TRY(waitForQueue(lock, deadline));
+  return sendOnSocket(lock, header, head, body);
+}
+
+Status Outbox::postFrame(FrameType type, std::string_view payload) {
+  Lock lock(mutex_);
+  if (!ended_.ok()) return ended_;
+  if (queuedBytes_ > kFloodedAt) {
+    return error(Code::exhausted, "{} does not read: {} bytes wait for it", who_, queuedBytes_);
+  }
+  return sendOnSocket(lock, frameHeader(type, 0, 0, payload.size()), payload, {});
+}
+
+Status Outbox::waitForQueue(Lock& lock, Deadline deadline) {
+  while (ended_.ok() && queuedBytes_ > kMostQueued) {
+    if (deadline.passed()) {
+      return error(Code::deadlineExceeded, "{} bytes for {} were still queued at the deadline",
+                   queuedBytes_, who_);
+    }
+    changed_.wait_until(lock, deadline.at());
+  }
+  return ended_;
+}
+
+// One system call while nothing is queued. On a broken connection the bytes are queued as well, so
+// that flush() meets the same error and the control thread learns of it.
+Status Outbox::sendOnSocket(Lock& lock, const FrameHeaderBytes& header, std::string_view head,
+                            std::string_view body) {
+  std::string_view parts[] = {{header.data(), header.size()}, head, body};
+  Moved moved;
+  if (!corked_ && queue_.empty()) {
+    iovec list[] = {part(parts[0]), part(parts[1]), part(parts[2])};
+    moved = stream_->write(list);
+  }
+  std::string rest;
+  size_t done = moved.bytes;
+  for (auto piece : parts) {
+    size_t skip = std::min(done, piece.size());
+    done -= skip;
+    rest.append(piece.substr(skip));
+  }
+  if (rest.empty()) return Status();
+  bool first = queue_.empty() && !corked_;
+  queuedBytes_ += rest.size();
+  queue_.push_back(std::move(rest));
+  lock.unlock();
+  if (first) wantFlush_();
+  if (moved.errnum != 0) return errnoStatus(who_ + " is gone", moved.errnum);
+  return Status();
+}
+
+void Outbox::uncork(std::string_view first) {
+  Lock lock(mutex_);
+  corked_ = false;
+  if (!first.empty()) {
+    queuedBytes_ += first.size();
+    queue_.push_front(std::string(first));
+  }
+  lock.unlock();
+  wantFlush_();
+}
+
+Status Outbox::switchToRing(FrameType marker, std::shared_ptr<RingMemory> memory, int direction) {
+  Lock lock(mutex_);
+  if (!ended_.ok()) return ended_;
+  ring_.emplace(std::move(memory), direction);
+  return sendOnSocket(lock, frameHeader(marker, 0, 0, 0), {}, {});
+}
+
+Outbox::Flushed Outbox::flush() {
+  Lock lock(mutex_);
+  if (!stream_ || corked_) return Flushed::everything;
+  while (!queue_.empty()) {
+    std::string_view rest = std::string_view(queue_.front()).substr(sentOfFront_);
+    iovec one = part(rest);
+    Moved moved = stream_->write({&one, 1});
+    if (moved.errnum != 0) return Flushed::broken;
+    queuedBytes_ -= moved.bytes;
+    sentOfFront_ += moved.bytes;
+    if (moved.bytes < rest.size()) return Flushed::more;
+    queue_.pop_front();
+    sentOfFront_ = 0;
+    if (queuedBytes_ <= kMostQueued) changed_.notify_all();
+  }
+  return Flushed::everything;
+}
+
+bool Outbox::end(const Status& why, const std::string* goodbye) {
+  Lock lock(mutex_);
+  if (!ended_.ok()) return false;
+  ended_ = why;
+  if (ring_) ring_->wakeWaiter();
+  changed_.notify_all();
+  if (!goodbye) return true;
+  auto header = frameHeader(FrameType::bye, 0, 0, goodbye->size());
+  sendOnSocket(lock, header, *goodbye, {});
+  return true;
+}
+
+void Outbox::disconnect() {
+  Lock lock(mutex_);
+  stream_.reset();
+  queue_.clear();
+  queuedBytes_ = 0;
+}
+
+Status Outbox::ended() const {
+  Lock lock(mutex_);
+  return ended_;
+}
+
+}  // namespace hmc

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "control/frame.h"
+#include "control/loop.h"
+#include "control/message.h"
+#include "control/ring.h"
+#include "control/stream.h"
+#include "hmc/deadline.h"
+#include "hmc/result.h"
+
+namespace hmc {
+
+// What goes to a peer, in order: straight to the socket or into the ring from the sender's own
+// thread while there is room, else through a queue that the control thread empties. Safe from any
+// thread. It begins corked: bytes are queued until uncork() has put the greeting's last frame in
+// front of them.
+class Outbox {
+ public:
+  // `wantFlush` asks the control thread to call flush() when the socket takes bytes; it may be
+  // called from any thread and under no lock. `who` names the peer in sentences.
+  Outbox(std::unique_ptr<Stream> stream, std::string who, Loop::Task wantFlush);
+
+  // Through the ring where there is one. Waits for room until the deadline.
+  Status sendMessage(MessageKind kind, uint16_t flags, std::string_view payload, Deadline deadline);
+  // Through the socket. Waits for room until the deadline.
+  Status sendFrame(FrameType type, std::string_view head, std::string_view body, Deadline deadline);
+  // Never waits: queues whatever does not go out at once.
+  Status postFrame(FrameType type, std::string_view payload = {});
+
+  void uncork(std::string_view first);
+  // Messages go into the ring from now on; `marker` is the last frame before them.
+  Status switchToRing(FrameType marker, std::shared_ptr<RingMemory> memory, int direction);
+
+  enum class Flushed { everything, more, broken };
+  Flushed flush();  // control thread
+
+  // No more sends: they answer `why`, which must not be ok. With `goodbye`, that frame is the last
+  // one. False when it had ended before.
+  bool end(const Status& why, const std::string* goodbye);
+  // Gives the socket up; control thread.
+  void disconnect();
+  // For reading, on the control thread, until disconnect().
+  Stream& stream() { return *stream_; }
+
+ private:
+  using Lock = std::unique_lock<std::mutex>;
+
+  Status sendOnSocket(Lock& lock, const FrameHeaderBytes& header, std::string_view head,
+                      std::string_view body);
+  Status waitForQueue(Lock& lock, Deadline deadline);
+  Status sendInRing(Lock& lock, MessageKind kind, uint16_t flags, std::string_view payload,
+                    Deadline deadline);
+  Status writeRecords(MessageKind kind, uint16_t flags, std::string_view payload,
+                      Deadline deadline);
+  Status writeRecord(const RingRecord& record, std::string_view payload, Deadline deadline);
+  Status corruptRing() const;
+  Status ended() const;
+
+  const std::string who_;
+  const Loop::Task wantFlush_;
+
+  // Guards everything below but the ring's inside, which belongs to the thread that has set
+  // ringBusy_, or to the holder of the lock while nobody has.
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;  // room in the queue, the ring's turn, or the end
+  std::unique_ptr<Stream> stream_;   // reset and read by the control thread only
+  bool corked_ = true;
+  std::deque<std::string> queue_;
+  size_t sentOfFront_ = 0;
+  size_t queuedBytes_ = 0;
+  std::optional<RingWriter> ring_;
+  bool ringBusy_ = false;
+  bool unfinished_ = false;  // a message was given up between two of its records
+  Status ended_;
+};
+
+}  // namespace hmc

@@ -1,0 +1,104 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/fd.h"
+#include "hmc/deadline.h"
+#include "hmc/result.h"
+
+namespace hmc {
+
+// Two byte rings in shared memory, one per direction, for messages between two processes of one
+// host. Each ring has one producer and one consumer. A record is {u32 length, u8 kind, u8 bits,
+// u16 flags} and `length` bytes, padded to 8. Both sides keep their own position privately and
+// believe nothing that the other can write: a position or length that cannot be is "corrupt".
+
+inline constexpr size_t kRingSize = size_t{64} << 10;
+// A longer message travels in several records.
+inline constexpr size_t kLargestRecord = kRingSize / 4;
+
+struct RingState;  // the shared words of one direction
+
+// The mapping, as the acceptor (who creates it) or the dialler (who fetches it) sees it.
+class RingMemory {
+ public:
+  // `fd` is to be offered to the peer; it is sealed, so that nobody can pull the memory away.
+  struct Created {
+    std::shared_ptr<RingMemory> memory;
+    Fd fd;
+  };
+  static Result<Created> create();
+  static Result<std::shared_ptr<RingMemory>> attach(const Fd& fd);
+  ~RingMemory();
+  RingMemory(const RingMemory&) = delete;
+  RingMemory& operator=(const RingMemory&) = delete;
+
+  RingState& state(int direction) const;
+  char* bytes(int direction) const;
+
+ private:
+  explicit RingMemory(void* base) : base_(static_cast<char*>(base)) {}
+  char* const base_;
+};
+
+inline constexpr int kAcceptorToDialler = 0;
+inline constexpr int kDiallerToAcceptor = 1;
+
+struct RingRecord {
+  uint8_t kind = 0;
+  uint16_t flags = 0;
+  bool more = false;       // the message goes on in the next record
+  bool abandoned = false;  // forget the records of the message that was not finished
+};
+
+enum class RingOutcome { done, notNow, corrupt };
+
+// One thread at a time.
+class RingWriter {
+ public:
+  RingWriter(std::shared_ptr<RingMemory> memory, int direction);
+
+  // notNow when there is no room. Wakes the consumer when it sleeps; no system call otherwise.
+  RingOutcome write(const RingRecord& record, std::string_view payload);
+
+  // To wait for room: look at the ticket, announce, try once more, then wait. wakeWaiter() ends
+  // the wait for another reason, from any thread.
+  uint32_t ticket() const;
+  void announceWaiting();
+  void waitForRoom(uint32_t ticket, Deadline deadline) const;
+  void wakeWaiter();
+
+ private:
+  std::shared_ptr<RingMemory> memory_;
+  RingState* state_;
+  char* bytes_;
+  uint64_t tail_ = 0;
+};
+
+// read() and release() one thread at a time; the rest from any thread.
+class RingReader {
+ public:
+  RingReader(std::shared_ptr<RingMemory> memory, int direction);
+
+  // Appends the next record's bytes to `payload`. Its room is the producer's after release().
+  RingOutcome read(RingRecord& record, std::string& payload);
+  void release();
+
+  // A glance without a lock; may be wrong, never for long.
+  bool readable() const;
+  // The word that waiters sleep on; the producer changes it when it sees the announcement.
+  std::atomic<uint32_t>& signal() const;
+  void announceSleeping() const;
+
+ private:
+  std::shared_ptr<RingMemory> memory_;
+  RingState* state_;
+  const char* bytes_;
+  std::atomic<uint64_t> head_{0};
+};
+
+}  // namespace hmc

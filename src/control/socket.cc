@@ -1,0 +1,106 @@
+#include "control/socket.h"
+
+#include <netdb.h>
+#include <poll.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+#include "base/error.h"
+#include "control/stream.h"
+
+namespace hmc {
+
+namespace {
+
+SocketAddress unixAddress(const std::string& path) {
+  SocketAddress out;
+  auto& address = reinterpret_cast<sockaddr_un&>(out.bytes);
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  out.size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + path.size() + 1);
+  return out;
+}
+
+Status dialFailed(const Address& address, int errnum) {
+  if (errnum == ECONNREFUSED || (address.isUnix && errnum == ENOENT)) {
+    return error(Code::disconnected, "nobody listens at {}", address.toString());
+  }
+  if (errnum == ETIMEDOUT) {
+    return error(Code::deadlineExceeded, "{} did not answer before the deadline",
+                 address.toString());
+  }
+  return errnoStatus("dial " + address.toString(), errnum);
+}
+
+// 0, or why the connection did not come up.
+int finishConnect(int socket, Deadline deadline) {
+  if (!waitReady(socket, POLLOUT, deadline)) return ETIMEDOUT;
+  int problem = 0;
+  socklen_t size = sizeof(problem);
+  if (getsockopt(socket, SOL_SOCKET, SO_ERROR, &problem, &size) != 0) return errno;
+  return problem;
+}
+
+int connectOne(int socket, const SocketAddress& to, Deadline deadline) {
+  for (;;) {
+    if (connect(socket, to.get(), to.size) == 0) return 0;
+    if (errno == EINTR || errno == EINPROGRESS) return finishConnect(socket, deadline);
+    // A unix door whose queue is full: there is nothing to poll for, so look again in a moment.
+    if (errno != EAGAIN || to.family() != AF_UNIX) return errno;
+    if (deadline.passed()) return ETIMEDOUT;
+    poll(nullptr, 0, deadline.leftMs(1));
+  }
+}
+
+}  // namespace
+
+Result<std::vector<SocketAddress>> resolve(const Address& address) {
+  if (address.isUnix) return std::vector<SocketAddress>{unixAddress(address.path)};
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICSERV;
+  addrinfo* list = nullptr;
+  int problem =
+      getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &list);
+  if (problem != 0) {
+    return error(Code::notFound, "the host \"{}\" of {} cannot be resolved: {}", address.host,
+                 address.toString(), gai_strerror(problem));
+  }
+  std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(list, freeaddrinfo);
+  std::vector<SocketAddress> out;
+  for (addrinfo* entry = list; entry; entry = entry->ai_next) {
+    SocketAddress one;
+    std::memcpy(&one.bytes, entry->ai_addr, entry->ai_addrlen);
+    one.size = entry->ai_addrlen;
+    out.push_back(one);
+  }
+  return out;
+}
+
+Result<Fd> dial(const Address& address, Deadline deadline) {
+  if (!address.isUnix && address.port == 0) {
+    return error(Code::invalidArgument, "the address {} has port 0, which nobody can listen on",
+                 address.toString());
+  }
+  HMC_ASSIGN(auto meanings, resolve(address));
+  int problem = ETIMEDOUT;
+  for (const auto& to : meanings) {
+    Fd fd(socket(to.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    problem = fd ? connectOne(fd.get(), to, deadline) : errno;
+    if (problem == 0) return fd;
+  }
+  return dialFailed(address, problem);
+}
+
+bool sameUser(int socket) {
+  ucred who{};
+  socklen_t size = sizeof(who);
+  return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &size) == 0 && who.uid == geteuid();
+}
+
+}  // namespace hmc

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <sys/socket.h>
+
+#include <vector>
+
+#include "base/fd.h"
+#include "control/address.h"
+#include "hmc/deadline.h"
+#include "hmc/result.h"
+
+namespace hmc {
+
+struct SocketAddress {
+  sockaddr_storage bytes{};
+  socklen_t size = 0;
+
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&bytes); }
+  sockaddr* get() { return reinterpret_cast<sockaddr*>(&bytes); }
+  int family() const { return bytes.ss_family; }
+};
+
+// What the address means to the kernel; several for a host name. Asking for a name can take as long
+// as the system's resolver likes.
+Result<std::vector<SocketAddress>> resolve(const Address& address);
+
+// A connected socket, from the first of the address's meanings that answers.
+Result<Fd> dial(const Address& address, Deadline deadline);
+
+// True when both ends of a unix socket belong to this process's user, by the kernel's word.
+bool sameUser(int socket);
+
+}  // namespace hmc

@@ -1,0 +1,132 @@
+#include "control/stream.h"
+
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+
+#include "base/error.h"
+
+namespace hmc {
+
+namespace {
+
+class SocketStream final : public Stream {
+ public:
+  explicit SocketStream(Fd socket) : socket_(std::move(socket)) {}
+
+  int fd() const override { return socket_.get(); }
+
+  Moved read(char* into, size_t size) override {
+    ssize_t got = 0;
+    do {
+      got = recv(socket_.get(), into, size, MSG_DONTWAIT);
+    } while (got < 0 && errno == EINTR);
+    if (got == 0) return {.ended = true};
+    return outcome(got);
+  }
+
+  Moved write(std::span<const iovec> parts) override {
+    msghdr message{};
+    message.msg_iov = const_cast<iovec*>(parts.data());
+    message.msg_iovlen = parts.size();
+    ssize_t sent = 0;
+    do {
+      sent = sendmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    } while (sent < 0 && errno == EINTR);
+    return outcome(sent);
+  }
+
+  void finishWriting() override { shutdown(socket_.get(), SHUT_WR); }
+
+ private:
+  static Moved outcome(ssize_t moved) {
+    if (moved >= 0) return {.bytes = static_cast<size_t>(moved)};
+    if (errno == EAGAIN || errno == EWOULDBLOCK) return {};
+    return {.errnum = errno};
+  }
+  const Fd socket_;
+};
+
+bool numeric(const sockaddr_storage& address, socklen_t size, std::string& host, uint16_t& port) {
+  if (address.ss_family != AF_INET && address.ss_family != AF_INET6) return false;
+  char text[NI_MAXHOST];
+  if (getnameinfo(reinterpret_cast<const sockaddr*>(&address), size, text, sizeof(text), nullptr, 0,
+                  NI_NUMERICHOST) != 0) {
+    return false;
+  }
+  host = text;
+  if (host.starts_with("::ffff:")) host.erase(0, 7);  // an IPv4 visitor of an IPv6 door
+  port = ntohs(address.ss_family == AF_INET
+                   ? reinterpret_cast<const sockaddr_in&>(address).sin_port
+                   : reinterpret_cast<const sockaddr_in6&>(address).sin6_port);
+  return true;
+}
+
+}  // namespace
+
+std::unique_ptr<Stream> socketStream(Fd socket) {
+  int on = 1;
+  fcntl(socket.get(), F_SETFL, fcntl(socket.get(), F_GETFL) | O_NONBLOCK);
+  setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));  // refused by unix sockets
+  return std::make_unique<SocketStream>(std::move(socket));
+}
+
+Ends endsOf(int socket) {
+  Ends ends;
+  sockaddr_storage address{};
+  socklen_t size = sizeof(address);
+  uint16_t localPort = 0;
+  if (getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size) == 0) {
+    numeric(address, size, ends.localHost, localPort);
+  }
+  size = sizeof(address);
+  if (getpeername(socket, reinterpret_cast<sockaddr*>(&address), &size) == 0) {
+    numeric(address, size, ends.remoteHost, ends.remotePort);
+  }
+  return ends;
+}
+
+bool waitReady(int fd, short events, Deadline deadline) {
+  pollfd entry{fd, events, 0};
+  for (;;) {
+    int ready = poll(&entry, 1, deadline.leftMs());
+    if (ready > 0) return true;
+    if (ready == 0 && deadline.passed()) return false;
+    if (ready < 0 && errno != EINTR) return false;
+  }
+}
+
+Status writeAll(Stream& stream, std::string_view bytes, const std::string& who, Deadline deadline) {
+  while (!bytes.empty()) {
+    iovec part{const_cast<char*>(bytes.data()), bytes.size()};
+    Moved moved = stream.write({&part, 1});
+    if (moved.errnum != 0) return errnoStatus(who + " broke the connection", moved.errnum);
+    bytes.remove_prefix(moved.bytes);
+    if (moved.bytes == 0 && !waitReady(stream.fd(), POLLOUT, deadline)) {
+      return error(Code::deadlineExceeded, "{} took no more bytes before the deadline", who);
+    }
+  }
+  return Status();
+}
+
+Status readAll(Stream& stream, char* into, size_t size, const std::string& who, Deadline deadline) {
+  while (size > 0) {
+    Moved moved = stream.read(into, size);
+    if (moved.errnum != 0) return errnoStatus(who + " broke the connection", moved.errnum);
+    if (moved.ended) return error(Code::disconnected, "{} hung up during the greeting", who);
+    into += moved.bytes;
+    size -= moved.bytes;
+    if (moved.bytes == 0 && !waitReady(stream.fd(), POLLIN, deadline)) {
+      return error(Code::deadlineExceeded, "{} did not answer the greeting before the deadline",
+                   who);
+    }
+  }
+  return Status();
+}
+
+}  // namespace hmc

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <sys/uio.h>
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/fd.h"
+#include "hmc/deadline.h"
+#include "hmc/result.h"
+
+namespace hmc {
+
+// What one non-blocking read or write did.
+struct Moved {
+  size_t bytes = 0;    // with no error and no end, 0 means: not now, wait for readiness
+  bool ended = false;  // read only: the peer sends no more
+  int errnum = 0;      // the connection broke
+};
+
+// An ordered, reliable, non-blocking byte stream to one peer. The one place that knows what lies
+// under a control connection: plain TCP and unix sockets today; a TLS stream would be a second
+// implementation and nothing else would change. One thread reads and one writes at a time.
+class Stream {
+ public:
+  virtual ~Stream() = default;
+
+  // To wait for readiness on, and for nothing else.
+  virtual int fd() const = 0;
+  virtual Moved read(char* into, size_t size) = 0;
+  virtual Moved write(std::span<const iovec> parts) = 0;
+  // We send no more; the peer reads what was written and then sees the end.
+  virtual void finishWriting() = 0;
+};
+
+// Takes a connected socket and makes it non-blocking; sets TCP_NODELAY where it exists.
+std::unique_ptr<Stream> socketStream(Fd socket);
+
+// The numeric addresses of a connected socket's ends; "127.0.0.1" and port 0 for a unix socket.
+struct Ends {
+  std::string localHost = "127.0.0.1";
+  std::string remoteHost = "127.0.0.1";
+  uint16_t remotePort = 0;
+};
+Ends endsOf(int socket);
+
+// True when the descriptor got ready before the deadline. `events` as for poll(2).
+bool waitReady(int fd, short events, Deadline deadline);
+
+// Blocking ends of a Stream, for a dialler's greeting in its own thread. `who` begins the sentence.
+Status writeAll(Stream& stream, std::string_view bytes, const std::string& who, Deadline deadline);
+Status readAll(Stream& stream, char* into, size_t size, const std::string& who, Deadline deadline);
+
+}  // namespace hmc

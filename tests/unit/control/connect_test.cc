@@ -1,0 +1,244 @@
+#include <gtest/gtest.h>
+
+#include <barrier>
+#include <filesystem>
+#include <thread>
+
+#include "party.h"
+#include "raw_peer.h"
+
+namespace hmc {
+namespace {
+
+using test::kPatience;
+using test::Party;
+using test::receiveText;
+using test::sendTag;
+
+TEST(Connect, whereNobodyListensIsAnErrorAtOnce) {
+  Party server("server");
+  Party client("client");
+  std::string door = server.listen();
+  ASSERT_TRUE(server.control->closeDoor(door).ok());
+  auto channel = client.connect(door);
+  ASSERT_FALSE(channel.ok());
+  EXPECT_EQ(channel.status().code(), Code::disconnected);
+  EXPECT_EQ(channel.status().message(), "nobody listens at " + door);
+  EXPECT_EQ(client.connect("tcp://127.0.0.1:0").status().code(), Code::invalidArgument);
+  EXPECT_EQ(client.connect("nonsense").status().code(), Code::invalidArgument);
+  EXPECT_EQ(client.connect("unix:///nonexistent/x").status().code(), Code::disconnected);
+}
+
+TEST(Connect, aHostNameIsResolved) {
+  Party server("server");
+  Party client("client");
+  std::string door = server.listen();
+  std::string port = door.substr(door.rfind(':'));
+  auto channel = client.connect("tcp://localhost" + port);
+  EXPECT_TRUE(channel.ok()) << channel.status().toString();
+  EXPECT_EQ(client.connect("tcp://no-such-host.invalid:1").status().code(), Code::notFound);
+}
+
+TEST(Connect, dialledAgainAnswersTheSameChannelAndTellsThePeer) {
+  Party server("server");
+  Party client("client");
+  std::string door = server.listen();
+  auto first = client.connect(door, "first");
+  auto second = client.connect(door, "second");
+  ASSERT_TRUE(first.ok() && second.ok()) << second.status().toString();
+  EXPECT_EQ(*first, *second);
+  ASSERT_EQ(server.events.again().size(), 1u);
+  EXPECT_EQ(server.events.again()[0].first, server.events.waitJoined());
+  EXPECT_EQ(server.events.again()[0].second, "second");
+  EXPECT_EQ(server.events.joinedCount(), 1u);
+  EXPECT_EQ(client.events.joinedCount(), 1u);
+}
+
+TEST(Connect, inTheOtherDirectionAnswersTheSameChannelToo) {
+  Party a("a");
+  Party b("b");
+  auto forth = a.connect(b.listen());
+  auto back = b.connect(a.listen());
+  ASSERT_TRUE(forth.ok() && back.ok()) << back.status().toString();
+  EXPECT_EQ(*back, b.events.waitJoined());
+  EXPECT_FALSE((*back)->initiator());
+  ASSERT_TRUE(sendTag(**back, "hello").ok());
+  EXPECT_EQ(receiveText(**forth, MessageKind::tag), "hello");
+}
+
+TEST(Connect, aPeerMayRefuseTheSecondDial) {
+  Party server("server");
+  Party client("client");
+  std::string door = server.listen();
+  auto first = client.connect(door);
+  ASSERT_TRUE(first.ok());
+  server.events.refuseWith(error(Code::invalidArgument, "not like this"));
+  auto second = client.connect(door);
+  EXPECT_EQ(second.status().code(), Code::invalidArgument);
+  EXPECT_TRUE((*first)->call(1, "", kPatience).ok());
+}
+
+TEST(Connect, afterCloseMakesANewChannel) {
+  Party server("server");
+  Party client("client");
+  std::string door = server.listen();
+  for (size_t i = 0; i < 50; ++i) {
+    auto channel = client.connect(door);
+    ASSERT_TRUE(channel.ok()) << i << ": " << channel.status().toString();
+    auto theirs = server.events.waitJoined(i + 1);
+    ASSERT_TRUE(theirs);
+    ASSERT_TRUE(sendTag(**channel, std::to_string(i)).ok());
+    // Either side may be the one that closes.
+    (i % 2 ? *channel : theirs)->close(Status());
+    EXPECT_FALSE((i % 2 ? *channel : theirs)->status().ok());
+    if (i % 2) {
+      EXPECT_EQ(receiveText(*theirs, MessageKind::tag), std::to_string(i));
+    }
+  }
+}
+
+TEST(Connect, aRestartedPeerIsSomebodyElse) {
+  Party client("client");
+  auto server = std::make_unique<Party>("server");
+  std::string door = server->listen();
+  auto old = client.connect(door);
+  ASSERT_TRUE(old.ok());
+  server = nullptr;
+  ASSERT_EQ(client.events.waitLeft().code(), Code::disconnected);
+  server = std::make_unique<Party>("server");
+  ASSERT_EQ(server->listen(door), door);
+  auto fresh = client.connect(door);
+  ASSERT_TRUE(fresh.ok()) << fresh.status().toString();
+  EXPECT_NE((*fresh)->peer().id, (*old)->peer().id);
+  EXPECT_FALSE((*old)->status().ok());
+  EXPECT_TRUE((*fresh)->call(1, "", kPatience).ok());
+}
+
+TEST(Connect, atTheSameTimeFromBothSidesMakesOneChannel) {
+  for (int round = 0; round < 100; ++round) {
+    Party a("a");
+    Party b("b");
+    std::string doorA = a.listen();
+    std::string doorB = b.listen();
+    Result<std::shared_ptr<Channel>> fromA = Status(Code::failed, "not yet");
+    Result<std::shared_ptr<Channel>> fromB = Status(Code::failed, "not yet");
+    std::barrier start(2);
+    std::jthread dialA([&] {
+      start.arrive_and_wait();
+      fromA = a.connect(doorB, "from a");
+    });
+    start.arrive_and_wait();
+    fromB = b.connect(doorA, "from b");
+    dialA.join();
+    ASSERT_TRUE(fromA.ok()) << fromA.status().toString();
+    ASSERT_TRUE(fromB.ok()) << fromB.status().toString();
+    EXPECT_EQ(a.events.joinedCount(), 1u);
+    EXPECT_EQ(b.events.joinedCount(), 1u);
+    EXPECT_NE((*fromA)->initiator(), (*fromB)->initiator());
+    ASSERT_TRUE(sendTag(**fromA, "x").ok());
+    ASSERT_EQ(receiveText(**fromB, MessageKind::tag), "x");
+    EXPECT_EQ(a.events.leftCount() + b.events.leftCount(), 0u);
+  }
+}
+
+TEST(Connect, fromManyThreadsMakesOneChannel) {
+  Party server("server");
+  Party client("client");
+  std::string door = server.listen();
+  std::vector<std::shared_ptr<Channel>> channels(16);
+  {
+    std::vector<std::jthread> threads;
+    for (auto& slot : channels) {
+      threads.emplace_back([&client, &door, &slot] {
+        auto channel = client.connect(door);
+        EXPECT_TRUE(channel.ok()) << channel.status().toString();
+        if (channel.ok()) slot = *channel;
+      });
+    }
+  }
+  for (const auto& channel : channels) EXPECT_EQ(channel, channels[0]);
+  EXPECT_EQ(server.events.joinedCount(), 1u);
+  EXPECT_EQ(server.events.again().size(), 15u);
+}
+
+TEST(Connect, thirtyTwoPeersToOneDoor) {
+  Party server("server");
+  std::string door = server.listen();
+  std::vector<std::unique_ptr<Party>> clients;
+  std::vector<std::shared_ptr<Channel>> channels;
+  for (int i = 0; i < 32; ++i) {
+    clients.push_back(std::make_unique<Party>("client" + std::to_string(i)));
+    auto channel = clients.back()->connect(door);
+    ASSERT_TRUE(channel.ok()) << channel.status().toString();
+    channels.push_back(*channel);
+  }
+  ASSERT_TRUE(server.events.waitJoined(32));
+  for (size_t i = 0; i < 32; ++i) {
+    auto theirs = server.events.waitJoined(i + 1);
+    ASSERT_TRUE(sendTag(*theirs, theirs->peer().name).ok());
+  }
+  for (size_t i = 0; i < 32; ++i) {
+    EXPECT_EQ(receiveText(*channels[i], MessageKind::tag), "client" + std::to_string(i));
+  }
+}
+
+TEST(Connect, toOnesOwnDoorMakesTwoEnds) {
+  Party party("self");
+  std::string door = party.listen();
+  auto dialled = party.connect(door, "mine");
+  ASSERT_TRUE(dialled.ok()) << dialled.status().toString();
+  ASSERT_TRUE(party.events.waitJoined(2));
+  auto accepted = party.events.waitJoined(1);
+  EXPECT_TRUE((*dialled)->initiator());
+  EXPECT_FALSE(accepted->initiator());
+  EXPECT_NE(accepted, *dialled);
+  EXPECT_EQ(accepted->peer().id, party.control->id());
+  ASSERT_TRUE(sendTag(**dialled, "to myself").ok());
+  EXPECT_EQ(receiveText(*accepted, MessageKind::tag), "to myself");
+  ASSERT_TRUE(sendTag(*accepted, "and back").ok());
+  EXPECT_EQ(receiveText(**dialled, MessageKind::tag), "and back");
+  EXPECT_TRUE((*dialled)->call(1, "", kPatience).ok());
+
+  auto second = party.connect(door);
+  ASSERT_TRUE(second.ok());
+  EXPECT_NE(*second, *dialled);
+  (*dialled)->close(Status());
+  party.events.waitLeft(2);
+  EXPECT_TRUE((*second)->call(1, "", kPatience).ok());
+}
+
+size_t entries(const char* folder) {
+  size_t count = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder)) ++count;
+  return count;
+}
+
+TEST(Connect, twoHundredTimesLeaksNoDescriptorAndNoThread) {
+  size_t fds = entries("/proc/self/fd");
+  size_t threads = entries("/proc/self/task");
+  {
+    Party server("server");
+    Party client("client");
+    std::string door = server.listen();
+    for (size_t i = 0; i < 200; ++i) {
+      auto channel = client.connect(door);
+      ASSERT_TRUE(channel.ok()) << channel.status().toString();
+      (*channel)->close(Status());
+      server.events.waitLeft(i + 1);
+    }
+    for (int i = 0; i < 20; ++i) {
+      Party passing("passing");
+      ASSERT_TRUE(passing.connect(door).ok());
+      passing.connect("tcp://127.0.0.1:1");
+    }
+    server.events.waitLeft(220);
+  }
+  EXPECT_EQ(entries("/proc/self/fd"), fds);
+  // A joined thread may still be in /proc for a moment.
+  Deadline deadline = kPatience;
+  while (entries("/proc/self/task") > threads && !deadline.passed()) std::this_thread::yield();
+  EXPECT_EQ(entries("/proc/self/task"), threads);
+}
+
+}  // namespace
+}  // namespace hmc

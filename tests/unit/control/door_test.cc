@@ -1,0 +1,150 @@
+#include "control/door.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "control/socket.h"
+#include "party.h"
+
+namespace hmc {
+namespace {
+
+using test::kPatience;
+using test::Party;
+using test::receiveText;
+using test::sendTag;
+
+struct Folder {
+  Folder() {
+    char name[] = "/tmp/hmc-door-XXXXXX";
+    path = mkdtemp(name);
+  }
+  ~Folder() { std::filesystem::remove_all(path); }
+  std::string door(const std::string& file = "x.sock") const {
+    return "unix://" + path + "/" + file;
+  }
+  std::string file(const std::string& file = "x.sock") const { return path + "/" + file; }
+  std::string path;
+};
+
+TEST(Door, answersThePortThatWasPicked) {
+  Party party("party");
+  std::string first = party.listen();
+  std::string second = party.listen();
+  EXPECT_NE(first, second);
+  EXPECT_NE(parseAddress(first)->port, 0);
+}
+
+TEST(Door, takenPortIsNamedInTheError) {
+  Party party("party");
+  Party other("other");
+  std::string door = party.listen();
+  auto again = other.control->listen(door);
+  ASSERT_FALSE(again.ok());
+  EXPECT_EQ(again.status().code(), Code::alreadyExists);
+  EXPECT_NE(again.status().message().find(std::to_string(parseAddress(door)->port)),
+            std::string::npos);
+}
+
+TEST(Door, closedCanBeOpenedAgainAtOnce) {
+  Party server("server");
+  Party client("client");
+  std::string door = server.listen();
+  ASSERT_TRUE(client.connect(door).ok());
+  ASSERT_TRUE(server.control->closeDoor(door).ok());
+  EXPECT_EQ(server.control->closeDoor(door).code(), Code::notFound);
+  EXPECT_EQ(server.listen(door), door);
+  // The channel that came through it did not notice.
+  EXPECT_TRUE(server.events.waitJoined()->call(1, "", kPatience).ok());
+}
+
+TEST(Door, listensOnEveryInterfaceAndOnIpv6) {
+  Party server("server");
+  Party client("client");
+  std::string door = server.listen("tcp://0.0.0.0:0");
+  std::string port = door.substr(door.rfind(':'));
+  EXPECT_TRUE(client.connect("tcp://127.0.0.1" + port).ok());
+  auto six = server.control->listen("tcp://[::1]:0");
+  if (!six.ok()) GTEST_SKIP() << "no IPv6 here: " << six.status().toString();
+  Party other("other");
+  auto channel = other.connect(*six);
+  ASSERT_TRUE(channel.ok()) << channel.status().toString();
+  EXPECT_EQ((*channel)->remoteHost(), "::1");
+}
+
+TEST(Door, ofAUnixPathServesAndIsPrivateAndGoesAway) {
+  Folder folder;
+  {
+    Party server("server");
+    Party client("client");
+    umask(0);
+    ASSERT_EQ(server.listen(folder.door()), folder.door());
+    umask(022);
+    struct stat facts {};
+    ASSERT_EQ(stat(folder.file().c_str(), &facts), 0);
+    EXPECT_EQ(facts.st_mode & 0777, 0600u);
+    auto channel = client.connect(folder.door());
+    ASSERT_TRUE(channel.ok()) << channel.status().toString();
+    EXPECT_EQ((*channel)->remoteHost(), "127.0.0.1");
+    EXPECT_EQ((*channel)->localHost(), "127.0.0.1");
+    EXPECT_EQ((*channel)->remotePort(), 0);
+    ASSERT_TRUE(sendTag(**channel, "hello").ok());
+    EXPECT_EQ(receiveText(*server.events.waitJoined(), MessageKind::tag), "hello");
+    Party second("second");
+    EXPECT_EQ(second.control->listen(folder.door()).status().code(), Code::alreadyExists);
+    EXPECT_TRUE(std::filesystem::exists(folder.file()));
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder.file()));
+}
+
+TEST(Door, takesOverASocketFileThatNobodyListensOn) {
+  Folder folder;
+  {
+    Fd dead(socket(AF_UNIX, SOCK_STREAM, 0));
+    SocketAddress at = resolve(*parseAddress(folder.door()))->front();
+    ASSERT_EQ(bind(dead.get(), at.get(), at.size), 0);
+  }
+  ASSERT_TRUE(std::filesystem::exists(folder.file()));
+  Party server("server");
+  Party client("client");
+  ASSERT_EQ(server.listen(folder.door()), folder.door());
+  EXPECT_TRUE(client.connect(folder.door()).ok());
+}
+
+TEST(Door, leavesOtherFilesAlone) {
+  Folder folder;
+  std::ofstream(folder.file()) << "precious";
+  Party server("server");
+  auto door = server.control->listen(folder.door());
+  ASSERT_FALSE(door.ok());
+  EXPECT_EQ(door.status().code(), Code::alreadyExists);
+  EXPECT_NE(door.status().message().find("not a socket"), std::string::npos);
+  std::string content;
+  std::ifstream(folder.file()) >> content;
+  EXPECT_EQ(content, "precious");
+}
+
+TEST(Door, doesNotRemoveAFileThatTookItsPlace) {
+  Folder folder;
+  auto door = Door::open(*parseAddress(folder.door()));
+  ASSERT_TRUE(door.ok()) << door.status().toString();
+  std::filesystem::rename(folder.file(), folder.file("moved"));
+  std::ofstream(folder.file()) << "somebody else's";
+  door->reset();
+  EXPECT_TRUE(std::filesystem::exists(folder.file()));
+}
+
+TEST(Door, aFolderThatIsNotThereIsAnErrorWithThePath) {
+  Party server("server");
+  auto door = server.control->listen("unix:///nonexistent/folder/x.sock");
+  ASSERT_FALSE(door.ok());
+  EXPECT_NE(door.status().message().find("/nonexistent/folder/x.sock"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace hmc

@@ -1,0 +1,98 @@
+#include "control/frame.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "base/codec.h"
+
+namespace hmc {
+namespace {
+
+TEST(Frame, comesOutAsItWentIn) {
+  auto header = frameHeader(FrameType::message, 2, 0xbeef, 3);
+  FrameReader reader(100);
+  reader.feed({header.data(), header.size()});
+  reader.feed("abc");
+  auto frame = reader.next();
+  ASSERT_TRUE(frame.ok() && *frame);
+  EXPECT_EQ((*frame)->type, FrameType::message);
+  EXPECT_EQ((*frame)->detail, 2);
+  EXPECT_EQ((*frame)->flags, 0xbeef);
+  EXPECT_EQ((*frame)->payload, "abc");
+  EXPECT_TRUE(reader.empty());
+}
+
+TEST(Frame, isLittleEndianOnTheWire) {
+  auto header = frameHeader(FrameType::call, 7, 0x0102, 0x01020304);
+  EXPECT_EQ(std::string(header.data(), header.size()),
+            std::string("\x04\x03\x02\x01\x11\x07\x02\x01", 8));
+}
+
+TEST(Frame, survivesArrivingByteByByte) {
+  std::string bytes = frameBytes(FrameType::ping, "12345678") + frameBytes(FrameType::drain) +
+                      frameBytes(FrameType::pong, "abcdefgh");
+  FrameReader reader(100);
+  std::vector<std::string> seen;
+  for (char byte : bytes) {
+    reader.feed({&byte, 1});
+    auto frame = reader.next();
+    ASSERT_TRUE(frame.ok());
+    if (*frame) seen.emplace_back((*frame)->payload);
+  }
+  EXPECT_EQ(seen, (std::vector<std::string>{"12345678", "", "abcdefgh"}));
+}
+
+TEST(Frame, ofFourGigabytesIsRefusedByItsHeaderAlone) {
+  auto header = frameHeader(FrameType::message, 0, 0, 0xffffffffu);
+  FrameReader reader(kLargestFrame);
+  reader.feed({header.data(), header.size()});
+  auto frame = reader.next();
+  ASSERT_FALSE(frame.ok());
+  EXPECT_NE(frame.status().message().find("4294967295"), std::string::npos);
+}
+
+TEST(Frame, ofExactlyTheLimitPassesAndOneByteMoreDoesNot) {
+  FrameReader good(5);
+  good.feed(frameBytes(FrameType::ping, "12345"));
+  EXPECT_TRUE(good.next().ok());
+  FrameReader bad(5);
+  bad.feed(frameBytes(FrameType::ping, "123456"));
+  EXPECT_FALSE(bad.next().ok());
+}
+
+TEST(Frame, readerTellsHowMuchIsMissing) {
+  FrameReader reader(100);
+  EXPECT_EQ(reader.missing(), kFrameHeader);
+  std::string bytes = frameBytes(FrameType::ping, "12345678");
+  reader.feed(std::string_view(bytes).substr(0, 3));
+  EXPECT_EQ(reader.missing(), 5u);
+  reader.feed(std::string_view(bytes).substr(3, 6));
+  ASSERT_TRUE(reader.next().ok());
+  EXPECT_EQ(reader.missing(), 7u);
+}
+
+TEST(Frame, randomBytesNeverYieldMoreThanCameIn) {
+  std::mt19937 random(7);
+  for (int round = 0; round < 2000; ++round) {
+    FrameReader reader(64);
+    size_t fed = 0;
+    size_t got = 0;
+    for (int i = 0; i < 20; ++i) {
+      std::string bytes(random() % 40, '\0');
+      for (char& byte : bytes) byte = static_cast<char>(random() % 4 == 0 ? random() : 0);
+      fed += bytes.size();
+      reader.feed(bytes);
+      auto frame = reader.next();
+      while (frame.ok() && *frame) {
+        got += kFrameHeader + (*frame)->payload.size();
+        frame = reader.next();
+      }
+      if (!frame.ok()) break;
+    }
+    ASSERT_LE(got, fed);
+  }
+}
+
+}  // namespace
+}  // namespace hmc

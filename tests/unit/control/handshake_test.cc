@@ -1,0 +1,226 @@
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+
+#include <random>
+#include <thread>
+
+#include "base/codec.h"
+#include "party.h"
+#include "raw_peer.h"
+
+namespace hmc {
+namespace {
+
+using test::kPatience;
+using test::Party;
+using test::RawPeer;
+
+TEST(Handshake, introducesBothSidesToEachOther) {
+  Party server("server");
+  Party client("client");
+  server.control->setAttributes("server's attributes");
+  std::string door = server.listen();
+  auto mine = client.connect(door, "client's attributes");
+  ASSERT_TRUE(mine.ok()) << mine.status().toString();
+  auto theirs = server.events.waitJoined();
+  ASSERT_TRUE(theirs);
+  EXPECT_EQ((*mine)->peer().id, server.control->id());
+  EXPECT_EQ((*mine)->peer().name, "server");
+  EXPECT_EQ((*mine)->peer().attributes, "server's attributes");
+  EXPECT_EQ(theirs->peer().id, client.control->id());
+  EXPECT_EQ(theirs->peer().name, "client");
+  EXPECT_EQ(theirs->peer().attributes, "client's attributes");
+  EXPECT_TRUE((*mine)->initiator());
+  EXPECT_FALSE(theirs->initiator());
+  EXPECT_EQ((*mine)->remoteHost(), "127.0.0.1");
+  EXPECT_EQ(door, "tcp://127.0.0.1:" + std::to_string((*mine)->remotePort()));
+  EXPECT_EQ(theirs->localHost(), "127.0.0.1");
+  EXPECT_EQ(client.events.joinedCount(), 1u);
+  EXPECT_TRUE((*mine)->status().ok());
+  EXPECT_FALSE((*mine)->lease()->expired());
+}
+
+TEST(Handshake, anEmptyAttributesArgumentMeansThoseOfTheControl) {
+  Party server("server");
+  Party client("client");
+  client.control->setAttributes("set before");
+  ASSERT_TRUE(client.connect(server.listen()).ok());
+  EXPECT_EQ(server.events.waitJoined()->peer().attributes, "set before");
+}
+
+TEST(Handshake, sameSecretIsWelcome) {
+  Party server("server", "hush");
+  Party client("client", "hush");
+  auto channel = client.connect(server.listen());
+  ASSERT_TRUE(channel.ok()) << channel.status().toString();
+}
+
+TEST(Handshake, differentSecretsAreRefusedByTheDialler) {
+  for (auto [mine, theirs] : {std::pair{"", "hush"}, {"hush", ""}, {"hush", "shush"}}) {
+    Party server("server", theirs);
+    Party client("client", mine);
+    auto channel = client.connect(server.listen());
+    ASSERT_FALSE(channel.ok());
+    EXPECT_EQ(channel.status().code(), Code::permissionDenied) << channel.status().toString();
+    EXPECT_EQ(server.events.joinedCount(), 0u);
+  }
+}
+
+TEST(Handshake, aVisitorWithoutTheSecretLearnsNothing) {
+  Party server("the name", "hush");
+  server.control->setAttributes("the attributes");
+  std::string door = server.listen();
+  RawPeer peer(door, "shush");
+  peer.say(FrameType::hello, DiallerGreeting("shush", "").hello());
+  auto challenge = peer.hear();
+  ASSERT_EQ(challenge.type, FrameType::challenge);
+  auto answer = peer.introduce("intruder");
+  EXPECT_EQ(answer.type, FrameType::refused);
+  EXPECT_EQ(decodeStatus(answer.payload).code(), Code::permissionDenied);
+  for (const auto& said : {challenge.payload, answer.payload}) {
+    EXPECT_EQ(said.find("the name"), std::string::npos);
+    EXPECT_EQ(said.find("the attributes"), std::string::npos);
+  }
+  EXPECT_TRUE(peer.hangsUp());
+  EXPECT_EQ(server.events.joinedCount(), 0u);
+}
+
+TEST(Handshake, anotherVersionIsToldBothVersions) {
+  Party server("server");
+  RawPeer peer(server.listen());
+  peer.say(FrameType::hello,
+           Writer().u32(0x31434d48).u16(40).u16(41).raw(std::string(16, 'n')).bytes());
+  auto answer = peer.hear();
+  ASSERT_EQ(answer.type, FrameType::refused);
+  Status status = decodeStatus(answer.payload);
+  EXPECT_EQ(status.code(), Code::unsupported);
+  EXPECT_NE(status.message().find("40 to 41"), std::string::npos);
+  EXPECT_NE(status.message().find("1 to 1"), std::string::npos);
+}
+
+TEST(Handshake, aRefusalReachesTheDiallerWithItsSentence) {
+  Party server("server");
+  Party client("client");
+  server.events.refuseWith(error(Code::exhausted, "no seat left"));
+  auto channel = client.connect(server.listen());
+  ASSERT_FALSE(channel.ok());
+  EXPECT_EQ(channel.status().code(), Code::exhausted);
+  EXPECT_NE(channel.status().message().find("no seat left"), std::string::npos);
+  EXPECT_EQ(client.events.joinedCount(), 0u);
+}
+
+TEST(Handshake, aDiallerThatRefusesSaysSoAndTheAcceptorSeesItLeave) {
+  Party server("server");
+  Party client("client");
+  client.events.refuseWith(error(Code::invalidArgument, "wrong attributes"));
+  auto channel = client.connect(server.listen());
+  ASSERT_FALSE(channel.ok());
+  EXPECT_EQ(channel.status().code(), Code::invalidArgument);
+  Status left = server.events.waitLeft();
+  EXPECT_EQ(left.code(), Code::disconnected);
+  EXPECT_NE(left.message().find("wrong attributes"), std::string::npos) << left.toString();
+  EXPECT_EQ(client.events.leftCount(), 0u);
+}
+
+TEST(Handshake, aSilentVisitorIsDroppedAndOthersAreServedMeanwhile) {
+  ControlOptions options;
+  options.name = "server";
+  options.greeting = std::chrono::milliseconds(300);
+  Party server(options);
+  Party client("client");
+  std::string door = server.listen();
+  RawPeer silent(door);
+  RawPeer stalled(door);
+  ASSERT_TRUE(stalled.greet());
+  EXPECT_TRUE(client.connect(door).ok());
+  EXPECT_TRUE(silent.hangsUp());
+  EXPECT_TRUE(stalled.hangsUp());
+}
+
+TEST(Handshake, moreSilentVisitorsThanAreLetInDoNotKeepOthersOutForEver) {
+  ControlOptions options;
+  options.name = "server";
+  options.greeting = std::chrono::milliseconds(300);
+  Party server(options);
+  Party client("client");
+  std::string door = server.listen();
+  std::vector<std::unique_ptr<RawPeer>> crowd;
+  for (int i = 0; i < 150; ++i) crowd.push_back(std::make_unique<RawPeer>(door));
+  auto channel = client.connect(door);
+  EXPECT_TRUE(channel.ok()) << channel.status().toString();
+}
+
+TEST(Handshake, garbageIsHungUpOn) {
+  Party server("server");
+  Party client("client");
+  std::string door = server.listen();
+  std::string huge(frameHeader(FrameType::hello, 0, 0, 0xffffffffu).data(), kFrameHeader);
+  for (const std::string& bytes :
+       {std::string("GET / HTTP/1.0\r\n\r\n"), std::string(100, '\0'), std::string(5000, '\xff'),
+        huge, frameBytes(FrameType::message, "too early"), frameBytes(FrameType::hello, "short"),
+        frameBytes(FrameType::hello, std::string(24, 'x'))}) {
+    RawPeer peer(door);
+    peer.say(std::string_view(bytes));
+    EXPECT_TRUE(peer.hangsUp());
+  }
+  EXPECT_TRUE(client.connect(door).ok());
+}
+
+TEST(Handshake, speakingBeforeTheAnswerIsHungUpOn) {
+  Party server("server");
+  RawPeer peer(server.listen());
+  ASSERT_TRUE(peer.greet());
+  DiallerGreeting other("", "");
+  std::string ident = frameBytes(FrameType::ident, other.ident({std::string(16, 'i'), false}));
+  peer.say(std::string_view(ident + frameBytes(FrameType::ping, "12345678")));
+  EXPECT_TRUE(peer.hangsUp());
+  EXPECT_EQ(server.events.joinedCount(), 0u);
+}
+
+TEST(Handshake, survivesRandomChangesOfItsBytes) {
+  Party server("server");
+  Party client("client");
+  std::string door = server.listen();
+  std::mt19937 random(1);
+  for (int round = 0; round < 300; ++round) {
+    RawPeer peer(door);
+    DiallerGreeting greeting("", door);
+    std::string bytes = frameBytes(FrameType::hello, greeting.hello()) +
+                        frameBytes(FrameType::ident,
+                                   greeting.ident({std::string(16, 'f'), false, "fuzz", "a", "h"}));
+    for (unsigned change = 0; change < 1 + random() % 3; ++change) {
+      bytes[random() % bytes.size()] = static_cast<char>(random());
+    }
+    bytes.resize(random() % 2 ? bytes.size() : random() % bytes.size());
+    peer.say(std::string_view(bytes));
+  }
+  EXPECT_TRUE(client.connect(door).ok());
+}
+
+TEST(Handshake, aDialledStrangerThatSpeaksNonsenseIsAnError) {
+  Party client("client");
+  auto listener = Fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  SocketAddress at = resolve(*parseAddress("tcp://127.0.0.1:0"))->front();
+  ASSERT_EQ(bind(listener.get(), at.get(), at.size), 0);
+  ASSERT_EQ(listen(listener.get(), 8), 0);
+  socklen_t size = sizeof(at.bytes);
+  getsockname(listener.get(), at.get(), &size);
+  std::string door =
+      "tcp://127.0.0.1:" + std::to_string(ntohs(reinterpret_cast<sockaddr_in&>(at.bytes).sin_port));
+  std::jthread stranger([&] {
+    auto stream = socketStream(Fd(accept(listener.get(), nullptr, nullptr)));
+    (void)writeAll(*stream, "220 mail.example ESMTP ready\r\n", "", kPatience);
+    char ignored[64];
+    (void)readAll(*stream, ignored, sizeof(ignored), "", kPatience);
+  });
+  auto channel = client.connect(door);
+  ASSERT_FALSE(channel.ok());
+  EXPECT_EQ(channel.status().code(), Code::failed) << channel.status().toString();
+
+  auto silent = client.control->connect(door, "", std::chrono::milliseconds(200));
+  ASSERT_FALSE(silent.ok());
+  EXPECT_EQ(silent.status().code(), Code::deadlineExceeded) << silent.status().toString();
+}
+
+}  // namespace
+}  // namespace hmc

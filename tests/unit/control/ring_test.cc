@@ -1,0 +1,185 @@
+#include "control/ring.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <random>
+#include <thread>
+
+#include "base/futex.h"
+
+namespace hmc {
+namespace {
+
+struct Pair {
+  Pair()
+      : created(*RingMemory::create()),
+        writer(created.memory, kAcceptorToDialler),
+        reader(*RingMemory::attach(created.fd), kAcceptorToDialler) {}
+
+  RingMemory::Created created;
+  RingWriter writer;
+  RingReader reader;
+};
+
+TEST(Ring, deliversRecordsAsTheyWere) {
+  Pair ring;
+  EXPECT_FALSE(ring.reader.readable());
+  EXPECT_EQ(ring.writer.write({1, 0xabcd, true, false}, "hello"), RingOutcome::done);
+  EXPECT_EQ(ring.writer.write({2, 7}, ""), RingOutcome::done);
+  EXPECT_TRUE(ring.reader.readable());
+  RingRecord record;
+  std::string payload = ">";
+  ASSERT_EQ(ring.reader.read(record, payload), RingOutcome::done);
+  EXPECT_EQ(payload, ">hello");
+  EXPECT_EQ(record.kind, 1);
+  EXPECT_EQ(record.flags, 0xabcd);
+  EXPECT_TRUE(record.more);
+  EXPECT_FALSE(record.abandoned);
+  ASSERT_EQ(ring.reader.read(record, payload), RingOutcome::done);
+  EXPECT_EQ(payload, ">hello");
+  EXPECT_FALSE(record.more);
+  EXPECT_EQ(ring.reader.read(record, payload), RingOutcome::notNow);
+}
+
+TEST(Ring, fullIsNotAnErrorAndRoomComesWithRelease) {
+  Pair ring;
+  std::string piece(kLargestRecord - 8, 'x');
+  for (int i = 0; i < 4; ++i) ASSERT_EQ(ring.writer.write({}, piece), RingOutcome::done);
+  EXPECT_EQ(ring.writer.write({}, ""), RingOutcome::notNow);
+  RingRecord record;
+  std::string out;
+  ASSERT_EQ(ring.reader.read(record, out), RingOutcome::done);
+  EXPECT_EQ(ring.writer.write({}, ""), RingOutcome::notNow);
+  ring.reader.release();
+  EXPECT_EQ(ring.writer.write({}, piece), RingOutcome::done);
+}
+
+TEST(Ring, tooLargeARecordIsRefused) {
+  Pair ring;
+  EXPECT_EQ(ring.writer.write({}, std::string(kLargestRecord + 1, 'x')), RingOutcome::corrupt);
+}
+
+TEST(Ring, keepsEveryByteAcrossManyWraps) {
+  Pair ring;
+  std::mt19937 random(3);
+  RingRecord record;
+  for (int i = 0; i < 20000; ++i) {
+    std::string sent(random() % 300, static_cast<char>(i));
+    ASSERT_EQ(ring.writer.write({0, static_cast<uint16_t>(i)}, sent), RingOutcome::done);
+    std::string got;
+    ASSERT_EQ(ring.reader.read(record, got), RingOutcome::done);
+    ring.reader.release();
+    ASSERT_EQ(got, sent);
+    ASSERT_EQ(record.flags, static_cast<uint16_t>(i));
+  }
+}
+
+TEST(Ring, twoThreadsThatSleepForEachOtherLoseNothing) {
+  Pair ring;
+  constexpr uint32_t kCount = 50000;
+  std::jthread producer([&] {
+    for (uint32_t i = 0; i < kCount; ++i) {
+      std::string payload(reinterpret_cast<const char*>(&i), sizeof(i));
+      payload.resize(sizeof(i) + i % 700, 'p');
+      for (;;) {
+        uint32_t ticket = ring.writer.ticket();
+        if (ring.writer.write({}, payload) == RingOutcome::done) break;
+        ring.writer.announceWaiting();
+        if (ring.writer.write({}, payload) == RingOutcome::done) break;
+        ring.writer.waitForRoom(ticket, std::chrono::seconds(30));
+      }
+    }
+  });
+  for (uint32_t i = 0; i < kCount;) {
+    uint32_t seen = ring.reader.signal().load();
+    RingRecord record;
+    std::string payload;
+    RingOutcome outcome = ring.reader.read(record, payload);
+    ASSERT_NE(outcome, RingOutcome::corrupt);
+    if (outcome == RingOutcome::notNow) {
+      ring.reader.announceSleeping();
+      if (!ring.reader.readable()) {
+        futexWait(ring.reader.signal(), seen, std::chrono::seconds(30));
+      }
+      continue;
+    }
+    ring.reader.release();
+    uint32_t got = 0;
+    std::memcpy(&got, payload.data(), sizeof(got));
+    ASSERT_EQ(got, i);
+    ASSERT_EQ(payload.size(), sizeof(i) + i % 700);
+    ++i;
+  }
+}
+
+// What a hostile peer can write: every word and every byte.
+struct Hostile : Pair {
+  Hostile() {
+    size_t size = static_cast<size_t>(lseek(created.fd.get(), 0, SEEK_END));
+    base = static_cast<char*>(
+        mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, created.fd.get(), 0));
+    length = size;
+  }
+  ~Hostile() { munmap(base, length); }
+  uint64_t* tail() { return reinterpret_cast<uint64_t*>(base); }
+  uint64_t* head() { return reinterpret_cast<uint64_t*>(base + 64); }
+  uint32_t* firstLength() { return reinterpret_cast<uint32_t*>(base + length - 2 * kRingSize); }
+  RingOutcome read() {
+    RingRecord record;
+    std::string payload;
+    return reader.read(record, payload);
+  }
+  char* base;
+  size_t length;
+};
+
+TEST(Ring, aTailThatCannotBeIsCorrupt) {
+  for (uint64_t tail : {uint64_t{kRingSize} + 8, ~uint64_t{0}, uint64_t{1} << 63, uint64_t{12}}) {
+    Hostile ring;
+    *ring.tail() = tail;
+    EXPECT_EQ(ring.read(), RingOutcome::corrupt) << tail;
+  }
+}
+
+TEST(Ring, aLengthThatCannotBeIsCorrupt) {
+  for (uint32_t length : {uint32_t{9}, uint32_t{kLargestRecord} + 1, ~uint32_t{0}, 0x7fffffffu}) {
+    Hostile ring;
+    ASSERT_EQ(ring.writer.write({}, "12345678"), RingOutcome::done);
+    *ring.firstLength() = length;
+    EXPECT_EQ(ring.read(), RingOutcome::corrupt) << length;
+  }
+}
+
+TEST(Ring, aHeadThatCannotBeIsCorruptForTheWriter) {
+  Hostile ring;
+  *ring.head() = 8;
+  EXPECT_EQ(ring.writer.write({}, "x"), RingOutcome::corrupt);
+}
+
+TEST(Ring, randomContentsNeverReadOutOfBounds) {
+  std::mt19937_64 random(5);
+  for (int round = 0; round < 3000; ++round) {
+    Hostile ring;
+    for (int i = 0; i < 64; ++i) {
+      ring.firstLength()[i * 2] = static_cast<uint32_t>(random() % 3 ? random() % 64 : random());
+    }
+    *ring.tail() = random() % 2 ? random() % kRingSize / 8 * 8 : random();
+    for (int reads = 0; reads < 10000 && ring.read() == RingOutcome::done; ++reads) {
+      ring.reader.release();
+    }
+  }
+}
+
+TEST(Ring, memoryThatCouldShrinkIsNotMapped) {
+  Fd fd(memfd_create("loose", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(ftruncate(fd.get(), 4096 + 2 * kRingSize), 0);
+  EXPECT_FALSE(RingMemory::attach(fd).ok());
+  Fd small(memfd_create("small", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  EXPECT_FALSE(RingMemory::attach(small).ok());
+}
+
+}  // namespace
+}  // namespace hmc

@@ -28,6 +28,8 @@ class IpcLink final : public Link {
   void close(const Status& why) override;
 
  private:
+  static constexpr uint32_t kClosing = uint32_t{1} << 31;
+
   size_t run(std::span<const Op> ops);
   // Starts some of the operations that are not a plain copy, one at least unless the ring is full.
   size_t runSlow(std::span<const Op> ops);
@@ -36,6 +38,7 @@ class IpcLink final : public Link {
   size_t refuseAll(std::span<const Op> ops);
   void leave();
   Status closedBecause() const;
+  Status checkKey(const Key& key) const;
   Result<std::unique_ptr<RemoteMemory>> importRing(const Key& key, Deadline deadline);
   Result<Outgoing*> openRing(const Key& key, Deadline deadline);
 

@@ -1,0 +1,216 @@
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "base/error.h"
+#include "memory/copy.h"
+#include "transport/ipc/link.h"
+
+// The data path: what happens between post() and a completion.
+namespace hmc::ipc {
+
+namespace {
+
+// Device memory passes through this much host memory on its way into another process.
+constexpr size_t kBounce = size_t{1} << 20;
+
+const IpcRemote& remoteOf(const Op& op) {
+  return static_cast<const IpcRemote&>(*op.remote);
+}
+
+bool allowed(const Op& op) {
+  return fits(op.remoteOffset, op.size, op.remote->size) &&
+         (op.kind == OpKind::get || op.remote->access == Access::readWrite);
+}
+
+Status refusal(const Op& op) {
+  if (!fits(op.remoteOffset, op.size, op.remote->size)) {
+    return error(Code::outOfRange,
+                 "{} bytes at remote offset {} would pass the end of the peer's {}-byte memory",
+                 op.size, op.remoteOffset, op.remote->size);
+  }
+  return error(Code::permissionDenied, "put of {} bytes into memory that the peer shares read-only",
+               op.size);
+}
+
+template <class Word>
+void moveEnds(char* dst, const char* src, size_t size) {
+  Word first;
+  Word last;
+  std::memcpy(&first, src, sizeof(Word));
+  std::memcpy(&last, src + size - sizeof(Word), sizeof(Word));
+  std::memcpy(dst, &first, sizeof(Word));
+  std::memcpy(dst + size - sizeof(Word), &last, sizeof(Word));
+}
+
+// Without a call for the sizes of a flag or a counter. Larger transfers could be shared by several
+// copying threads here.
+inline void moveHost(char* dst, const char* src, size_t size) {
+  if (size > 16) {
+    copyHost(dst, src, size);
+  } else if (size >= 8) {
+    moveEnds<uint64_t>(dst, src, size);
+  } else if (size >= 4) {
+    moveEnds<uint32_t>(dst, src, size);
+  } else {
+    for (size_t i = 0; i < size; ++i) dst[i] = src[i];
+  }
+}
+
+inline void moveHost(const Op& op, char* there) {
+  auto* here = static_cast<char*>(op.local);
+  if (op.kind == OpKind::put) {
+    moveHost(there, here, op.size);
+  } else {
+    moveHost(here, there, op.size);
+  }
+}
+
+// Finishes neighbours that share a completion in one go.
+class Finisher {
+ public:
+  ~Finisher() { flush(); }
+  void add(Completion* completion) {
+    if (completion != completion_) {
+      flush();
+      completion_ = completion;
+      count_ = 0;
+    }
+    ++count_;
+  }
+
+ private:
+  void flush() {
+    if (completion_) completion_->finish(count_);
+  }
+  Completion* completion_ = nullptr;
+  uint32_t count_ = 0;
+};
+
+void settle(const Op& op, const Status& status) {
+  if (status.ok()) {
+    op.completion->finish();
+  } else {
+    op.completion->fail(status);
+  }
+}
+
+Status moveDevice(const Op& op) {
+  const Region& there = static_cast<const MappedRemote&>(*op.remote).region;
+  Region far = there.slice(op.remoteOffset, op.size);
+  Region near{op.local, op.size, op.registration->region.device};
+  return op.kind == OpKind::put ? copy(far, near) : copy(near, far);
+}
+
+// Between a device of ours and another process, by way of the host.
+Status bounce(const Op& op) {
+  auto& remote = static_cast<const ProcessRemote&>(*op.remote);
+  std::vector<char> buffer(std::min(op.size, kBounce));
+  for (size_t done = 0; done < op.size;) {
+    size_t step = std::min(op.size - done, buffer.size());
+    Region near{static_cast<char*>(op.local) + done, step, op.registration->region.device};
+    Region host{buffer.data(), step, Device{}};
+    uint64_t far = remote.address + op.remoteOffset + done;
+    if (op.kind == OpKind::put) HMC_TRY(copy(host, near));
+    HMC_TRY(remote.process.move(op.kind, host.ptr, far, step));
+    if (op.kind == OpKind::get) HMC_TRY(copy(near, host));
+    done += step;
+  }
+  return Status();
+}
+
+}  // namespace
+
+size_t IpcLink::post(std::span<const Op> ops) {
+  bool closing = (posting_.fetch_add(1, std::memory_order_acquire) & kClosing) != 0;
+  size_t accepted = closing ? refuseAll(ops) : run(ops);
+  leave();
+  return accepted;
+}
+
+void IpcLink::leave() {
+  // The destructor may be waiting for the last one; it may return before the wake-up, which only
+  // needs the address.
+  if (posting_.fetch_sub(1, std::memory_order_release) == (kClosing | 1)) futexWakeAll(posting_);
+}
+
+size_t IpcLink::refuseAll(std::span<const Op> ops) {
+  Status why = closedBecause();
+  for (const Op& op : ops) op.completion->fail(why);
+  return ops.size();
+}
+
+size_t IpcLink::run(std::span<const Op> ops) {
+  Finisher finisher;
+  for (size_t i = 0; i < ops.size();) {
+    const Op& op = ops[i];
+    const IpcRemote& remote = remoteOf(op);
+    if (!allowed(op)) [[unlikely]] {
+      op.completion->fail(refusal(op));
+      ++i;
+    } else if (remote.way == Way::mappedHost && op.registration->region.device.isHost()) {
+      moveHost(op, static_cast<const MappedRemote&>(remote).region.at(op.remoteOffset));
+      finisher.add(op.completion);
+      ++i;
+    } else {
+      size_t started = runSlow(ops.subspan(i));
+      if (started == 0) return i;
+      i += started;
+    }
+  }
+  return ops.size();
+}
+
+size_t IpcLink::runSlow(std::span<const Op> ops) {
+  switch (remoteOf(ops[0]).way) {
+    case Way::processVm:
+      return throughProcess(ops);
+    case Way::ring:
+      return throughRing(ops);
+    default:
+      settle(ops[0], moveDevice(ops[0]));
+      return 1;
+  }
+}
+
+size_t IpcLink::throughProcess(std::span<const Op> ops) {
+  const Op& first = ops[0];
+  if (!first.registration->region.device.isHost()) {
+    settle(first, bounce(first));
+    return 1;
+  }
+  auto& remote = static_cast<const ProcessRemote&>(*first.remote);
+  auto alike = [&](const Op& op) {
+    return op.remote == first.remote && op.kind == first.kind && allowed(op) &&
+           op.registration->region.device.isHost();
+  };
+  Process::Piece pieces[Process::kMostPieces];
+  size_t count = 0;
+  while (count < std::min(ops.size(), Process::kMostPieces) && alike(ops[count])) {
+    const Op& op = ops[count];
+    pieces[count++] = {op.local, remote.address + op.remoteOffset, op.size};
+  }
+  bool all = count > 1 && remote.process.moveAll(first.kind, pieces, count);
+  Finisher finisher;
+  for (size_t i = 0; i < count; ++i) {
+    Status status;
+    if (!all) {
+      status = remote.process.move(first.kind, pieces[i].local, pieces[i].address, pieces[i].size);
+    }
+    if (status.ok()) {
+      finisher.add(ops[i].completion);
+    } else {
+      ops[i].completion->fail(status);
+    }
+  }
+  return count;
+}
+
+size_t IpcLink::throughRing(std::span<const Op> ops) {
+  auto& remote = static_cast<const RingRemote&>(*ops[0].remote);
+  size_t count = 1;
+  while (count < ops.size() && ops[count].remote == ops[0].remote && allowed(ops[count])) ++count;
+  return remote.ring.post(ops.first(count), remote.region);
+}
+
+}  // namespace hmc::ipc

@@ -1,0 +1,188 @@
+#include "transport/ipc/service.h"
+
+#include <sys/mman.h>
+
+#include "base/random.h"
+#include "unit/transport/ipc_fixture.h"
+
+// The target side of a ring, against an origin that writes there what it likes.
+namespace hmc::ipc {
+
+namespace {
+
+constexpr size_t kSize = 4096;
+
+class IpcService : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::memset(memory_, '.', sizeof(memory_));
+    readWrite_ = service_.addRegion(hostRegion(memory_ + kSize, kSize), Access::readWrite);
+    read_ = service_.addRegion(hostRegion(memory_ + kSize, kSize), Access::read);
+    service_.addLink(link_, lease_);
+    token_ = must(service_.start());
+    theirs_.emplace(must(SharedBlock<Bells>::fetch(fds_->name(), token_, kPatience)));
+    ourToken_ = must(bells_.token());
+  }
+
+  void leave(const std::string& exchange, const std::string& link, const std::string& ring) {
+    Invitation& invitation = (*theirs_)->invitations[3];
+    invitation.exchangeSize.store(static_cast<uint32_t>(exchange.size()));
+    std::memcpy(invitation.exchange, exchange.data(), std::min<size_t>(exchange.size(), 104));
+    std::memcpy(invitation.link, link.data(), kNonceSize);
+    std::memcpy(invitation.ringToken, ring.data(), kTokenSize);
+    std::memcpy(invitation.bellsToken, ourToken_.data(), kTokenSize);
+    tellOrderBefore();
+    invitation.state.store(Invitation::written);
+    (*theirs_)->serve.ring();
+  }
+  // What the service says to an invitation of this ring to that link.
+  uint32_t invite(SharedBlock<Ring>& ring, const std::string& link) {
+    std::string token = must(ring.offer(*fds_));
+    leave(fds_->name(), link, token);
+    Deadline deadline(kPatience);
+    while (ring->guest.load() == Ring::unanswered && !deadline.passed()) {
+      futexWait(ring->guest, Ring::unanswered, deadline);
+    }
+    fds_->withdraw(token);
+    return ring->guest.load();
+  }
+  // Posts one piece and answers what became of it.
+  uint32_t post(Ring& ring, uint32_t slotIndex, uint32_t kind, uint64_t region, uint64_t offset,
+                uint32_t size) {
+    Slot& slot = ring.slots[slotIndex];
+    slot.kind.store(kind);
+    slot.region.store(region);
+    slot.offset.store(offset);
+    slot.size.store(size);
+    tellOrderBefore();
+    slot.state.store(Slot::posted);
+    (*theirs_)->serve.ring();
+    Bell& bell = bells_.get()->progress;
+    Deadline deadline(kPatience);
+    for (;;) {
+      uint32_t seen = bell.count.load();
+      if (slot.state.load() == Slot::done) break;
+      if (deadline.passed()) return 99;
+      bell.sleep(seen, deadline);
+    }
+    tellOrderAfter();
+    slot.state.store(Slot::free);
+    return slot.outcome.load();
+  }
+  bool untouched() const {
+    for (char byte : memory_) {
+      if (byte != '.') return false;
+    }
+    return true;
+  }
+
+  char memory_[3 * kSize];  // what is shared lies in the middle
+  std::unique_ptr<FdExchange> fds_ = must(FdExchange::create());
+  OwnBells bells_{*fds_};
+  Service service_{bells_};
+  std::shared_ptr<Lease> lease_ = std::make_shared<Lease>(std::chrono::minutes(10));
+  const std::string link_ = randomBytes(kNonceSize);
+  uint64_t readWrite_ = 0;
+  uint64_t read_ = 0;
+  std::string token_;
+  std::string ourToken_;
+  std::optional<SharedBlock<Bells>> theirs_;
+};
+
+constexpr uint32_t kPut = 0;
+constexpr uint32_t kGet = 1;
+
+}  // namespace
+
+TEST_F(IpcService, appliesWhatIsAllowed) {
+  auto ring = must(SharedBlock<Ring>::create());
+  ASSERT_EQ(invite(ring, link_), Ring::accepted);
+  std::memset(ring->data[5], 'x', kSize);
+  EXPECT_EQ(post(*ring, 5, kPut, readWrite_, 10, 20), Slot::ok);
+  EXPECT_EQ(std::string(memory_ + kSize + 9, 22), "." + std::string(20, 'x') + ".");
+  EXPECT_EQ(post(*ring, 6, kGet, read_, 9, 2), Slot::ok);
+  EXPECT_EQ(std::string(ring->data[6], 2), ".x");
+}
+
+TEST_F(IpcService, refusesWhateverPassesTheEnd) {
+  auto ring = must(SharedBlock<Ring>::create());
+  ASSERT_EQ(invite(ring, link_), Ring::accepted);
+  std::memset(ring->data[0], 'x', kSlotBytes);
+  for (uint32_t kind : {kPut, kGet}) {
+    EXPECT_EQ(post(*ring, 0, kind, readWrite_, kSize, 1), Slot::outOfRange);
+    EXPECT_EQ(post(*ring, 0, kind, readWrite_, kSize - 1, 2), Slot::outOfRange);
+    EXPECT_EQ(post(*ring, 0, kind, readWrite_, ~uint64_t{0}, 1), Slot::outOfRange);
+    EXPECT_EQ(post(*ring, 0, kind, readWrite_, ~uint64_t{7}, 16), Slot::outOfRange);
+    EXPECT_EQ(post(*ring, 0, kind, readWrite_, 0, ~uint32_t{0}), Slot::outOfRange);
+    EXPECT_EQ(post(*ring, 0, kind, readWrite_, 0, kSlotBytes + 1), Slot::outOfRange);
+  }
+  EXPECT_TRUE(untouched());
+}
+
+TEST_F(IpcService, aPieceLargerThanASlotIsRefusedEvenWhereItWouldFit) {
+  std::vector<char> large(4 * kSlotBytes);
+  uint64_t id = service_.addRegion(hostRegion(large.data(), large.size()), Access::readWrite);
+  auto ring = must(SharedBlock<Ring>::create());
+  ASSERT_EQ(invite(ring, link_), Ring::accepted);
+  EXPECT_EQ(post(*ring, kSlots - 1, kGet, id, 0, 2 * kSlotBytes), Slot::outOfRange);
+  EXPECT_EQ(post(*ring, kSlots - 1, kGet, id, 0, kSlotBytes), Slot::ok);
+  service_.removeRegion(id);
+}
+
+TEST_F(IpcService, refusesUnknownRegionsKindsAndWritesToReadOnlyMemory) {
+  auto ring = must(SharedBlock<Ring>::create());
+  ASSERT_EQ(invite(ring, link_), Ring::accepted);
+  std::memset(ring->data[0], 'x', kSize);
+  EXPECT_EQ(post(*ring, 0, kPut, readWrite_ + 100, 0, 1), Slot::noRegion);
+  EXPECT_EQ(post(*ring, 0, kPut, 0, 0, 1), Slot::noRegion);
+  EXPECT_EQ(post(*ring, 0, 7, readWrite_, 0, 1), Slot::outOfRange);
+  EXPECT_EQ(post(*ring, 0, kPut, read_, 0, 1), Slot::noAccess);
+  service_.removeRegion(readWrite_);
+  EXPECT_EQ(post(*ring, 0, kPut, readWrite_, 0, 1), Slot::noRegion);
+  EXPECT_TRUE(untouched());
+}
+
+TEST_F(IpcService, appliesNothingOnceTheLeaseIsOver) {
+  auto ring = must(SharedBlock<Ring>::create());
+  ASSERT_EQ(invite(ring, link_), Ring::accepted);
+  std::memset(ring->data[0], 'x', kSize);
+  lease_->revoke();
+  EXPECT_EQ(post(*ring, 0, kPut, readWrite_, 0, 1), Slot::noLease);
+  EXPECT_TRUE(untouched());
+}
+
+TEST_F(IpcService, refusesStrangers) {
+  auto ring = must(SharedBlock<Ring>::create());
+  EXPECT_EQ(invite(ring, randomBytes(kNonceSize)), Ring::refused);
+}
+
+TEST_F(IpcService, tellsItsGuestsWhenTheLinkEnds) {
+  auto ring = must(SharedBlock<Ring>::create());
+  ASSERT_EQ(invite(ring, link_), Ring::accepted);
+  service_.removeLink(link_);
+  EXPECT_EQ(ring->guest.load(), Ring::left);
+  auto again = must(SharedBlock<Ring>::create());
+  EXPECT_EQ(invite(again, link_), Ring::refused);
+}
+
+TEST_F(IpcService, goesOnAfterInvitationsThatMakeNoSense) {
+  leave(std::string(5000, 'x'), link_, randomBytes(kTokenSize));
+  auto ring = must(SharedBlock<Ring>::create());
+  // The letter box is the same: the service has taken the first letter when it is free again.
+  Deadline deadline(kPatience);
+  auto& state = (*theirs_)->invitations[3].state;
+  while (state.load() != Invitation::free && !deadline.passed()) {
+    futexWait(state, Invitation::written, std::chrono::milliseconds(1));
+  }
+  EXPECT_EQ(invite(ring, link_), Ring::accepted);
+}
+
+TEST_F(IpcService, doesNotMapARingThatIsTooSmallOrCanShrink) {
+  Fd small(memfd_create("small", MFD_CLOEXEC));
+  ASSERT_EQ(ftruncate(small.get(), sizeof(Ring)), 0);  // large enough, but not sealed
+  std::string token = must(fds_->offer(small.get()));
+  EXPECT_FALSE(SharedBlock<Ring>::fetch(fds_->name(), token, kPatience).ok());
+  EXPECT_FALSE(SharedBlock<Ring>::fetch(fds_->name(), ourToken_, kPatience).ok()) << "too small";
+}
+
+}  // namespace hmc::ipc

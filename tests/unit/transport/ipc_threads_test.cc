@@ -1,0 +1,156 @@
+#include <atomic>
+#include <deque>
+#include <mutex>
+#include <thread>
+
+#include "unit/transport/ipc_fixture.h"
+
+// Many threads on one link, and its end under them.
+namespace hmc::ipc {
+
+namespace {
+
+constexpr size_t kThreads = 4;
+constexpr size_t kShare = 4096;
+
+class IpcThreads : public testing::TestWithParam<bool> {
+ protected:
+  IpcOptions options() const { return GetParam() ? kRingOnly : IpcOptions{}; }
+};
+
+std::string pathName(const testing::TestParamInfo<bool>& info) {
+  return info.param ? "ring" : "direct";
+}
+
+}  // namespace
+
+TEST_P(IpcThreads, hammerOneLink) {
+  IpcPair pair(options(), options());
+  Allocation memory(kThreads * kShare);
+  auto registration = must(pair.target->registerRegion(memory.region, Access::readWrite));
+  auto remote = pair.import(*registration);
+  std::mutex progressing;  // one thread calls progress() at a time
+  std::vector<std::jthread> threads;
+  for (size_t t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      uint64_t value = 0;
+      auto local =
+          must(pair.origin->registerRegion(hostRegion(&value, sizeof(value)), Access::readWrite));
+      for (uint64_t round = 1; round <= 500; ++round) {
+        value = round;
+        Completion completion(1);
+        uint64_t offset = t * kShare + round * 8 % kShare;
+        Op op{OpKind::put, &value, local.get(), remote.get(), offset, 8, &completion};
+        bool posted = pair.link->post({&op, 1}) == 1;
+        while (!posted || !completion.done()) {
+          std::lock_guard lock(progressing);
+          pair.origin->progress(std::chrono::milliseconds(1));
+          posted = posted || pair.link->post({&op, 1}) == 1;
+        }
+        ASSERT_TRUE(completion.status().ok()) << completion.status().toString();
+        value = 0;
+        Completion read(1);
+        op.kind = OpKind::get;
+        op.completion = &read;
+        posted = pair.link->post({&op, 1}) == 1;
+        while (!posted || !read.done()) {
+          std::lock_guard lock(progressing);
+          pair.origin->progress(std::chrono::milliseconds(1));
+          posted = posted || pair.link->post({&op, 1}) == 1;
+        }
+        ASSERT_EQ(value, round);
+      }
+    });
+  }
+}
+
+// The owner of a link may destroy it as soon as every completion is done, although the threads that
+// posted are perhaps not quite out of post() yet.
+TEST_P(IpcThreads, destroyTheLinkOnceEverythingIsDone) {
+  IpcPair pair(options(), options());
+  Allocation memory(kThreads * kShare);
+  auto registration = must(pair.target->registerRegion(memory.region, Access::readWrite));
+  std::vector<char> text(kShare, 'x');
+  auto local =
+      must(pair.origin->registerRegion(hostRegion(text.data(), text.size()), Access::readWrite));
+  for (int round = 0; round < 20; ++round) {
+    auto link = must(pair.origin->openLink({}));
+    auto back = must(pair.target->openLink({}));
+    ASSERT_TRUE(link->connect(back->address()).ok());
+    auto remote = must(link->importKey(registration->key(), kPatience));
+    Completion completion(kThreads * 50);
+    std::atomic<size_t> accepted{0};
+    std::vector<std::jthread> threads;
+    for (size_t t = 0; t < kThreads; ++t) {
+      threads.emplace_back([&, t] {
+        std::vector<Op> ops(50, Op{OpKind::put, text.data(), local.get(), remote.get(), t * kShare,
+                                   kShare, &completion});
+        // A copy of the pointer: `link` itself may be gone when post() comes back.
+        Link* raw = link.get();
+        accepted += raw->post(ops);
+      });
+    }
+    Deadline deadline(kPatience);
+    while (!completion.done() && !deadline.passed()) {
+      pair.origin->progress(std::chrono::milliseconds(1));
+    }
+    ASSERT_TRUE(completion.done());
+    remote.reset();
+    link.reset();
+    threads.clear();
+    EXPECT_EQ(accepted, kThreads * 50);
+  }
+}
+
+TEST_P(IpcThreads, closeWhileOthersPost) {
+  IpcPair pair(options(), options());
+  Allocation memory(kThreads * kShare);
+  auto registration = must(pair.target->registerRegion(memory.region, Access::readWrite));
+  std::vector<char> text(kShare, 'x');
+  auto local =
+      must(pair.origin->registerRegion(hostRegion(text.data(), text.size()), Access::readWrite));
+  for (int round = 0; round < 20; ++round) {
+    auto link = must(pair.origin->openLink({}));
+    auto back = must(pair.target->openLink({}));
+    ASSERT_TRUE(link->connect(back->address()).ok());
+    auto remote = must(link->importKey(registration->key(), kPatience));
+    std::atomic<size_t> ended{0};
+    std::atomic<uint32_t> started{0};
+    std::deque<Completion> completions;
+    for (size_t t = 0; t < kThreads; ++t) completions.emplace_back(0);
+    std::vector<std::jthread> threads;
+    for (size_t t = 0; t < kThreads; ++t) {
+      threads.emplace_back([&, t] {
+        Completion& completion = completions[t];
+        for (;;) {
+          completion.expect(1);
+          Op op{OpKind::put, text.data(), local.get(), remote.get(),
+                t * kShare,  kShare,      &completion};
+          while (link->post({&op, 1}) == 0) std::this_thread::yield();
+          started.fetch_add(1);
+          started.notify_all();
+          if (completion.done() && !completion.status().ok()) break;
+          while (completion.pending() > 20) std::this_thread::yield();
+        }
+        ++ended;
+      });
+    }
+    started.wait(0);
+    std::jthread progress([&](const std::stop_token& stop) {
+      while (!stop.stop_requested()) pair.origin->progress(std::chrono::milliseconds(1));
+    });
+    link->close(Status(Code::cancelled, "the test closes it"));
+    threads.clear();
+    EXPECT_EQ(ended, kThreads);
+    for (const Completion& completion : completions) {
+      EXPECT_EQ(completion.status().code(), Code::cancelled);
+    }
+    progress = {};
+    remote.reset();
+    link.reset();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, IpcThreads, testing::Bool(), pathName);
+
+}  // namespace hmc::ipc

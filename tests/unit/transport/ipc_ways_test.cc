@@ -1,0 +1,194 @@
+#include <fstream>
+
+#include "transport/ipc/key.h"
+#include "unit/transport/ipc_fixture.h"
+
+// Which way leads to which memory, and that it leads to the right bytes.
+namespace hmc::ipc {
+
+namespace {
+
+// Puts a text at `offset` through every size of machinery and reads it back.
+void expectReached(IpcPair& pair, const Region& memory, Way way) {
+  auto registration = must(pair.target->registerRegion(memory, Access::readWrite));
+  auto remote = pair.import(*registration);
+  EXPECT_EQ(pair.wayOf(*remote), way);
+  std::string text = "some text that is longer than a word";
+  auto local =
+      must(pair.origin->registerRegion(hostRegion(text.data(), text.size()), Access::readWrite));
+  for (uint64_t offset : {uint64_t{0}, uint64_t{5}, memory.size - text.size()}) {
+    std::memset(memory.at(offset), 0, text.size());
+    Status put = pair.run(OpKind::put, *local, *remote, offset, text.size());
+    ASSERT_TRUE(put.ok()) << put.toString();
+    EXPECT_EQ(std::string(memory.at(offset), text.size()), text);
+    std::memcpy(memory.at(offset), "TEXT", 4);
+    Status get = pair.run(OpKind::get, *local, *remote, offset, 4);
+    ASSERT_TRUE(get.ok()) << get.toString();
+    EXPECT_EQ(text.substr(0, 4), "TEXT");
+    text.replace(0, 4, "some");
+  }
+}
+
+}  // namespace
+
+TEST(IpcWays, memoryOfOursIsMapped) {
+  IpcPair pair;
+  Allocation memory(100000);
+  expectReached(pair, memory.region, Way::mappedHost);
+}
+
+TEST(IpcWays, aPartOfAnAllocationIsMapped) {
+  IpcPair pair;
+  Allocation memory(100000);
+  expectReached(pair, memory.region.slice(12345, 6789), Way::mappedHost);
+}
+
+TEST(IpcWays, memoryOfTheHeapGoesThroughTheKernel) {
+  IpcPair pair;
+  std::vector<char> memory(10 << 20);
+  expectReached(pair, hostRegion(memory.data() + 1234567, 1000), Way::processVm);
+}
+
+TEST(IpcWays, memoryOfTheStackGoesThroughTheKernel) {
+  IpcPair pair;
+  char memory[1000];
+  expectReached(pair, hostRegion(memory, sizeof(memory)), Way::processVm);
+}
+
+TEST(IpcWays, theRingRemainsWhenTheOriginMayNotUseTheOthers) {
+  IpcPair pair(kRingOnly);
+  std::vector<char> memory(1000000);
+  expectReached(pair, hostRegion(memory.data(), memory.size()), Way::ring);
+}
+
+TEST(IpcWays, theRingRemainsWhenTheTargetOffersNothingElse) {
+  IpcPair pair({}, kRingOnly);
+  Allocation memory(1000000);
+  expectReached(pair, memory.region, Way::ring);
+}
+
+TEST(IpcWays, memoryThatIsOnlyReadable) {
+  for (IpcOptions options : {IpcOptions{}, kRingOnly}) {
+    IpcPair pair(options, options);
+    static const char kConstant[] = "cannot be written";
+    auto registration = must(pair.target->registerRegion(
+        hostRegion(const_cast<char*>(kConstant), sizeof(kConstant)), Access::read));
+    auto remote = pair.import(*registration);
+    EXPECT_EQ(remote->access, Access::read);
+    char text[sizeof(kConstant)] = "";
+    auto local =
+        must(pair.origin->registerRegion(hostRegion(text, sizeof(text)), Access::readWrite));
+    EXPECT_EQ(pair.run(OpKind::put, *local, *remote, 0, 4).code(), Code::permissionDenied);
+    EXPECT_TRUE(pair.run(OpKind::get, *local, *remote, 0, sizeof(text)).ok());
+    EXPECT_STREQ(text, kConstant);
+  }
+}
+
+TEST(IpcWays, everySmallSizeArrivesAndNothingBeside) {
+  IpcPair pair;
+  Allocation memory(4096);
+  auto registration = must(pair.target->registerRegion(memory.region, Access::readWrite));
+  auto remote = pair.import(*registration);
+  char text[100];
+  auto local = must(pair.origin->registerRegion(hostRegion(text, sizeof(text)), Access::readWrite));
+  for (size_t size = 1; size <= sizeof(text); ++size) {
+    std::memset(text, static_cast<int>(size), sizeof(text));
+    std::memset(memory.region.ptr, 0, 4096);
+    ASSERT_TRUE(pair.run(OpKind::put, *local, *remote, 7, size).ok());
+    EXPECT_EQ(*memory.region.at(6), 0);
+    for (size_t i = 0; i < size; ++i) ASSERT_EQ(*memory.region.at(7 + i), static_cast<char>(size));
+    EXPECT_EQ(*memory.region.at(7 + size), 0) << size;
+    std::memset(text, 0, sizeof(text));
+    ASSERT_TRUE(pair.run(OpKind::get, *local, *remote, 7, size).ok());
+    EXPECT_EQ(text[size - 1], static_cast<char>(size));
+    EXPECT_TRUE(size == sizeof(text) || text[size] == 0) << size;
+  }
+}
+
+TEST(IpcWays, oneBadOperationInABatchFailsAlone) {
+  IpcPair pair;
+  std::vector<char> memory(1000, 0);
+  auto whole = must(
+      pair.target->registerRegion(hostRegion(memory.data(), memory.size()), Access::readWrite));
+  auto remote = pair.import(*whole);
+  ASSERT_EQ(pair.wayOf(*remote), Way::processVm);
+  std::vector<char> text(1000, 'x');
+  auto local =
+      must(pair.origin->registerRegion(hostRegion(text.data(), text.size()), Access::readWrite));
+  Completion good(9);
+  Completion bad(1);
+  std::vector<Op> ops;
+  for (size_t i = 0; i < 10; ++i) {
+    ops.push_back({OpKind::put, &text[i], local.get(), remote.get(), i * 10, 10, &good});
+  }
+  // A hole in our own memory, which no check of ours can find.
+  ops[4].local = reinterpret_cast<void*>(8);  // NOLINT
+  ops[4].completion = &bad;
+  EXPECT_EQ(pair.link->post(ops), ops.size());
+  ASSERT_TRUE(good.done() && bad.done());
+  EXPECT_TRUE(good.status().ok()) << good.status().toString();
+  EXPECT_EQ(bad.status().code(), Code::failed);
+  EXPECT_EQ(std::string(memory.data(), 100),
+            std::string(40, 'x') + std::string(10, '\0') + std::string(50, 'x'));
+}
+
+TEST(IpcWays, aKeyWhoseNonceDiffersIsNotTrusted) {
+  IpcPair pair;
+  std::vector<char> memory(1000);
+  auto registration = must(
+      pair.target->registerRegion(hostRegion(memory.data(), memory.size()), Access::readWrite));
+  Key key = must(decodeKey(registration->key()));
+  key.nonce[3] ^= 1;
+  key.bellsToken.clear();  // else the ring would do
+  auto remote = pair.link->importKey(encode(key), kPatience);
+  ASSERT_FALSE(remote.ok());
+  EXPECT_NE(remote.status().message().find("is not the peer"), std::string::npos)
+      << remote.status().toString();
+}
+
+TEST(IpcWays, aKeyOfAnotherProcessIsRefused) {
+  IpcPair pair;
+  Allocation memory(1000);
+  auto registration = must(pair.target->registerRegion(memory.region, Access::readWrite));
+  Key key = must(decodeKey(registration->key()));
+  key.process[0] ^= 1;
+  EXPECT_EQ(pair.link->importKey(encode(key), kPatience).status().code(), Code::invalidArgument);
+}
+
+TEST(IpcWays, aKeyOfMemoryThatIsGoneCannotBeImported) {
+  IpcPair pair;
+  Allocation memory(1000);
+  auto registration = must(pair.target->registerRegion(memory.region, Access::readWrite));
+  std::string key = registration->key();
+  registration.reset();
+  EXPECT_EQ(pair.link->importKey(key, kPatience).status().code(), Code::notFound);
+}
+
+TEST(IpcWays, damagedKeysNeverDoMoreThanFail) {
+  IpcPair pair;
+  std::vector<char> heap(1000);
+  Allocation memory(1000);
+  for (const Region& region : {hostRegion(heap.data(), heap.size()), memory.region}) {
+    auto registration = must(pair.target->registerRegion(region, Access::readWrite));
+    for (size_t i = 0; i < registration->key().size(); ++i) {
+      for (int change : {1, 0x80}) {
+        std::string bad = registration->key();
+        bad[i] = static_cast<char>(bad[i] ^ change);
+        (void)pair.link->importKey(bad, std::chrono::milliseconds(20));
+      }
+    }
+    EXPECT_TRUE(pair.link->importKey(registration->key(), kPatience).ok());
+  }
+}
+
+TEST(IpcWays, nothingToRegisterIsAnError) {
+  IpcPair pair;
+  char byte = 0;
+  for (const Region& region :
+       {hostRegion(nullptr, 10), hostRegion(&byte, 0), hostRegion(&byte, SIZE_MAX),
+        Region{&byte, 1, {DeviceKind::cpu, 7}}}) {
+    EXPECT_FALSE(pair.target->registerRegion(region, Access::read).ok());
+  }
+}
+
+}  // namespace hmc::ipc

@@ -39,27 +39,29 @@ struct Slot {
 };
 
 struct Plugins {
-  std::once_flag once;
-  std::vector<Backend*> backends;  // written within `once`
-  std::string failures;            // written within `once`: why the others are not there
+  std::vector<Plugin> loaded;
+  std::string failures;  // why the others are not there
 };
 
-// Never destroyed: threads may still copy while the process exits.
-Plugins& plugins() {
-  static auto* instance = new Plugins;
-  std::call_once(instance->once, [] {
-    const char* list = std::getenv("HMC_MEMORY_PLUGIN");
-    std::istringstream paths(list ? list : "");
-    for (std::string path; std::getline(paths, path, ':');) {
-      if (path.empty()) continue;
-      auto loaded = loadPlugin(path);
-      if (loaded.ok()) {
-        instance->backends.push_back(*loaded);
-      } else {
-        instance->failures += "; HMC_MEMORY_PLUGIN: " + loaded.status().message();
-      }
+Plugins* loadPlugins() {
+  auto* plugins = new Plugins;
+  const char* list = std::getenv("HMC_MEMORY_PLUGIN");
+  std::istringstream paths(list ? list : "");
+  for (std::string path; std::getline(paths, path, ':');) {
+    if (path.empty()) continue;
+    auto plugin = loadPlugin(path);
+    if (plugin.ok()) {
+      plugins->loaded.push_back(*std::move(plugin));
+    } else {
+      plugins->failures += "; HMC_MEMORY_PLUGIN: " + plugin.status().message();
     }
-  });
+  }
+  return plugins;
+}
+
+// Never destroyed: threads may still copy while the process exits.
+const Plugins& plugins() {
+  static const Plugins* instance = loadPlugins();
   return *instance;
 }
 
@@ -71,8 +73,8 @@ Result<Backend*> notInThisBuild(const Row& row) {
 }
 
 Result<Backend*> load(const Row& row) {
-  for (Backend* backend : plugins().backends) {
-    if (backend->facts().kind == row.kind) return backend;
+  for (const Plugin& plugin : plugins().loaded) {
+    if (plugin.backend->facts().kind == row.kind) return plugin.backend;
   }
   auto built = row.load ? row.load() : notInThisBuild(row);
   if (built.ok()) return built;

@@ -1,11 +1,10 @@
 #include "memory/plugin.h"
 
-#include "base/dynamic_library.h"
 #include "base/error.h"
 
 namespace hmc {
 
-Result<Backend*> loadPlugin(const std::string& path) {
+Result<Plugin> loadPlugin(const std::string& path) {
   HMC_ASSIGN(auto opened, DynamicLibrary::open(path));
   HMC_ASSIGN(auto* entry, opened.symbol<decltype(hmcMemoryBackend)>(kPluginEntry));
   Backend* backend = entry(HMC_VERSION);
@@ -18,9 +17,7 @@ Result<Backend*> loadPlugin(const std::string& path) {
   if (backend->facts().kind == DeviceKind::cpu) {
     return error(Code::unsupported, "{} provides host memory, which is built in", path);
   }
-  // Kept for ever: the backend's code is in it.
-  new DynamicLibrary(std::move(opened));
-  return backend;
+  return Plugin{std::move(opened), backend};
 }
 
 }  // namespace hmc

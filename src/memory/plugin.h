@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/dynamic_library.h"
 #include "hmc/export.h"
 #include "memory/backend.h"
 
@@ -12,7 +13,10 @@ namespace hmc {
 
 inline constexpr const char* kPluginEntry = "hmcMemoryBackend";
 
-// The backend of one plugin. The library stays loaded.
-Result<Backend*> loadPlugin(const std::string& path);
+struct Plugin {
+  DynamicLibrary library;  // has the backend's code, so it outlives it
+  Backend* backend;
+};
+Result<Plugin> loadPlugin(const std::string& path);
 
 }  // namespace hmc

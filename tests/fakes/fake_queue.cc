@@ -26,6 +26,11 @@ void FakeQueue::drain() {
   changed_.wait(lock, [&] { return done_ >= last; });
 }
 
+uint64_t FakeQueue::done() {
+  std::lock_guard lock(mutex_);
+  return done_;
+}
+
 bool FakeQueue::waitForWork(std::unique_lock<std::mutex>& lock, const std::stop_token& stop) {
   changed_.wait(lock, stop, [&] { return !entries_.empty(); });
   while (!stop.stop_requested() && done_ >= wanted_ && Clock::now() < entries_.front().due) {

@@ -27,6 +27,8 @@ class FakeQueue {
   void push(const Copy& copy);
   // Returns when everything that was pushed before has run.
   void drain();
+  // How many copies have run, waited for or not.
+  uint64_t done();
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -166,6 +166,9 @@ class HMC_API Node {
 
   const std::string& name() const;
 
+  // The transports of this process, best first, and for each that cannot run here why.
+  std::vector<PathReport> transports() const;
+
   // Opens a door: "tcp://127.0.0.1:0", "tcp://[::1]:5001", "unix:///run/me.sock". Answers the
   // address with the port that was picked.
   Result<std::string> listen(const std::string& address);

@@ -143,6 +143,10 @@ const std::string& Node::name() const {
   return impl_->name();
 }
 
+std::vector<PathReport> Node::transports() const {
+  return impl_->transports();
+}
+
 Result<std::string> Node::listen(const std::string& address) {
   return impl_->listen(address);
 }

@@ -192,6 +192,17 @@ Result<std::shared_ptr<RemoteMapping>> NodeImpl::open(const std::shared_ptr<Peer
                peer->title(), reasons);
 }
 
+std::vector<PathReport> NodeImpl::transports() const {
+  std::vector<PathReport> report;
+  for (const auto& engine : engines_) {
+    const auto& facts = engine->transport().facts();
+    report.push_back({facts.name, true, report.empty(), "reaches " + facts.domain});
+  }
+  for (const auto& missing : missing_)
+    report.push_back({missing.name, false, false, missing.why.message()});
+  return report;
+}
+
 std::vector<PathReport> NodeImpl::explain(const PeerState& peer) const {
   std::vector<PathReport> report;
   bool preferred = true;

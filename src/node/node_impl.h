@@ -66,7 +66,8 @@ class NodeImpl final : public ControlEvents, public std::enable_shared_from_this
                                               const std::vector<std::string>& transports,
                                               Deadline deadline);
 
-  // Every transport that there is, usable or not, with the reason.
+  // Every transport that there is, usable or not, with the reason: in this process, and to a peer.
+  std::vector<PathReport> transports() const;
   std::vector<PathReport> explain(const PeerState& peer) const;
 
   struct NoteFrom {

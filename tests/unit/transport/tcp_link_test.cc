@@ -1,0 +1,274 @@
+#include <thread>
+
+#include "unit/transport/tcp_fixture.h"
+
+// Our side of a tcp link: how it comes up or does not, and what it makes of a bad target.
+namespace hmc::tcp {
+
+namespace {
+
+LinkOptions linkOptions(bool initiator, const std::string& host = "127.0.0.1") {
+  LinkOptions options;
+  options.initiator = initiator;
+  options.localHost = host;
+  return options;
+}
+
+// Posts one operation and drives it to its end.
+Status run(Transport& transport, Link& link, const Op& op, Completion& completion) {
+  Deadline deadline = kPatience;
+  while (link.post({&op, 1}) == 0 && !deadline.passed()) {
+    transport.progress(std::chrono::milliseconds(50));
+  }
+  while (!completion.done() && !deadline.passed()) {
+    transport.progress(std::chrono::milliseconds(50));
+  }
+  return completion.done() ? completion.status() : Status(Code::failed, "it hangs");
+}
+
+// A link of our own and, in place of a peer, a listener whose visitors are bare sockets.
+class TcpOrigin : public testing::Test {
+ protected:
+  void SetUp() override { start(); }
+  // Anew, as often as a test likes.
+  void start() {
+    remote_.reset();
+    link_.reset();
+    registration_.reset();
+    listening_ = *listenOn("127.0.0.1");
+    const int small = 4096;
+    setsockopt(listening_.fd.get(), SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
+    transport_ = *create({.streams = 1, .patience = std::chrono::milliseconds(500)});
+    registration_ =
+        *transport_->registerRegion({memory_.data(), memory_.size(), Device{}}, Access::readWrite);
+    link_ = *transport_->openLink(linkOptions(true));
+    Address peer{"127.0.0.1", listening_.port, std::string(kTokenSize, 't')};
+    ASSERT_TRUE(link_->connect(peer.encode()).ok());
+    remote_ = *link_->importKey(Key{1, memory_.size(), true}.encode(), kPatience);
+  }
+  // The stream over which the link asks.
+  RawPeer forwardStream() {
+    while (true) {
+      pollfd waiting{listening_.fd.get(), POLLIN, 0};
+      EXPECT_EQ(poll(&waiting, 1, 30000), 1);
+      RawPeer peer(acceptFrom(listening_.fd.get()));
+      const std::string bytes = peer.hear(Greeting::kSize);
+      if (bytes.size() != Greeting::kSize) return peer;
+      if (Greeting::unpack(bytes.data()).role == static_cast<uint32_t>(Role::forward)) return peer;
+      others_.push_back(std::move(peer));
+    }
+  }
+  Op op(OpKind kind, size_t size, Completion& completion) {
+    return {kind, memory_.data(), registration_.get(), remote_.get(), 0, size, &completion};
+  }
+  // The link asks for a get and hears these bytes.
+  Status answerToGet(const std::string& bytes) {
+    Completion completion(1);
+    Op get = op(OpKind::get, 8, completion);
+    EXPECT_EQ(link_->post({&get, 1}), 1u);
+    RawPeer peer = forwardStream();
+    EXPECT_EQ(peer.hear(Request::kSize).size(), Request::kSize);
+    EXPECT_TRUE(peer.say(bytes));
+    shutdown(peer.fd(), SHUT_WR);
+    for (Deadline deadline = kPatience; !completion.done() && !deadline.passed();) {
+      transport_->progress(std::chrono::milliseconds(50));
+    }
+    EXPECT_TRUE(completion.done());
+    return completion.status();
+  }
+  static std::string reply(ReplyKind kind, uint64_t id, uint64_t size, uint32_t code = 0) {
+    std::string bytes(Reply::kSize, '\0');
+    Reply{static_cast<uint32_t>(kind), code, id, size}.pack(bytes.data());
+    return bytes;
+  }
+
+  std::string memory_ = std::string(100000, '.');
+  Listening listening_;
+  std::vector<RawPeer> others_;
+  std::unique_ptr<Transport> transport_;
+  std::unique_ptr<Registration> registration_;
+  std::unique_ptr<Link> link_;
+  std::unique_ptr<RemoteMemory> remote_;
+};
+
+}  // namespace
+
+TEST_F(TcpOrigin, takesAnHonestAnswer) {
+  Status status =
+      answerToGet(reply(ReplyKind::data, 0, 8) + "12345678" + reply(ReplyKind::done, 0, 0));
+  EXPECT_TRUE(status.ok()) << status.toString();
+  EXPECT_EQ(memory_.substr(0, 9), "12345678.");
+}
+
+TEST_F(TcpOrigin, passesOnARefusal) {
+  Status status = answerToGet(reply(ReplyKind::refused, 0, 4, uint32_t(Code::notFound)) + "gone");
+  EXPECT_EQ(status.code(), Code::notFound);
+  EXPECT_EQ(status.message(), "gone");
+}
+
+TEST_F(TcpOrigin, givesUpOnATargetThatBreaksTheProtocol) {
+  for (const std::string& bytes :
+       {std::string(100, '\xff'), reply(ReplyKind::done, 0, 0), reply(ReplyKind::data, 1, 8),
+        reply(ReplyKind::data, 0, uint64_t{4} << 30), reply(ReplyKind::data, 0, 9),
+        reply(ReplyKind::refused, 0, uint64_t{4} << 30), reply(ReplyKind::refused, 3, 0)}) {
+    start();
+    Status status = answerToGet(bytes + std::string(1000, 'e'));
+    EXPECT_EQ(status.code(), Code::disconnected) << status.toString();
+    EXPECT_EQ(memory_.find('e'), std::string::npos);
+  }
+}
+
+TEST_F(TcpOrigin, aPutThatIsAnsweredBeforeItWasSentBreaksTheProtocol) {
+  constexpr size_t kPuts = 14;  // more bytes than the sockets take, fewer than the window
+  std::string large(size_t{1} << 19, 'x');
+  auto registration =
+      *transport_->registerRegion({large.data(), large.size(), Device{}}, Access::readWrite);
+  auto remote = *link_->importKey(Key{1, large.size(), true}.encode(), kPatience);
+  Completion completion(kPuts);
+  std::vector<Op> puts(kPuts, Op{OpKind::put, large.data(), registration.get(), remote.get(), 0,
+                                 large.size(), &completion});
+  RawPeer peer = forwardStream();
+  ASSERT_EQ(link_->post(puts), kPuts);
+  for (uint64_t i = 0; i < kPuts; ++i) peer.say(reply(ReplyKind::done, i, 0));
+  shutdown(peer.fd(), SHUT_WR);
+  for (Deadline deadline = kPatience; !completion.done() && !deadline.passed();) {
+    transport_->progress(std::chrono::milliseconds(50));
+  }
+  EXPECT_EQ(completion.status().code(), Code::disconnected) << completion.status().toString();
+  EXPECT_NE(completion.status().message().find("protocol"), std::string::npos);
+}
+
+TEST_F(TcpOrigin, aTargetThatNeverAnswersIsFencedByTime) {
+  Completion completion(1);
+  Op put = op(OpKind::put, 1000, completion);
+  ASSERT_EQ(link_->post({&put, 1}), 1u);
+  RawPeer peer = forwardStream();
+  ASSERT_EQ(peer.hear(Request::kSize + 1000).size(), Request::kSize + 1000);
+  link_->close(Status(Code::cancelled, "enough"));
+  EXPECT_FALSE(completion.done()) << "the target could still apply it";
+  for (Deadline deadline = kPatience; !completion.done() && !deadline.passed();) {
+    transport_->progress(kPatience);
+  }
+  EXPECT_EQ(completion.status().code(), Code::cancelled);
+}
+
+TEST_F(TcpOrigin, aGetNeedsNoFence) {
+  Completion completion(1);
+  Op get = op(OpKind::get, 1000, completion);
+  ASSERT_EQ(link_->post({&get, 1}), 1u);
+  link_->close(Status(Code::cancelled, "enough"));
+  EXPECT_TRUE(completion.done());
+}
+
+TEST(TcpLink, aRefusedConnectionFailsWithTheReason) {
+  auto transport = *create();
+  std::string memory(100, '.');
+  auto registration =
+      *transport->registerRegion({memory.data(), memory.size(), Device{}}, Access::readWrite);
+  uint16_t port = 0;
+  {
+    Listening closedSoon = *listenOn("127.0.0.1");
+    port = closedSoon.port;
+  }
+  auto link = *transport->openLink(linkOptions(true));
+  (void)link->connect(Address{"127.0.0.1", port, std::string(kTokenSize, 't')}.encode());
+  auto remote = *link->importKey(Key{1, 100, true}.encode(), kPatience);
+  Completion completion(1);
+  Op op{OpKind::put, memory.data(), registration.get(), remote.get(), 0, 10, &completion};
+  Status status = run(*transport, *link, op, completion);
+  EXPECT_EQ(status.code(), Code::disconnected);
+  EXPECT_NE(status.message().find("refused"), std::string::npos) << status.toString();
+  EXPECT_NE(status.message().find(std::to_string(port)), std::string::npos) << status.toString();
+}
+
+TEST(TcpLink, aPeerThatNeverDialsFailsOperationsInTheEnd) {
+  auto transport = *create({.patience = std::chrono::milliseconds(100)});
+  std::string memory(100, '.');
+  auto registration =
+      *transport->registerRegion({memory.data(), memory.size(), Device{}}, Access::readWrite);
+  auto link = *transport->openLink(linkOptions(false));
+  ASSERT_TRUE(link->connect(Address{"10.1.2.3", 0, ""}.encode()).ok());
+  auto remote = *link->importKey(Key{1, 100, true}.encode(), kPatience);
+  Completion completion(1);
+  Op op{OpKind::put, memory.data(), registration.get(), remote.get(), 0, 10, &completion};
+  EXPECT_EQ(link->post({&op, 1}), 0u) << "nothing can start before the peer is there";
+  Status status = run(*transport, *link, op, completion);
+  EXPECT_EQ(status.code(), Code::disconnected);
+  EXPECT_NE(status.message().find("10.1.2.3"), std::string::npos) << status.toString();
+}
+
+TEST(TcpLink, oneSideDialsNotBoth) {
+  auto transport = *create();
+  auto dialler = *transport->openLink(linkOptions(true));
+  auto acceptor = *transport->openLink(linkOptions(false));
+  auto another = *transport->openLink(linkOptions(true));
+  EXPECT_EQ(dialler->connect(another->address()).code(), Code::invalidArgument);
+  EXPECT_EQ(acceptor->connect(acceptor->address()).code(), Code::invalidArgument);
+  EXPECT_TRUE(dialler->connect(acceptor->address()).ok());
+  EXPECT_EQ(dialler->connect(acceptor->address()).code(), Code::invalidArgument);
+}
+
+TEST(TcpLink, aHostThatIsNoAddressOrNotOursIsAStatus) {
+  auto transport = *create();
+  EXPECT_EQ(transport->openLink(linkOptions(false, "no such host")).status().code(),
+            Code::invalidArgument);
+  EXPECT_FALSE(transport->openLink(linkOptions(false, "203.0.113.7")).ok());
+  EXPECT_FALSE(create({.streams = 0}).ok());
+}
+
+TEST(TcpLink, worksOverIpv6AndManyStreams) {
+  auto a = *create({.streams = 5});
+  auto b = *create({.streams = 5});
+  auto acceptor = b->openLink(linkOptions(false, "::1"));
+  if (!acceptor.ok()) GTEST_SKIP() << "no IPv6 here: " << acceptor.status().toString();
+  auto dialler = *a->openLink(linkOptions(true, "::1"));
+  ASSERT_TRUE(dialler->connect((*acceptor)->address()).ok());
+  ASSERT_TRUE((*acceptor)->connect(dialler->address()).ok());
+  std::string from(100, 'f');
+  std::string to(100, '.');
+  auto ours = *a->registerRegion({from.data(), from.size(), Device{}}, Access::readWrite);
+  auto theirs = *b->registerRegion({to.data(), to.size(), Device{}}, Access::readWrite);
+  auto remote = *dialler->importKey(theirs->key(), kPatience);
+  Completion completion(1);
+  Op op{OpKind::put, from.data(), ours.get(), remote.get(), 0, 100, &completion};
+  Status status = run(*a, *dialler, op, completion);
+  EXPECT_TRUE(status.ok()) << status.toString();
+  EXPECT_EQ(to, from);
+}
+
+TEST(TcpLink, moves64MiBInBothDirections) {
+  constexpr size_t kSize = size_t{64} << 20;
+  auto a = *create();
+  auto b = *create();
+  auto acceptor = *b->openLink(linkOptions(false));
+  auto dialler = *a->openLink(linkOptions(true));
+  ASSERT_TRUE(dialler->connect(acceptor->address()).ok());
+  ASSERT_TRUE(acceptor->connect(dialler->address()).ok());
+  std::vector<uint64_t> ours(kSize / 8);
+  std::vector<uint64_t> theirs(kSize / 8);
+  for (size_t i = 0; i < ours.size(); ++i) ours[i] = i * 0x9e3779b97f4a7c15ull;
+  auto oursReg = *a->registerRegion({ours.data(), kSize, Device{}}, Access::readWrite);
+  auto theirsReg = *b->registerRegion({theirs.data(), kSize, Device{}}, Access::readWrite);
+  auto remote = *dialler->importKey(theirsReg->key(), kPatience);
+  const std::vector<uint64_t> expected = ours;
+  for (OpKind kind : {OpKind::put, OpKind::get}) {
+    Completion completion(kSize / kLargest);
+    std::vector<Op> ops;
+    for (size_t at = 0; at < kSize; at += kLargest) {
+      ops.push_back({kind, reinterpret_cast<char*>(ours.data()) + at, oursReg.get(), remote.get(),
+                     at, kLargest, &completion});
+    }
+    std::span<const Op> rest(ops);
+    for (Deadline deadline = kPatience; !completion.done() && !deadline.passed();) {
+      rest = rest.subspan(dialler->post(rest));
+      a->progress(std::chrono::milliseconds(50));
+    }
+    ASSERT_TRUE(completion.done());
+    EXPECT_TRUE(completion.status().ok()) << completion.status().toString();
+    EXPECT_TRUE(theirs == expected);
+    EXPECT_TRUE(ours == expected);
+    std::fill(ours.begin(), ours.end(), 0);
+  }
+}
+
+}  // namespace hmc::tcp

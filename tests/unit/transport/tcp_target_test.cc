@@ -1,0 +1,137 @@
+#include "unit/transport/tcp_fixture.h"
+
+// What the target side does with a peer that asks for what it must not have, or asks slowly.
+namespace hmc::tcp {
+
+TEST_F(TcpTarget, endsAStreamThatAnnouncesMoreThanOneOperationMayMove) {
+  for (uint64_t size : {uint64_t{0}, uint64_t{kLargest} + 1, uint64_t{4} << 30, ~uint64_t{0}}) {
+    RawPeer peer = welcomePeer();
+    peer.say(requestBytes(RequestKind::put, 1, area(), 0, size) + "bytes");
+    EXPECT_TRUE(peer.isHungUpOn()) << size;
+  }
+  EXPECT_EQ(memory_[0], '.');
+}
+
+TEST_F(TcpTarget, endsAStreamWithARequestOfAnUnknownKind) {
+  RawPeer peer = welcomePeer();
+  peer.say(requestBytes(static_cast<RequestKind>(0), 1, area(), 0, 1));
+  EXPECT_TRUE(peer.isHungUpOn());
+}
+
+TEST_F(TcpTarget, refusesWhatLiesOutsideAndGoesOn) {
+  RawPeer peer = welcomePeer();
+  const uint64_t size = memory_.size();
+  for (uint64_t offset : {size, size - 3, ~uint64_t{0}, ~uint64_t{0} - 3}) {
+    peer.say(requestBytes(RequestKind::put, 1, area(), offset, 4) + "evil");
+    expectRefused(peer, Code::outOfRange);
+    peer.say(requestBytes(RequestKind::get, 1, area(), offset, 4));
+    expectRefused(peer, Code::outOfRange);
+  }
+  expectServed(peer);
+  EXPECT_EQ(memory_.find("evil"), std::string::npos);
+}
+
+TEST_F(TcpTarget, refusesAnUnknownAreaAndDrainsItsBytes) {
+  RawPeer peer = welcomePeer();
+  peer.say(requestBytes(RequestKind::put, 1, area() + 1, 0, 500000) + std::string(500000, '!'));
+  expectRefused(peer, Code::notFound);
+  peer.say(requestBytes(RequestKind::get, 2, area() + 1, 0, 500000));
+  expectRefused(peer, Code::notFound);
+  expectServed(peer);
+}
+
+TEST_F(TcpTarget, refusesPutIntoReadOnlyMemoryWhateverThePeerBelieves) {
+  std::string constant(100, 'c');
+  auto registration =
+      *transport_->registerRegion({constant.data(), constant.size(), Device{}}, Access::read);
+  const uint64_t id = Key::decode(registration->key())->area;
+  RawPeer peer = welcomePeer();
+  peer.say(requestBytes(RequestKind::put, 1, id, 0, 4) + "evil");
+  expectRefused(peer, Code::permissionDenied);
+  EXPECT_EQ(constant, std::string(100, 'c'));
+  expectServed(peer);
+}
+
+TEST_F(TcpTarget, refusesTheRestOfAPutWhenTheMemoryIsUnregistered) {
+  RawPeer peer = welcomePeer();
+  peer.say(requestBytes(RequestKind::put, 1, area(), 0, 100000) + std::string(50000, '!'));
+  const volatile char* last = &memory_[49999];
+  for (Deadline deadline = kPatience; *last != '!' && !deadline.passed();)
+    std::this_thread::yield();
+  registration_.reset();
+  memory_.assign(memory_.size(), '.');
+  peer.say(std::string(50000, '!'));
+  expectRefused(peer, Code::notFound);
+  EXPECT_EQ(memory_.find('!'), std::string::npos);
+}
+
+TEST_F(TcpTarget, appliesNothingOnceTheLeaseHasExpired) {
+  auto lease = std::make_shared<Lease>(std::chrono::minutes(10));
+  start({}, lease);
+  RawPeer peer = welcomePeer();
+  expectServed(peer, 'a');
+  lease->revoke();
+  peer.say(requestBytes(RequestKind::put, 1, area(), 0, 1) + "b");
+  EXPECT_TRUE(peer.isHungUpOn());
+  EXPECT_EQ(memory_[0], 'a');
+}
+
+TEST_F(TcpTarget, dropsWhatAPeerThatHungUpHadAskedFor) {
+  RawPeer peer = welcomePeer();
+  expectServed(peer, 'a');
+  peer.say(requestBytes(RequestKind::put, 1, area(), 0, 100) + "half");
+  shutdown(peer.fd(), SHUT_WR);
+  EXPECT_TRUE(peer.isHungUpOn());
+}
+
+TEST_F(TcpTarget, aPeerThatDoesNotReadStallsNobody) {
+  RawPeer lazy = welcomePeer();
+  // More than any socket buffer, and more than the target reads ahead.
+  std::string requests;
+  for (uint64_t i = 0; i < 64; ++i) {
+    requests += requestBytes(RequestKind::get, i, area(), 0, kLargest);
+  }
+  ASSERT_TRUE(lazy.say(requests));
+  for (int i = 0; i < 3; ++i) {
+    RawPeer other = welcomePeer();
+    for (int round = 0; round < 100; ++round)
+      expectServed(other, static_cast<char>('a' + round % 26));
+  }
+  // And it gets all of it when it reads in the end.
+  for (uint64_t i = 0; i < 64; ++i) {
+    const std::string head = lazy.hear(Reply::kSize);
+    ASSERT_EQ(head.size(), Reply::kSize);
+    EXPECT_EQ(Reply::unpack(head.data()).size, kLargest);
+    ASSERT_EQ(lazy.hear(kLargest).size(), kLargest);
+    const std::string tail = lazy.hear(Reply::kSize);
+    ASSERT_EQ(tail.size(), Reply::kSize);
+    EXPECT_EQ(Reply::unpack(tail.data()).id, i);
+  }
+}
+
+TEST_F(TcpTarget, servesRequestsThatComeInPieces) {
+  RawPeer peer = welcomePeer();
+  const std::string bytes = requestBytes(RequestKind::put, 5, area(), 10, 20) +
+                            std::string(20, 'p') +
+                            requestBytes(RequestKind::put, 6, area(), 30, 3) + "qqq";
+  for (char byte : bytes) ASSERT_TRUE(peer.say({byte}));
+  EXPECT_EQ(peer.hear(2 * Reply::kSize).size(), 2 * Reply::kSize);
+  EXPECT_EQ(memory_.substr(9, 25), "." + std::string(20, 'p') + "qqq.");
+}
+
+TEST_F(TcpTarget, answersABatchThatIsLargerThanItsBuffers) {
+  RawPeer peer = welcomePeer();
+  std::string batch;
+  for (uint64_t i = 0; i < 5000; ++i) {
+    batch += requestBytes(RequestKind::put, i, area(), i, 1) + "z";
+  }
+  ASSERT_TRUE(peer.say(batch));
+  const std::string answers = peer.hear(5000 * Reply::kSize);
+  ASSERT_EQ(answers.size(), 5000 * Reply::kSize);
+  for (uint64_t i = 0; i < 5000; ++i) {
+    ASSERT_EQ(Reply::unpack(answers.data() + i * Reply::kSize).id, i);
+  }
+  EXPECT_EQ(memory_.substr(0, 5001), std::string(5000, 'z') + ".");
+}
+
+}  // namespace hmc::tcp

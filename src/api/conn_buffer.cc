@@ -89,12 +89,12 @@ status_t ConnBuffer::readToGpu(void* dest, size_t size, size_t bias) {
   return read(dest, size, bias, true);
 }
 
-status_t ConnBuffer::copyWithin(size_t dst_bias, size_t src_bias, size_t size) {
-  Status range = checkRange("copy", "from", size, src_bias, buffer_size);
-  if (range.ok()) range = checkRange("copy", "to", size, dst_bias, buffer_size);
+status_t ConnBuffer::copyWithin(size_t dstBias, size_t srcBias, size_t size) {
+  Status range = checkRange("copy", "from", size, srcBias, buffer_size);
+  if (range.ok()) range = checkRange("copy", "to", size, dstBias, buffer_size);
   if (!range.ok()) return report(range);
   Region whole = regionOf(*this);
-  return report(move(whole.slice(dst_bias, size), whole.slice(src_bias, size)));
+  return report(move(whole.slice(dstBias, size), whole.slice(srcBias, size)));
 }
 
 }  // namespace hmc

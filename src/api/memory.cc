@@ -88,23 +88,23 @@ bool memory_dmabuf_supported() {
   return false;  // no backend exports dma-buf yet
 }
 
-Memory::Memory(int device_id, MemoryType mem_type)
-    : deviceId_(device_id), memoryType_(resolved(mem_type)), base_(createMemoryClass(mem_type)) {}
+Memory::Memory(int deviceId, MemoryType memType)
+    : deviceId_(deviceId), memoryType_(resolved(memType)), base_(createMemoryClass(memType)) {}
 
 Memory::~Memory() = default;
 
-std::unique_ptr<MemoryBase> Memory::createMemoryClass(MemoryType mem_type) {
-  auto made = makeDeviceMemory(deviceId_, mem_type);
+std::unique_ptr<MemoryBase> Memory::createMemoryClass(MemoryType memType) {
+  auto made = makeDeviceMemory(deviceId_, memType);
   if (!made.ok()) throw std::runtime_error(made.status().message());
   return *std::move(made);
 }
 
-status_t Memory::setDeviceIdAndMemoryType(int device_id, MemoryType mem_type) {
-  auto made = makeDeviceMemory(device_id, mem_type);
+status_t Memory::setDeviceIdAndMemoryType(int deviceId, MemoryType memType) {
+  auto made = makeDeviceMemory(deviceId, memType);
   if (!made.ok()) return report(made.status());
   base_ = *std::move(made);
-  deviceId_ = device_id;
-  memoryType_ = resolved(mem_type);
+  deviceId_ = deviceId;
+  memoryType_ = resolved(memType);
   return status_t::SUCCESS;
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "memory/copy.h"
+#include "memory/streaming.h"
 
 namespace hmc {
 namespace {
@@ -44,6 +45,22 @@ TEST(HostCopy, isExactAtEveryAlignmentOfEitherSide) {
 TEST(HostCopy, isExactForSmallSizes) {
   for (size_t size : {0, 1, 2, 7, 8, 15, 64, 100, 1000, 65536, 1000003}) {
     expectExactCopy(size, 3, 5);
+  }
+}
+
+TEST(HostCopy, isExactAtEveryVectorWidthOfThisProcessor) {
+  const std::string source = pattern(5 * kStreamingGroup + 64);
+  for (const StreamingLoop& loop : streamingLoops()) {
+    for (size_t groups : {0, 1, 5}) {
+      for (size_t srcOffset : {0, 1, 63}) {
+        std::string room((groups + 1) * kStreamingGroup, '#');
+        char* dst = room.data() + (-reinterpret_cast<uintptr_t>(room.data()) % 64);
+        loop.copy(dst, source.data() + srcOffset, groups);
+        size_t size = groups * kStreamingGroup;
+        ASSERT_EQ(std::memcmp(dst, source.data() + srcOffset, size), 0) << loop.name;
+        ASSERT_EQ(dst[size], '#') << loop.name;
+      }
+    }
   }
 }
 

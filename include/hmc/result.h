@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <stdexcept>
 #include <utility>
 
 #include "hmc/status.h"
@@ -20,6 +21,13 @@ class Result {
   explicit operator bool() const { return ok(); }
   const Status& status() const { return status_; }
 
+  // The value; throws std::runtime_error with the sentence when there is none.
+  T value() && {
+    if (!ok()) throw std::runtime_error(status_.toString());
+    return *std::move(value_);
+  }
+
+  // Only after ok().
   T& operator*() & { return *value_; }
   const T& operator*() const& { return *value_; }
   T&& operator*() && { return *std::move(value_); }

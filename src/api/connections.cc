@@ -185,7 +185,7 @@ void Connections::closeIfUnused(const std::shared_ptr<PeerState>& peer) {
       if (connection->peer == peer) return;
     }
   }
-  peer->channel().close(
+  peer->close(
       error(Code::disconnected, "the connection to {} was closed here", peer->title()));
 }
 

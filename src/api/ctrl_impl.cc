@@ -182,7 +182,7 @@ void CtrlSocketManager::Impl::close(const std::string& ip) {
   }
   for (const auto& peer : now->node->peers()) {
     if (peer->channel().remoteHost() != ip) continue;
-    peer->channel().close(error(Code::disconnected, "the connection to {} was closed here", ip));
+    peer->close(error(Code::disconnected, "the connection to {} was closed here", ip));
   }
 }
 

@@ -65,7 +65,7 @@ void Doors::closeAll() {
   for (const auto& [wanted, bound] : closing) node_->closeDoor(bound);
   for (const auto& peer : node_->peers()) {
     if (!peer->channel().initiator()) {
-      peer->channel().close(error(Code::disconnected, "the server {} was closed", node_->name()));
+      peer->close(error(Code::disconnected, "the server {} was closed", node_->name()));
     }
   }
 }

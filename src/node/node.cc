@@ -104,7 +104,7 @@ Status Peer::status() const {
   return state_->channel().status();
 }
 void Peer::close() {
-  state_->channel().close(error(Code::disconnected, "the connection was closed here"));
+  state_->close(error(Code::disconnected, "the connection was closed here"));
 }
 
 Result<RemoteRegion> Peer::open(const std::string& name, Timeout timeout) const {

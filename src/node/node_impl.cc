@@ -240,10 +240,7 @@ void NodeImpl::close() {
   }
   Status why = error(Code::disconnected, "the Node {} was closed", name_);
   for (const auto& address : doors) control_->closeDoor(address);
-  for (const auto& peer : all) {
-    peer->channel().close(why);
-    peer->end(why);
-  }
+  for (const auto& peer : all) peer->close(why);
 }
 
 Status NodeImpl::joined(const std::shared_ptr<Channel>& channel) {

@@ -128,6 +128,11 @@ Status PeerState::flush(Deadline deadline) {
   return Status();
 }
 
+void PeerState::close(const Status& why) {
+  channel_->close(why);
+  end(why);
+}
+
 void PeerState::end(const Status& why) {
   std::vector<std::shared_ptr<Link>> links;
   {

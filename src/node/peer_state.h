@@ -38,6 +38,8 @@ class PeerState {
   void track(const std::shared_ptr<TransferState>& transfer);
   Status flush(Deadline deadline);
 
+  // Ends the conversation from our side: goodbye on the channel, and end().
+  void close(const Status& why);
   // The channel ended: every link goes, everything pending finishes with the reason.
   void end(const Status& why);
 

@@ -1,0 +1,74 @@
+#include <gtest/gtest.h>
+
+#include "memory/backends.h"
+#include "memory/copy.h"
+#include "unit/node/node_pair.h"
+
+namespace hmc {
+namespace {
+
+constexpr size_t kSize = size_t{3} << 20;
+
+// Every pair of host and (fake) accelerator memory, over every transport.
+class DevicesOver : public testing::TestWithParam<std::string> {
+ protected:
+  static void exchange(const std::string& transport, Device here, Device there) {
+    NodePair nodes({transport});
+    auto target = must(nodes.a.allocate("target", kSize, there));
+    auto local = must(nodes.b.allocate("local", kSize, here));
+    auto remote = must(nodes.toA.open("target"));
+    EXPECT_EQ(remote.device(), there);
+    std::vector<unsigned char> pattern(kSize);
+    std::iota(pattern.begin(), pattern.end(), 5);
+    ASSERT_TRUE(copy(region(local), host(pattern)).ok());
+    ASSERT_TRUE(remote.put(local, 1, 2, kSize - 3).ok());
+    std::vector<unsigned char> arrived(kSize);
+    ASSERT_TRUE(copy(host(arrived), region(target)).ok());
+    EXPECT_EQ(0, memcmp(arrived.data() + 2, pattern.data() + 1, kSize - 3));
+
+    std::iota(pattern.begin(), pattern.end(), 99);
+    ASSERT_TRUE(copy(region(target), host(pattern)).ok());
+    ASSERT_TRUE(remote.get(local, 0, 0, kSize).ok());
+    ASSERT_TRUE(copy(host(arrived), region(local)).ok());
+    EXPECT_EQ(arrived, pattern);
+  }
+  static Region region(const LocalRegion& memory) {
+    return {memory.data(), memory.size(), memory.device()};
+  }
+  static Region host(std::vector<unsigned char>& bytes) { return {bytes.data(), bytes.size(), {}}; }
+
+  const Device cpu_{DeviceKind::cpu, 0};
+  const Device gpu_{DeviceKind::cuda, 0};
+  const Device otherGpu_{DeviceKind::cuda, 1};
+};
+
+INSTANTIATE_TEST_SUITE_P(Transports, DevicesOver, testing::Values("ipc", "tcp"),
+                         [](const auto& one) { return one.param; });
+
+TEST_P(DevicesOver, hostToDevice) {
+  exchange(GetParam(), cpu_, gpu_);
+}
+TEST_P(DevicesOver, deviceToHost) {
+  exchange(GetParam(), gpu_, cpu_);
+}
+TEST_P(DevicesOver, deviceToDevice) {
+  exchange(GetParam(), gpu_, otherGpu_);
+}
+
+TEST(Devices, aDeviceThatDoesNotExistIsNamed) {
+  Node node = must(Node::create());
+  Status status = node.allocate("x", 64, Device{DeviceKind::cuda, 9}).status();
+  EXPECT_FALSE(status.ok());
+  EXPECT_NE(status.message().find('9'), std::string::npos) << status.message();
+}
+
+TEST(Devices, aPointerIsRecognised) {
+  Node node = must(Node::create());
+  Backend& gpu = **findBackend(DeviceKind::cuda);
+  Region memory = *gpu.allocate(1, 4096);
+  auto region = must(node.registerMemory("gpu", memory.ptr, memory.size));
+  EXPECT_EQ(region.device(), (Device{DeviceKind::cuda, 1}));
+}
+
+}  // namespace
+}  // namespace hmc

@@ -122,6 +122,7 @@ class DocLinks(TreeTest):
         self.assertEqual([], self.check(
             "[w](wire-format.md) [h](wire-format.md#the-hello-answered) [x](https://example.org/a)\n"
             "`src/memory/copy.h` `memory/copy` `src/*/copy.h` `docs/` `a/b` `build/dev`\n"
+            "`src/memory/KIND/KIND.h`\n"
             "```\n[not a link](nowhere.md)\n```\n"))
 
     def test_what_does_not_exist_is_not(self):

@@ -9,6 +9,8 @@ import project
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)(?:\s+\"[^\"]*\")?\)")
 CODE_SPAN = re.compile(r"`([^`]+)`")
 PATH = re.compile(r"[\w.\-]+(/[\w.\-*]*)+")
+# `src/transport/NAME/NAME.h` is advice, not a place.
+PLACEHOLDER = re.compile(r"(^|/)[A-Z]{3,}(\.(h|cc))?(/|$)")
 HEADING = re.compile(r"#{1,6}\s+(.*?)\s*#*$")
 
 
@@ -56,7 +58,7 @@ def bases(path, root):
 
 def path_complaint(path, span, root, tops):
     """Only what starts with one of the project's folders is taken for a path."""
-    if not PATH.fullmatch(span) or span.split("/")[0] not in tops:
+    if not PATH.fullmatch(span) or span.split("/")[0] not in tops or PLACEHOLDER.search(span):
         return None
     for base in bases(path, root):
         if "*" in span and any(base.glob(span)):

@@ -185,12 +185,10 @@ void Connections::closeIfUnused(const std::shared_ptr<PeerState>& peer) {
       if (connection->peer == peer) return;
     }
   }
-  peer->close(
-      error(Code::disconnected, "the connection to {} was closed here", peer->title()));
+  peer->close(error(Code::disconnected, "the connection to {} was closed here", peer->title()));
 }
 
 void Connections::drop(const std::shared_ptr<Connection>& connection) {
-  if (connection->peer->channel().status().ok()) return;
   std::unique_lock lock(mutex_);
   for (auto entry = table_.begin(); entry != table_.end();) {
     entry = entry->second == connection ? table_.erase(entry) : std::next(entry);

@@ -48,7 +48,7 @@ class Connections {
   // Forgets the key and, when no other key uses the peer, closes the channel to it.
   void close(const std::string& ip, uint16_t port, ConnType type);
   void close(const std::string& ip, ConnType type);
-  // After a transfer failed: a connection whose peer is gone is resolved anew next time.
+  // Its link is gone: the key is resolved anew next time.
   void drop(const std::shared_ptr<Connection>& connection);
 
   // Connected peers that answer to an address.

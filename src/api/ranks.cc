@@ -67,8 +67,7 @@ Result<Message> Ranks::receive(uint32_t rank, MessageKind kind, Deadline deadlin
 void Ranks::close(uint32_t rank) {
   auto peer = connected(rank);
   if (!peer) return;
-  peer->close(
-      error(Code::disconnected, "the connection to rank {} was closed here", rank));
+  peer->close(error(Code::disconnected, "the connection to rank {} was closed here", rank));
   unbind(rank, peer);
 }
 

@@ -90,6 +90,13 @@ Status PeerState::keep(size_t transport, const std::shared_ptr<Link>& link) {
   return Status();
 }
 
+void PeerState::retire(const std::shared_ptr<Link>& link) {
+  std::lock_guard lock(mutex_);
+  for (Slot& slot : slots_) {
+    slot.links.erase(std::remove(slot.links.begin(), slot.links.end(), link), slot.links.end());
+  }
+}
+
 Result<std::string> PeerState::acceptLink(std::string_view request) {
   Reader in(request);
   std::string name = in.string();

@@ -31,6 +31,8 @@ class PeerState {
 
   // The link over the Node's i-th transport; the first caller opens it together with the peer.
   Result<std::shared_ptr<Link>> link(size_t transport, Deadline deadline);
+  // That link failed while the peer lives: the next link() opens another.
+  void retire(const std::shared_ptr<Link>& link);
   // The peer opens a link: answers our address. Runs on the control thread.
   Result<std::string> acceptLink(std::string_view request);
 

@@ -36,7 +36,10 @@ Status RemoteMapping::run(OpKind kind, const LocalMemory& local, uint64_t localO
   if (Status refused = explainRefusal(kind, local); !refused.ok()) [[unlikely]]
     return refused;
   if (size == 0) return peer_->channel().status();
-  return engine_.run(kind, routeFrom(local), localOffset, remoteOffset, size, timeout);
+  Status status = engine_.run(kind, routeFrom(local), localOffset, remoteOffset, size, timeout);
+  if (linkEnded(status)) [[unlikely]]
+    peer_->retire(link_);
+  return status;
 }
 
 Result<std::shared_ptr<TransferState>> RemoteMapping::start(

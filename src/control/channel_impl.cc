@@ -124,7 +124,7 @@ void ChannelImpl::end(const Status& why) {
   // When close() was first, on another thread, its reason stands and its goodbye is on its way.
   if (!outbox_->end(why, nullptr) && !left_) return finishClosing();
   lease_->revoke();
-  calls_.end(inbox_.end(why));
+  calls_.end(inbox_.end(why));  // for one that leave() does not tell of
   leave();
   disconnect();
 }
@@ -147,10 +147,13 @@ void ChannelImpl::finishClosing() {
   flush();
 }
 
+// close() may still be on its way through the same steps, on another thread.
 void ChannelImpl::leave() {
   if (left_) return;
   left_ = true;
-  owner_.ended(shared_from_this(), status());
+  Status why = inbox_.end(outbox_->status());
+  calls_.end(why);
+  owner_.ended(shared_from_this(), why);
 }
 
 void ChannelImpl::disconnect() {
@@ -199,6 +202,7 @@ void ChannelImpl::readable() {
 void ChannelImpl::hungUp() {
   end(error(Code::disconnected, "{} went away without a goodbye: its process ended or its host did",
             who_));
+  disconnect();  // also when end() only began to say goodbye: nobody is there
 }
 
 void ChannelImpl::beat() {

@@ -148,7 +148,8 @@ void ControlImpl::ended(const ChannelPtr& channel, const Status& why) {
   std::vector<Held> settled;
   std::copy_if(held_.begin(), held_.end(), std::back_inserter(settled),
                [&](const Held& held) { return held.channel == channel; });
-  decideAgain(settled);
+  // Later: we may be here because a channel that follows this one is being made.
+  if (!settled.empty()) loop_->post([this, settled] { decideAgain(settled); });
 }
 
 void ControlImpl::gone(const ChannelPtr& channel) {

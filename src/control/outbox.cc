@@ -144,7 +144,7 @@ void Outbox::disconnect() {
   queuedBytes_ = 0;
 }
 
-Status Outbox::ended() const {
+Status Outbox::status() const {
   Lock lock(mutex_);
   return ended_;
 }

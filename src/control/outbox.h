@@ -45,6 +45,8 @@ class Outbox {
   // No more sends: they answer `why`, which must not be ok. With `goodbye`, that frame is the last
   // one. False when it had ended before.
   bool end(const Status& why, const std::string* goodbye);
+  // Ok until end().
+  Status status() const;
   // Gives the socket up; control thread.
   void disconnect();
   // For reading, on the control thread, until disconnect().
@@ -62,7 +64,6 @@ class Outbox {
                       Deadline deadline);
   Status writeRecord(const RingRecord& record, std::string_view payload, Deadline deadline);
   Status corruptRing() const;
-  Status ended() const;
 
   const std::string who_;
   const Loop::Task wantFlush_;

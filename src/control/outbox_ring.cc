@@ -57,7 +57,7 @@ Status Outbox::writeRecord(const RingRecord& record, std::string_view payload, D
     }
     if (outcome == RingOutcome::done) return Status();
     if (outcome == RingOutcome::corrupt) return corruptRing();
-    HMC_TRY(ended());
+    HMC_TRY(status());
     if (deadline.passed()) {
       return error(Code::deadlineExceeded, "the message ring to {} was still full at the deadline",
                    who_);

@@ -10,6 +10,12 @@ namespace {
 const char* verb(OpKind kind) {
   return kind == OpKind::put ? "put" : "get";
 }
+
+// Did a transfer end because its link did? Then so will the next one.
+bool linkEnded(const Status& status) {
+  return status.code() == Code::disconnected || status.code() == Code::cancelled ||
+         status.code() == Code::deadlineExceeded;
+}
 }  // namespace
 
 RemoteMapping::RemoteMapping(std::shared_ptr<NodeImpl> node, std::shared_ptr<PeerState> peer,

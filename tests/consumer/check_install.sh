@@ -30,6 +30,12 @@ run() {
   "$1" | grep "consumer works" || fail "$1 did not run"
 }
 
+# A build without tools (HMC_BUILD_TOOLS=OFF) installs no command.
+if [ -e "$work/prefix/bin/hmc" ]; then
+  echo "== the installed command"
+  "$work/prefix/bin/hmc" --help >/dev/null || fail "the installed hmc command does not start"
+fi
+
 echo "== $kind library through find_package"
 "$CMAKE" -S "$program" -B "$work/cmake" -DCMAKE_PREFIX_PATH="$work/prefix" \
   -DCMAKE_CXX_COMPILER="$CXX" >"$work/configure.log" || fail "configure, see $work/configure.log"

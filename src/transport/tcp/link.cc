@@ -115,7 +115,7 @@ Status TcpLink::dialAll(const Address& peer) {
 void TcpLink::arrived(Fd fd) {
   const std::string name = peerName(fd.get());
   for (size_t i = 0; i < streams_.size(); ++i) {
-    if (streams_[i]->fd() >= 0) continue;
+    if (streams_[i]->attached()) continue;
     // A failure leaves the stream without a connection, which the timer notices.
     (void)streams_[i]->attach(std::move(fd), name, "", progress_, number_, i);
     break;
@@ -167,8 +167,10 @@ size_t TcpLink::post(std::span<const Op> ops) {
 }
 
 OriginStream* TcpLink::enqueue(const Op& op) {
-  uint64_t least = ~uint64_t{0};
-  for (auto& stream : streams_) least = std::min(least, stream->load());
+  uint64_t least = ~uint64_t{0} - kStick;
+  for (auto& stream : streams_) {
+    if (stream->attached()) least = std::min(least, stream->load());
+  }
   for (auto& stream : streams_) {
     if (stream->load() <= least + kStick && stream->enqueue(op)) return stream.get();
   }
@@ -210,10 +212,17 @@ void TcpLink::setTimer() {
   auto at = Clock::time_point::max();
   if (closed_) {
     for (auto& stream : streams_) at = std::min(at, stream->fenceAt());
-  } else if (!std::all_of(streams_.begin(), streams_.end(), [](auto& s) { return s->up(); })) {
+  } else if (!up()) {
     at = upBy_;
   }
   timer_ = at;
+}
+
+// Who is dialled takes as many connections as the other side makes.
+bool TcpLink::up() const {
+  auto isUp = [](const auto& stream) { return stream->up(); };
+  return address_.dials() ? std::all_of(streams_.begin(), streams_.end(), isUp)
+                          : std::any_of(streams_.begin(), streams_.end(), isUp);
 }
 
 bool TcpLink::expire() {

@@ -46,6 +46,7 @@ class TcpLink final : public Link, private Service::Host, private Progress::Watc
   Status check(const Op& op) const;
   OriginStream* enqueue(const Op& op);
   void noticeEnd();
+  bool up() const;
   void setTimer();
   void awaitFence();
 

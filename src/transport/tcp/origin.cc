@@ -18,6 +18,7 @@ Status OriginStream::attach(Fd fd, std::string peer, std::string greeting, Progr
   if (!why_.ok() || fd_) return Status();
   HMC_TRY(progress.watch(fd.get(), number, index));
   fd_ = std::move(fd);
+  attached_.store(true, std::memory_order_release);
   peer_ = std::move(peer);
   greeting_ = std::move(greeting);
   if (greeting_.empty()) up_.store(true, std::memory_order_release);

@@ -35,6 +35,7 @@ class OriginStream {
   // `progress` watches it, as stream `index` of link `number`.
   Status attach(Fd fd, std::string peer, std::string greeting, Progress& progress, uint64_t number,
                 size_t index);
+  bool attached() const { return attached_.load(std::memory_order_acquire); }
   // Connected and greeted.
   bool up() const { return up_.load(std::memory_order_acquire); }
   // The connection broke or was closed: nothing new starts, although what was sent may still wait
@@ -88,6 +89,7 @@ class OriginStream {
   void failRest();
 
   const std::chrono::milliseconds fence_;
+  std::atomic<bool> attached_{false};
   std::atomic<bool> up_{false};
   std::atomic<bool> ended_{false};
   std::atomic<uint64_t> load_{0};

@@ -65,7 +65,7 @@ Result<Listening> listenOn(const std::string& host) {
   if (bind(fd.get(), address.raw(), address.size) != 0) {
     return errnoStatus(fmt::format("binding a tcp listener to {}", host));
   }
-  if (listen(fd.get(), 128) != 0) return errnoStatus(fmt::format("listening on {}", host));
+  if (listen(fd.get(), SOMAXCONN) != 0) return errnoStatus(fmt::format("listening on {}", host));
   SocketAddress bound;
   bound.size = sizeof(bound.storage);
   if (getsockname(fd.get(), bound.raw(), &bound.size) != 0) {

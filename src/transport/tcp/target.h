@@ -29,6 +29,7 @@ class TargetStream {
 
  private:
   static constexpr size_t kTurn = size_t{4} << 20;  // bytes before other streams have their turn
+  static constexpr size_t kSmall = 4096;  // answers that are copied instead of sent in place
   enum class Step { more, wait, over };
 
   bool requestReady() const;
@@ -37,10 +38,11 @@ class TargetStream {
   bool begin(const Request& request);
   Status check(const Request& request);
   Step receive();
-  Step received(ssize_t got);
+  Step received(ssize_t got, size_t room);
   void place(const char* bytes, size_t size);
   void finishPut();
   void copyOut();
+  void copySmall();
   Step sendData();
   Step flush();
   void finishGet();
@@ -56,6 +58,7 @@ class TargetStream {
   std::array<char, 16384> in_;
   size_t inUsed_ = 0;
   size_t inSize_ = 0;
+  bool drained_ = false;  // the socket had no more than that
   // Small answers on their way, in front of a get's bytes.
   std::string out_;
 

@@ -216,40 +216,80 @@ TEST(TcpLink, aHostThatIsNoAddressOrNotOursIsAStatus) {
   EXPECT_FALSE(create({.streams = 0}).ok());
 }
 
-TEST(TcpLink, worksOverIpv6AndManyStreams) {
-  auto a = *create({.streams = 5});
-  auto b = *create({.streams = 5});
-  auto acceptor = b->openLink(linkOptions(false, "::1"));
-  if (!acceptor.ok()) GTEST_SKIP() << "no IPv6 here: " << acceptor.status().toString();
-  auto dialler = *a->openLink(linkOptions(true, "::1"));
-  ASSERT_TRUE(dialler->connect((*acceptor)->address()).ok());
-  ASSERT_TRUE((*acceptor)->connect(dialler->address()).ok());
+namespace {
+
+// Two transports and a link between them.
+struct Two {
+  Two(int streamsOfA, int streamsOfB, const std::string& host = "127.0.0.1",
+      std::chrono::milliseconds patience = std::chrono::seconds(10))
+      : a(*create({streamsOfA, patience})), b(*create({streamsOfB, patience})) {
+    acceptor = *b->openLink(linkOptions(false, host));
+    dialler = *a->openLink(linkOptions(true, host));
+    EXPECT_TRUE(dialler->connect(acceptor->address()).ok());
+    EXPECT_TRUE(acceptor->connect(dialler->address()).ok());
+  }
+  std::unique_ptr<Transport> a;
+  std::unique_ptr<Transport> b;
+  std::unique_ptr<Link> acceptor;
+  std::unique_ptr<Link> dialler;
+};
+
+void expectPutArrives(Transport& here, Link& link, Transport& there) {
   std::string from(100, 'f');
   std::string to(100, '.');
-  auto ours = *a->registerRegion({from.data(), from.size(), Device{}}, Access::readWrite);
-  auto theirs = *b->registerRegion({to.data(), to.size(), Device{}}, Access::readWrite);
-  auto remote = *dialler->importKey(theirs->key(), kPatience);
+  auto ours = *here.registerRegion({from.data(), from.size(), Device{}}, Access::readWrite);
+  auto theirs = *there.registerRegion({to.data(), to.size(), Device{}}, Access::readWrite);
+  auto remote = *link.importKey(theirs->key(), kPatience);
   Completion completion(1);
   Op op{OpKind::put, from.data(), ours.get(), remote.get(), 0, 100, &completion};
-  Status status = run(*a, *dialler, op, completion);
+  Status status = run(here, link, op, completion);
   EXPECT_TRUE(status.ok()) << status.toString();
   EXPECT_EQ(to, from);
 }
 
+bool hasIpv6() {
+  return listenOn("::1").ok();
+}
+
+}  // namespace
+
+TEST(TcpLink, worksOverIpv6) {
+  if (!hasIpv6()) GTEST_SKIP() << "no IPv6 here";
+  Two two(2, 2, "::1");
+  expectPutArrives(*two.a, *two.dialler, *two.b);
+  expectPutArrives(*two.b, *two.acceptor, *two.a);
+}
+
+TEST(TcpLink, theTwoSidesMayWantDifferentNumbersOfStreams) {
+  for (auto [streamsOfA, streamsOfB] : {std::pair{1, 5}, {5, 1}, {1, 1}, {7, 7}}) {
+    Two two(streamsOfA, streamsOfB, "127.0.0.1", std::chrono::milliseconds(500));
+    expectPutArrives(*two.a, *two.dialler, *two.b);
+    expectPutArrives(*two.b, *two.acceptor, *two.a);
+    // Long after the connections had to be there the links are still in order.
+    for (Deadline over = std::chrono::milliseconds(600); !over.passed();) {
+      two.a->progress(std::chrono::milliseconds(50));
+      two.b->progress(std::chrono::milliseconds(50));
+    }
+    expectPutArrives(*two.b, *two.acceptor, *two.a);
+  }
+}
+
+TEST(TcpLink, aTransportThatWasIdleForLongAnswersAgain) {
+  Two two(2, 2);
+  expectPutArrives(*two.a, *two.dialler, *two.b);
+  EXPECT_FALSE(two.a->progress(std::chrono::milliseconds(100)));
+  expectPutArrives(*two.a, *two.dialler, *two.b);
+}
+
 TEST(TcpLink, moves64MiBInBothDirections) {
   constexpr size_t kSize = size_t{64} << 20;
-  auto a = *create();
-  auto b = *create();
-  auto acceptor = *b->openLink(linkOptions(false));
-  auto dialler = *a->openLink(linkOptions(true));
-  ASSERT_TRUE(dialler->connect(acceptor->address()).ok());
-  ASSERT_TRUE(acceptor->connect(dialler->address()).ok());
+  Two two(2, 2);
   std::vector<uint64_t> ours(kSize / 8);
   std::vector<uint64_t> theirs(kSize / 8);
   for (size_t i = 0; i < ours.size(); ++i) ours[i] = i * 0x9e3779b97f4a7c15ull;
-  auto oursReg = *a->registerRegion({ours.data(), kSize, Device{}}, Access::readWrite);
-  auto theirsReg = *b->registerRegion({theirs.data(), kSize, Device{}}, Access::readWrite);
-  auto remote = *dialler->importKey(theirsReg->key(), kPatience);
+  auto oursReg = *two.a->registerRegion({ours.data(), kSize, Device{}}, Access::readWrite);
+  auto theirsReg = *two.b->registerRegion({theirs.data(), kSize, Device{}}, Access::readWrite);
+  auto remote = *two.dialler->importKey(theirsReg->key(), kPatience);
   const std::vector<uint64_t> expected = ours;
   for (OpKind kind : {OpKind::put, OpKind::get}) {
     Completion completion(kSize / kLargest);
@@ -260,8 +300,8 @@ TEST(TcpLink, moves64MiBInBothDirections) {
     }
     std::span<const Op> rest(ops);
     for (Deadline deadline = kPatience; !completion.done() && !deadline.passed();) {
-      rest = rest.subspan(dialler->post(rest));
-      a->progress(std::chrono::milliseconds(50));
+      rest = rest.subspan(two.dialler->post(rest));
+      two.a->progress(std::chrono::milliseconds(50));
     }
     ASSERT_TRUE(completion.done());
     EXPECT_TRUE(completion.status().ok()) << completion.status().toString();

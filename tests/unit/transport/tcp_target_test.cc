@@ -55,9 +55,16 @@ TEST_F(TcpTarget, refusesPutIntoReadOnlyMemoryWhateverThePeerBelieves) {
 TEST_F(TcpTarget, refusesTheRestOfAPutWhenTheMemoryIsUnregistered) {
   RawPeer peer = welcomePeer();
   peer.say(requestBytes(RequestKind::put, 1, area(), 0, 100000) + std::string(50000, '!'));
-  const volatile char* last = &memory_[49999];
-  for (Deadline deadline = kPatience; *last != '!' && !deadline.passed();)
-    std::this_thread::yield();
+  // Ask through another stream whether the first half has arrived.
+  RawPeer witness = welcomePeer();
+  char last = '.';
+  for (Deadline deadline = kPatience; last != '!' && !deadline.passed();) {
+    witness.say(requestBytes(RequestKind::get, 1, area(), 49999, 1));
+    const std::string answer = witness.hear(2 * Reply::kSize + 1);
+    ASSERT_EQ(answer.size(), 2 * Reply::kSize + 1);
+    last = answer[Reply::kSize];
+  }
+  ASSERT_EQ(last, '!');
   registration_.reset();
   memory_.assign(memory_.size(), '.');
   peer.say(std::string(50000, '!'));

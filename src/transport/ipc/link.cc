@@ -64,15 +64,16 @@ Status IpcLink::closedBecause() const {
 }
 
 void IpcLink::close(const Status& why) {
+  const Status reason = why.ok() ? error(Code::cancelled, "the link was closed") : why;
   std::shared_ptr<Outgoing> ring;
   {
     std::lock_guard lock(mutex_);
     if (!closed_.ok()) return;
-    closed_ = why.ok() ? error(Code::cancelled, "the link was closed") : why;
+    closed_ = reason;
     ring = outgoing_;
   }
   posting_.fetch_or(kClosing, std::memory_order_acq_rel);
-  if (ring) ring->close(why);
+  if (ring) ring->close(reason);
   shared_.service.removeLink(nonce_);
 }
 

@@ -34,17 +34,18 @@ bool leave(Bells& theirs, const std::string& exchange, const std::string& link,
   return false;
 }
 
-Status waitForAnswer(Ring& ring, Deadline deadline) {
+Status waitForAnswer(Ring& ring, const std::string& exchange, Deadline deadline) {
   for (;;) {
     uint32_t said = ring.guest.load(std::memory_order_acquire);
     if (said == Ring::accepted) return Status();
     if (said != Ring::unanswered) {
       return error(Code::disconnected, "the peer's end of the link is closed");
     }
+    if (FdExchange::gone(exchange)) return error(Code::disconnected, "the peer's process is gone");
     if (deadline.passed()) {
       return error(Code::deadlineExceeded, "the peer did not take the ring in time");
     }
-    futexWait(ring.guest, Ring::unanswered, deadline);
+    futexWait(ring.guest, Ring::unanswered, earlier(deadline, kProbe));
   }
 }
 
@@ -65,7 +66,7 @@ Result<std::unique_ptr<Outgoing>> Outgoing::invite(FdExchange& fds, OwnBells& ou
     }
     futexWait(ring->guest, Ring::unanswered, earlier(deadline, kRetry));
   }
-  if (outcome.ok()) outcome = waitForAnswer(*ring, deadline);
+  if (outcome.ok()) outcome = waitForAnswer(*ring, peer.exchange, deadline);
   // The peer has it by now, or must not take it any more.
   fds.withdraw(ringToken);
   if (!outcome.ok()) return outcome;

@@ -20,7 +20,9 @@ struct Bell {
     count.fetch_add(1);
     if (sleepers.load() != 0) futexWakeAll(count);
   }
-  // Sleeps unless the bell rang since `seen` was read from count; may return early.
+  // Sleeps unless the bell rang since `seen` was read from count; may return early. With several
+  // sleepers at once only the first to wake is sure to be woken: they must set themselves
+  // deadlines.
   void sleep(uint32_t seen, Deadline deadline) {
     sleepers.store(1);
     futexWait(count, seen, deadline);

@@ -43,8 +43,9 @@ Status sendGrant(PeerState& peer, Grant what, uint64_t value, const std::string&
 
 // The value of the next grant, which must be of that kind.
 Result<uint64_t> receiveGrant(PeerState& peer, Grant wanted, Deadline deadline) {
-  HMC_ASSIGN(Message message, peer.channel().receive(MessageKind::bulkGrant, deadline));
-  Reader in(message.payload);
+  auto message = peer.channel().receive(MessageKind::bulkGrant, deadline);
+  HMC_TRY(message.status());
+  Reader in(message->payload);
   auto what = static_cast<Grant>(in.u8());
   uint64_t value = in.u64();
   std::string sentence = in.string();
@@ -96,8 +97,9 @@ Result<size_t> receiveBulk(PeerState& peer, const LocalMemory& buffer, const Reg
   HMC_TRY(sendGrant(peer, Grant::ready, slot, "", deadline));
   size_t received = 0;
   for (size_t count = 0;; ++count) {
-    HMC_ASSIGN(Message message, peer.channel().receive(MessageKind::bulkData, deadline));
-    Reader in(message.payload);
+    auto message = peer.channel().receive(MessageKind::bulkData, deadline);
+    HMC_TRY(message.status());
+    Reader in(message->payload);
     uint64_t size = in.u64();
     HMC_TRY(in.finish("a chunk of sendDataTo"));
     if (size > slot)
@@ -114,7 +116,7 @@ Result<size_t> receiveBulk(PeerState& peer, const LocalMemory& buffer, const Reg
         copy(into.slice(received, size), buffer.region().slice(receiveSlot(count, slot), size)));
     received += size;
     HMC_TRY(sendGrant(peer, Grant::taken, 0, "", deadline));
-    if (message.flags & kLastChunk) return received;
+    if (message->flags & kLastChunk) return received;
   }
 }
 

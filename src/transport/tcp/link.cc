@@ -77,6 +77,7 @@ Status TcpLink::connect(std::string_view peerAddress) {
     return error(Code::invalidArgument, "of the two sides of a tcp link one dials, here {} does",
                  peer.dials() ? "each" : "neither");
   }
+  if (closed_) return error(Code::disconnected, "this tcp link is closed");
   if (connected_.exchange(true)) {
     return error(Code::invalidArgument, "this tcp link is already connected");
   }
@@ -85,7 +86,14 @@ Status TcpLink::connect(std::string_view peerAddress) {
     peer_ = peer.dials() ? peer.host : endpointName(peer.host, peer.port);
     upBy_ = Deadline(options_.patience).at();
   }
-  if (address_.dials()) HMC_TRY(dialAll(peer));
+  if (address_.dials()) {
+    if (Status status = dialAll(peer); !status.ok()) {
+      close(status);
+      return status;
+    }
+    // A close() in between has dropped only what was there.
+    if (closed_) service_.drop(*this);
+  }
   setTimer();
   progress_.wake();
   return Status();
@@ -153,7 +161,8 @@ size_t TcpLink::post(std::span<const Op> ops) {
   for (; accepted < ops.size(); ++accepted) {
     const Op& op = ops[accepted];
     if (Status status = check(op); !status.ok()) {
-      op.completion->fail(closed_ ? streams_[0]->why() : status);
+      const Status why = streams_[0]->why();
+      op.completion->fail(why.ok() ? status : why);
       continue;
     }
     OriginStream* stream = enqueue(op);

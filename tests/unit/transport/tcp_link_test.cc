@@ -208,6 +208,24 @@ TEST(TcpLink, oneSideDialsNotBoth) {
   EXPECT_EQ(dialler->connect(acceptor->address()).code(), Code::invalidArgument);
 }
 
+TEST(TcpLink, aClosedLinkDoesNotConnectAnyMore) {
+  auto transport = *create();
+  auto dialler = *transport->openLink(linkOptions(true));
+  auto acceptor = *transport->openLink(linkOptions(false));
+  dialler->close(Status(Code::cancelled, "closed by the test"));
+  EXPECT_EQ(dialler->connect(acceptor->address()).code(), Code::disconnected);
+}
+
+TEST(TcpLink, connectAndCloseMayMeet) {
+  auto transport = *create();
+  for (int round = 0; round < 50; ++round) {
+    auto dialler = *transport->openLink(linkOptions(true));
+    auto acceptor = *transport->openLink(linkOptions(false));
+    std::jthread closer([&] { dialler->close(Status(Code::cancelled, "closed by the test")); });
+    (void)dialler->connect(acceptor->address());
+  }
+}
+
 TEST(TcpLink, aHostThatIsNoAddressOrNotOursIsAStatus) {
   auto transport = *create();
   EXPECT_EQ(transport->openLink(linkOptions(false, "no such host")).status().code(),

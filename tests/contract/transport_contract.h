@@ -65,6 +65,9 @@ struct Subject {
   MemoryKind memory;
   std::string name() const { return candidate.name + "_" + memory.name; }
 };
+inline void PrintTo(const Subject& subject, std::ostream* out) {
+  *out << subject.name();
+}
 std::vector<Subject> subjects();
 std::string subjectName(const testing::TestParamInfo<Subject>& info);
 

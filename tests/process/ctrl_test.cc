@@ -1,0 +1,140 @@
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "pair.h"
+
+namespace hmc::test {
+namespace {
+
+struct Greeting {
+  int number;
+  double fraction;
+  char word[16];
+};
+
+TEST(CtrlByAddress, talksToItselfInOneProcess) {
+  CtrlSocketManager& ctrl = CtrlSocketManager::instance();
+  uint16_t port = freePort();
+  ASSERT_TRUE(ctrl.startServer("0.0.0.0", port)) << lastError();
+  EXPECT_TRUE(ctrl.isServer());
+  EXPECT_EQ(ctrl.port(), port);
+  ASSERT_GT(ctrl.getCtrlSockFd(kHere, port), 0) << lastError();
+  ASSERT_TRUE(ctrl.sendCtrlInt(kHere, 42)) << lastError();
+  int value = 0;
+  ASSERT_TRUE(ctrl.recvCtrlInt(kHere, value)) << lastError();
+  EXPECT_EQ(value, 42);
+  ASSERT_TRUE(ctrl.sendCtrlStruct(kHere, Greeting{7, 0.5, "hello"}));
+  ASSERT_TRUE(ctrl.sendCtrlInt(kHere, 43));
+  Greeting greeting{};
+  // The other kind first: each kind has its queue.
+  ASSERT_EQ(status_t(ctrl.recvCtrlInt(kHere, &value)), status_t::SUCCESS);
+  ASSERT_TRUE(ctrl.recvCtrlStruct(kHere, greeting)) << lastError();
+  EXPECT_EQ(value, 43);
+  EXPECT_EQ(greeting.number, 7);
+  EXPECT_STREQ(greeting.word, "hello");
+  ctrl.closeConnection(kHere);
+  ctrl.closeConnection(kHere);
+  EXPECT_FALSE(ctrl.sendCtrlInt(kHere, 1));
+  EXPECT_FALSE(lastError().empty());
+  ctrl.stopServer();
+  ctrl.closeAll();
+  EXPECT_FALSE(ctrl.isServer());
+}
+
+TEST(CtrlByAddress, dialsAgainAfterAClose) {
+  CtrlSocketManager server, client;
+  uint16_t port = freePort();
+  ASSERT_TRUE(server.startServer(kHere, port)) << lastError();
+  for (int round = 1; round <= 3; ++round) {
+    int first = client.getCtrlSockFd(kHere, port);
+    ASSERT_GT(first, 0) << lastError();
+    EXPECT_EQ(client.getCtrlSockFd(kHere, port), first) << "the connection that is there";
+    ASSERT_TRUE(client.sendCtrlInt(kHere, round));
+    int value = 0;
+    ASSERT_TRUE(server.recvCtrlInt(kHere, value)) << lastError();
+    EXPECT_EQ(value, round);
+    client.closeConnection(kHere);
+  }
+}
+
+TEST(CtrlByAddress, nobodyThereIsMinusOne) {
+  Variable wait("HMC_CONNECT_TIMEOUT_MS", "200");
+  CtrlSocketManager ctrl;
+  uint16_t port = freePort();
+  EXPECT_EQ(ctrl.getCtrlSockFd(kHere, port), -1);
+  EXPECT_THAT(lastError(), testing::HasSubstr(std::to_string(port)));
+}
+
+void exchange(CtrlSocketManager& client, CtrlSocketManager& server) {
+  ASSERT_TRUE(client.sendU64(0, ~uint64_t{0})) << lastError();
+  ASSERT_TRUE(client.sendInt(0, -5));
+  ASSERT_TRUE(client.sendStruct(0, Greeting{9, 2.5, "rank"}));
+  uint64_t big = 0;
+  int small = 0;
+  Greeting greeting{};
+  ASSERT_TRUE(server.recvStruct(1, greeting)) << lastError();
+  ASSERT_TRUE(server.recvInt(1, small)) << lastError();
+  ASSERT_TRUE(server.recvU64(1, big)) << lastError();
+  EXPECT_EQ(big, ~uint64_t{0});
+  EXPECT_EQ(small, -5);
+  EXPECT_STREQ(greeting.word, "rank");
+  std::string text(100000, 'x');
+  ASSERT_TRUE(server.send(1, CTRL_STRUCT, text.data(), text.size(), 77)) << lastError();
+  CtrlMsgHeader header{};
+  std::vector<uint8_t> payload;
+  ASSERT_TRUE(client.recv(0, header, payload)) << lastError();
+  EXPECT_EQ(header.type, CTRL_STRUCT);
+  EXPECT_EQ(header.flags, 77);
+  EXPECT_EQ(header.length, text.size());
+  EXPECT_EQ(std::string(payload.begin(), payload.end()), text);
+}
+
+TEST(CtrlByRank, carriesEveryKindOverTcp) {
+  CtrlSocketManager server, client;
+  uint16_t port = freePort();
+  ASSERT_TRUE(server.start(kHere, port)) << lastError();
+  ASSERT_TRUE(client.connectTcp(0, kHere, port, 1)) << lastError();
+  exchange(client, server);
+}
+
+TEST(CtrlByRank, carriesEveryKindOverAUnixSocket) {
+  CtrlSocketManager server, client;
+  std::string folder = "/tmp/hmc_ctrl_" + std::to_string(getpid());
+  std::string path = folder + ".sock";
+  ASSERT_TRUE(server.start("", 0, path)) << lastError();
+  ASSERT_TRUE(client.connectUds(0, path, 1)) << lastError();
+  exchange(client, server);
+  EXPECT_EQ(CtrlSocketManager::udsPathFor("/run/x", 3), "/run/x/hmc_ctrl_rank_3.sock");
+}
+
+TEST(CtrlByRank, receivingWaitsForAPeerThatIsNotThereYet) {
+  CtrlSocketManager server;
+  uint16_t port = freePort();
+  ASSERT_TRUE(server.start(kHere, port)) << lastError();
+  uint64_t value = 0;
+  bool received = false;
+  std::thread early([&] { received = server.recvU64(4, value); });
+  CtrlSocketManager client;
+  ASSERT_TRUE(client.connectTcp(0, kHere, port, 4)) << lastError();
+  ASSERT_TRUE(client.sendU64(0, 12));
+  early.join();
+  EXPECT_TRUE(received);
+  EXPECT_EQ(value, 12U);
+}
+
+TEST(CtrlByRank, sizesThatDoNotFitAreErrorsNotGarbage) {
+  CtrlSocketManager server, client;
+  uint16_t port = freePort();
+  ASSERT_TRUE(server.start(kHere, port)) << lastError();
+  ASSERT_TRUE(client.connectTcp(0, kHere, port, 1)) << lastError();
+  EXPECT_FALSE(client.send(0, CTRL_INT, "abc", 3));
+  ASSERT_TRUE(client.sendStruct(0, uint16_t{5}));
+  Greeting greeting{};
+  EXPECT_EQ(status_t(server.recvStruct(1, greeting)), status_t::ERROR);
+  EXPECT_THAT(lastError(), testing::HasSubstr("2 bytes"));
+}
+
+}  // namespace
+}  // namespace hmc::test

@@ -1,0 +1,171 @@
+// Sockets that knock on a server's doors and do not speak its language.
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <memory>
+#include <random>
+#include <sstream>
+
+#include "peer.h"
+
+namespace hmc::test {
+namespace {
+
+class Visitor {
+ public:
+  explicit Visitor(uint16_t port) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(connect(fd_, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  }
+  ~Visitor() { close(fd_); }
+  Visitor(const Visitor&) = delete;
+  Visitor& operator=(const Visitor&) = delete;
+
+  void say(const std::string& bytes) {
+    // The server may have hung up already.
+    (void)!send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  }
+  // True when the server ends the conversation in time.
+  bool isSentAway() {
+    return eventually([&] {
+      char bytes[4096];
+      pollfd readable{fd_, POLLIN, 0};
+      return poll(&readable, 1, 100) > 0 && recv(fd_, bytes, sizeof(bytes), MSG_DONTWAIT) <= 0;
+    });
+  }
+
+ private:
+  int fd_;
+};
+
+// A frame's header, as docs/wire-format.md has it: length, type, detail, flags.
+std::string header(uint32_t length, uint8_t type) {
+  std::string bytes;
+  for (int shift = 0; shift < 32; shift += 8) bytes += static_cast<char>(length >> shift);
+  bytes += static_cast<char>(type);
+  return bytes + std::string(3, '\0');
+}
+
+std::string noise(size_t size) {
+  static std::minstd_rand random{7};
+  std::string bytes(size, '\0');
+  for (char& byte : bytes) byte = static_cast<char>(random());
+  return bytes;
+}
+
+struct Counts {
+  int fds = 0, threads = 0, mappings = 0, kilobytes = 0;
+};
+Counts countsOf(Peer& peer) {
+  Counts counts;
+  std::istringstream(peer.ask("count").text) >> counts.fds >> counts.threads >> counts.mappings >>
+      counts.kilobytes;
+  return counts;
+}
+
+class Visitors : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(server.serve(1 << 20).ok);
+    ASSERT_TRUE(client.allocate(1 << 20).ok);
+    ASSERT_TRUE(client.connectTo(server, "TCP").ok);
+    expectServed(0);
+  }
+
+  void expectServed(int seed) {
+    ASSERT_TRUE(client.fill(0, 1 << 20, seed).ok);
+    Reply put = client.transfer("put", server, 0, 0, 1 << 20, "TCP");
+    EXPECT_TRUE(put.ok) << put;
+    EXPECT_TRUE(server.check(0, 1 << 20, seed).ok);
+    EXPECT_TRUE(client.ask("tag 0 " + std::to_string(seed)).ok);
+    EXPECT_EQ(server.ask("recvtag 1").text, std::to_string(seed));
+  }
+
+  void expectNewcomersServed() {
+    Peer late;
+    ASSERT_TRUE(late.allocate(4096).ok);
+    Reply connected = late.connectTo(server, "IPC", 2);
+    EXPECT_TRUE(connected.ok) << connected;
+    EXPECT_TRUE(late.transfer("put", server, 0, 0, 4096, "IPC").ok);
+  }
+
+  std::vector<uint16_t> doors() const { return {server.dataPort(), server.controlPort()}; }
+
+  Peer server, client;
+};
+
+TEST_F(Visitors, thatSayNothingKeepNobodyWaiting) {
+  std::vector<std::unique_ptr<Visitor>> silent;
+  for (int i = 0; i < 20; ++i) {
+    for (uint16_t port : doors()) silent.push_back(std::make_unique<Visitor>(port));
+  }
+  expectServed(1);
+  expectNewcomersServed();
+}
+
+TEST_F(Visitors, thatSayGarbageAreSentAway) {
+  std::vector<std::string> garbage{"GET / HTTP/1.1\r\nHost: here\r\n\r\n",
+                                   std::string(8, '\xff'),
+                                   std::string(100000, '\0'),
+                                   header(16, 1) + noise(16),
+                                   header(0, 200),
+                                   header(24, 16) + noise(24)};
+  for (int i = 0; i < 20; ++i) garbage.push_back(noise(64 + 97 * i));
+  for (uint16_t port : doors()) {
+    // Noise can read as the beginning of a frame; then the server waits for the rest a while.
+    std::vector<std::unique_ptr<Visitor>> visitors;
+    for (const auto& bytes : garbage) {
+      visitors.push_back(std::make_unique<Visitor>(port));
+      visitors.back()->say(bytes);
+    }
+    Visitor visitor(port);
+    visitor.say("GET / HTTP/1.1\r\nHost: here\r\n\r\n");
+    EXPECT_TRUE(visitor.isSentAway());
+  }
+  expectServed(2);
+  expectNewcomersServed();
+}
+
+TEST_F(Visitors, thatAnnounceFourGigabytesGetNoMemoryForThem) {
+  int before = countsOf(server).kilobytes;
+  std::vector<std::unique_ptr<Visitor>> visitors;
+  for (int i = 0; i < 20; ++i) {
+    for (uint16_t port : doors()) {
+      visitors.push_back(std::make_unique<Visitor>(port));
+      visitors.back()->say(header(~uint32_t{0}, static_cast<uint8_t>(1 + i)));
+      visitors.back()->say(std::string(1000, 'x'));
+    }
+  }
+  for (auto& visitor : visitors) EXPECT_TRUE(visitor->isSentAway());
+  expectServed(3);
+  EXPECT_LT(countsOf(server).kilobytes - before, 64 * 1024);
+  expectNewcomersServed();
+}
+
+TEST_F(Visitors, leaveNothingBehind) {
+  auto visit = [&] {
+    for (int i = 0; i < 50; ++i) {
+      Visitor visitor(doors()[static_cast<size_t>(i) % 2]);
+      if (i % 3 != 0) visitor.say(noise(200));
+    }
+  };
+  visit();
+  expectServed(4);
+  Counts before = countsOf(server);
+  for (int round = 0; round < 4; ++round) visit();
+  expectServed(5);
+  EXPECT_TRUE(eventually([&] { return countsOf(server).fds <= before.fds; }))
+      << countsOf(server).fds << " descriptors, " << before.fds << " before";
+  EXPECT_EQ(countsOf(server).threads, before.threads);
+}
+
+}  // namespace
+}  // namespace hmc::test

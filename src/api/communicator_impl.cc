@@ -47,8 +47,10 @@ Communicator::Impl::~Impl() {
 }
 
 Status Communicator::Impl::finish(const std::shared_ptr<Connection>& connection, Status status) {
-  if (!status.ok()) [[unlikely]]
-    connections_.drop(connection);
+  const bool linkEnded = status.code() == Code::disconnected || status.code() == Code::cancelled ||
+                         status.code() == Code::deadlineExceeded;
+  if (linkEnded) [[unlikely]]
+    connection->ended = true;
   return status;
 }
 
@@ -93,7 +95,7 @@ Status Communicator::Impl::runPipeline(OpKind kind, const std::string& ip, uint1
   std::vector<Shape> shapes;
   size_t whole = size / chunk;
   if (whole > 0) shapes.push_back({localOffset, chunk, remoteOffset, chunk, whole, chunk});
-  if (size % chunk > 0) {
+  if (size % chunk > 0 || size == 0) {
     shapes.push_back(
         {localOffset + whole * chunk, 0, remoteOffset + whole * chunk, 0, 1, size % chunk});
   }
@@ -141,7 +143,7 @@ Status Communicator::Impl::receiveData(Result<std::shared_ptr<Connection>> conne
   if (received) *received = 0;
   HMC_TRY(connection.status());
   HMC_ASSIGN(Region region, userRegion(data, size, type));
-  auto count = receiveBulk(*(*connection)->peer, *memory_, region, settings_.transfer);
+  auto count = receiveBulk(**connection, *memory_, region, settings_.transfer);
   HMC_TRY(finish(*connection, count.status()));
   if (received) *received = *count;
   return Status();

@@ -67,6 +67,10 @@ Result<std::shared_ptr<Connection>> Connections::open(const std::shared_ptr<Peer
     warnOnce(type, transports.substituteFor, connection->buffer->transport());
   }
   std::unique_lock lock(mutex_);
+  for (const auto& [key, other] : table_) {
+    if (other->peer == peer) connection->turns = other->turns;
+  }
+  if (!connection->turns) connection->turns = std::make_shared<BulkTurns>();
   table_[{ip, port, type}] = connection;
   return connection;
 }
@@ -87,7 +91,11 @@ std::shared_ptr<Connection> Connections::known(const Key& key) const {
 
 Result<std::shared_ptr<Connection>> Connections::find(const std::string& ip, uint16_t port,
                                                       ConnType type) {
-  if (auto connection = known({ip, port, type})) return connection;
+  if (auto connection = known({ip, port, type})) {
+    if (!connection->ended) return connection;
+    if (connection->peer->channel().status().ok())
+      return open(connection->peer, ip, port, type, settings_.transfer);
+  }
   auto peers = peersAt(ip);
   peers.erase(std::remove_if(peers.begin(), peers.end(),
                              [&](const auto& peer) { return !answersTo(*peer, port); }),
@@ -138,14 +146,21 @@ Status Connections::nobody(const std::string& what) const {
 std::vector<std::shared_ptr<PeerState>> Connections::peersAt(const std::string& ip) const {
   auto peers = node_->peers();
   peers.erase(std::remove_if(peers.begin(), peers.end(),
-                             [&](const auto& peer) { return !answersTo(*peer, ip); }),
+                             [&](const auto& peer) {
+                               return !peer->channel().status().ok() || !answersTo(*peer, ip);
+                             }),
               peers.end());
   return peers;
 }
 
 Status Connections::check(const std::string& ip, uint16_t port, ConnType type) {
-  if (auto connection = known({ip, port, type})) return connection->peer->channel().status();
-  return find(ip, port, type).status();
+  auto connection = known({ip, port, type});
+  if (!connection) return find(ip, port, type).status();
+  Status status = connection->peer->channel().status();
+  if (status.ok()) return status;
+  // It may have come back as a new process.
+  connection->ended = true;
+  return find(ip, port, type).ok() ? Status() : status;
 }
 
 Status Connections::check(const std::string& ip, ConnType type) {
@@ -186,13 +201,6 @@ void Connections::closeIfUnused(const std::shared_ptr<PeerState>& peer) {
     }
   }
   peer->close(error(Code::disconnected, "the connection to {} was closed here", peer->title()));
-}
-
-void Connections::drop(const std::shared_ptr<Connection>& connection) {
-  std::unique_lock lock(mutex_);
-  for (auto entry = table_.begin(); entry != table_.end();) {
-    entry = entry->second == connection ? table_.erase(entry) : std::next(entry);
-  }
 }
 
 }  // namespace hmc

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -17,11 +18,18 @@ namespace hmc {
 // The name under which every Communicator registers its buffer.
 inline constexpr const char* kBufferRegion = "hmc.buffer";
 
+// Held by sendDataTo() and by recvDataFrom(): each one at a time with one peer, over all types.
+struct BulkTurns {
+  std::mutex send;
+  std::mutex receive;
+};
+
 // A peer's buffer, reachable.
 struct Connection {
   std::shared_ptr<PeerState> peer;
   std::shared_ptr<RemoteMapping> buffer;
-  std::mutex bulk;  // held by sendDataTo(): one at a time
+  std::shared_ptr<BulkTurns> turns;
+  std::atomic<bool> ended{false};  // its link is gone: the next find() opens another
 };
 
 // Connections by the documented key: address, data port and type. Safe from any thread.
@@ -48,8 +56,6 @@ class Connections {
   // Forgets the key and, when no other key uses the peer, closes the channel to it.
   void close(const std::string& ip, uint16_t port, ConnType type);
   void close(const std::string& ip, ConnType type);
-  // Its link is gone: the key is resolved anew next time.
-  void drop(const std::shared_ptr<Connection>& connection);
 
   // Connected peers that answer to an address.
   std::vector<std::shared_ptr<PeerState>> peersAt(const std::string& ip) const;

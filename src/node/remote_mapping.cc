@@ -45,6 +45,8 @@ Status RemoteMapping::run(OpKind kind, const LocalMemory& local, uint64_t localO
   Status status = engine_.run(kind, routeFrom(local), localOffset, remoteOffset, size, timeout);
   if (linkEnded(status)) [[unlikely]]
     peer_->retire(link_);
+  if (status.code() == Code::deadlineExceeded) [[unlikely]]
+    return status.within(fmt::format("{} of {} bytes with {}", verb(kind), size, peer_->title()));
   return status;
 }
 

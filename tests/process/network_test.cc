@@ -10,7 +10,8 @@ namespace {
 using testing::HasSubstr;
 
 constexpr size_t kSize = size_t{8} << 20;
-const Process::Environment kShort{{"HMC_LEASE_MS", "3000"}, {"HMC_TIMEOUT_MS", "3000"}};
+const Process::Environment kShort{
+    {"HMC_LEASE_MS", "3000"}, {"HMC_TIMEOUT_MS", "3000"}, {"HMC_CONNECT_TIMEOUT_MS", "3000"}};
 
 class Network : public testing::Test {
  protected:

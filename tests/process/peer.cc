@@ -1,6 +1,7 @@
 #include "peer.h"
 
 #include <arpa/inet.h>
+#include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -41,6 +42,10 @@ uint16_t freePort() {
 std::vector<std::string> Peer::command(const std::string& netns) {
   if (netns.empty()) return {HMC_TEST_PEER};
   return {"ip", "netns", "exec", netns, HMC_TEST_PEER};
+}
+
+Peer::~Peer() {
+  if (runs()) EXPECT_EQ(finish(), 0) << "the end of a peer";
 }
 
 Reply Peer::serve(size_t size, const std::string& type, const std::string& ip) {

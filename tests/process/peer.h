@@ -10,13 +10,15 @@ namespace hmc::test {
 // A port that nobody listens on, outside the range that the kernel gives to dialling sockets.
 uint16_t freePort();
 
-// A pipe-driven program around one Communicator: see peer_main.cc for its commands.
+// A program around one Communicator, told what to do by lines: see peer_program.cc.
 class Peer : public Process {
  public:
   explicit Peer(const Environment& environment = {}) : Process(command(), environment) {}
   // In a network namespace of that name.
   Peer(const std::string& netns, const Environment& environment)
       : Process(command(netns), environment) {}
+  // Whatever happened to it, a peer that was not killed ends by itself and cleanly.
+  ~Peer();
 
   Reply allocate(size_t size) { return ask("communicator " + std::to_string(size)); }
   // Allocates and listens, on ports that it picks.

@@ -130,11 +130,13 @@ void Process::kill() {
 void Process::stop() {
   ::kill(pid_, SIGSTOP);
   waitFor(pid_, WUNTRACED);
+  stopped_ = true;
 }
 
 void Process::resume() {
   ::kill(pid_, SIGCONT);
   waitFor(pid_, WCONTINUED);
+  stopped_ = false;
 }
 
 int Process::finish() {

@@ -51,10 +51,13 @@ class Process {
   int finish();
 
   pid_t pid() const { return pid_; }
+  // Neither ended nor stopped by us.
+  bool runs() const { return pid_ >= 0 && !stopped_; }
 
  private:
   pid_t pid_ = -1;
   int socket_ = -1;  // the child's standard input and output
+  bool stopped_ = false;
   int status_ = -1;  // its exit status once pid_ is -1
   std::string heard_;
 };

@@ -12,7 +12,7 @@ namespace hmc {
 template <class T>
 class Result {
  public:
-  Result(T made) : value_(std::move(made)) {}         // NOLINT(google-explicit-constructor)
+  Result(T made) : value_(std::move(made)) {}           // NOLINT(google-explicit-constructor)
   Result(Status status) : status_(std::move(status)) {  // NOLINT(google-explicit-constructor)
     if (status_.ok()) status_ = Status(Code::failed, "a Result was made from an ok Status");
   }

@@ -59,7 +59,7 @@ Status sendGrant(PeerState& peer, const Grant& grant, Deadline deadline) {
 Result<Grant> receiveGrant(PeerState& peer, uint64_t number, Deadline deadline) {
   for (;;) {
     auto message = peer.channel().receive(MessageKind::bulkGrant, deadline);
-    HMC_TRY(message.status());
+    if (!message.ok()) return message.status();
     Reader in(message->payload);
     Grant grant;
     grant.word = static_cast<Word>(in.u8());
@@ -87,7 +87,7 @@ Status sendChunk(PeerState& peer, const Chunk& chunk, Deadline deadline) {
 Result<Chunk> receiveChunk(PeerState& peer, uint64_t number, size_t slot, Deadline deadline) {
   for (;;) {
     auto message = peer.channel().receive(MessageKind::bulkData, deadline);
-    HMC_TRY(message.status());
+    if (!message.ok()) return message.status();
     Reader in(message->payload);
     Chunk chunk;
     chunk.number = in.u64();

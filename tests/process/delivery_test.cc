@@ -71,7 +71,7 @@ TEST_P(Delivery, closeServerLeavesTheProcessAlive) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Transport, Delivery, testing::Values("IPC", "TCP", "RDMA"),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& one) { return one.param; });
 
 }  // namespace
 }  // namespace hmc::test

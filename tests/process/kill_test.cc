@@ -114,7 +114,7 @@ TEST_P(Kill, ofAClientIsNothingToTheServer) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Transport, Kill, testing::Values("IPC", "TCP"),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& one) { return one.param; });
 
 }  // namespace
 }  // namespace hmc::test

@@ -85,7 +85,7 @@ TEST_P(Leaks, areAbsentFromWholeCommunicators) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Transport, Leaks, testing::Values("IPC", "TCP"),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& one) { return one.param; });
 
 }  // namespace
 }  // namespace hmc::test

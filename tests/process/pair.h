@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "peer.h"
+#include "unseen_order.h"
 
 namespace hmc::test {
 
@@ -47,10 +48,12 @@ struct Party {
   }
   void fill(size_t offset, size_t size, int seed) {
     std::string bytes = pattern(size, seed);
+    Unseen order;
     ASSERT_EQ(buffer->writeFromCpu(bytes.data(), size, offset), status_t::SUCCESS) << lastError();
   }
   std::string bytes(size_t offset, size_t size) {
     std::string copy(size, '\0');
+    Unseen order;
     EXPECT_EQ(buffer->readToCpu(copy.data(), size, offset), status_t::SUCCESS) << lastError();
     return copy;
   }

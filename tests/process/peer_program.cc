@@ -4,6 +4,8 @@
 #include <sstream>
 #include <vector>
 
+#include "unseen_order.h"
+
 namespace hmc::test {
 
 namespace {
@@ -72,6 +74,16 @@ std::string PeerProgram::obey(const std::string& line) {
   return command->second(in);
 }
 
+status_t PeerProgram::writeBuffer(const void* bytes, size_t size, size_t offset) {
+  Unseen order;
+  return buffer_->writeFromCpu(bytes, size, offset);
+}
+
+status_t PeerProgram::readBuffer(void* bytes, size_t size, size_t offset) {
+  Unseen order;
+  return buffer_->readToCpu(bytes, size, offset);
+}
+
 void PeerProgram::addSetup() {
   commands_["communicator"] = [this](std::istream& in) -> std::string {
     size_t size = 0;
@@ -138,14 +150,14 @@ void PeerProgram::addTransfers() {
     size_t offset = 0, size = 0;
     int seed = 0;
     in >> offset >> size >> seed;
-    return answerFor(buffer_->writeFromCpu(pattern(size, seed).data(), size, offset));
+    return answerFor(writeBuffer(pattern(size, seed).data(), size, offset));
   };
   commands_["check"] = [this](std::istream& in) -> std::string {
     size_t offset = 0, size = 0;
     int seed = 0;
     in >> offset >> size >> seed;
     std::vector<char> bytes(size);
-    if (buffer_->readToCpu(bytes.data(), size, offset) != status_t::SUCCESS)
+    if (readBuffer(bytes.data(), size, offset) != status_t::SUCCESS)
       return answerFor(status_t::ERROR);
     auto wanted = pattern(size, seed);
     auto differs = std::mismatch(bytes.begin(), bytes.end(), wanted.begin());
@@ -159,7 +171,7 @@ void PeerProgram::addText() {
     size_t offset = 0, size = 0;
     in >> offset >> size;
     std::string bytes(size, '\0');
-    status_t status = buffer_->readToCpu(&bytes[0], size, offset);
+    status_t status = readBuffer(&bytes[0], size, offset);
     for (char& letter : bytes) letter = letter > ' ' && letter <= '~' ? letter : '.';
     return answerFor(status, bytes);
   };

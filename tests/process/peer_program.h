@@ -30,6 +30,9 @@ class PeerProgram {
   void addRounds();
   void addObservation();
 
+  status_t writeBuffer(const void* bytes, size_t size, size_t offset);
+  status_t readBuffer(void* bytes, size_t size, size_t offset);
+
   // Puts or gets in a thread of its own until one fails.
   std::string startLoop(std::istream& in);
   std::string joinLoop();

@@ -102,7 +102,7 @@ std::string PeerProgram::writeRounds(std::istream& in) {
   uint64_t acknowledged = 0;
   for (uint64_t round = 1; round <= rounds; ++round) {
     fillRound(bytes, round);
-    status_t status = buffer_->writeFromCpu(bytes.data(), bytes.size(), roundOffset(round));
+    status_t status = writeBuffer(bytes.data(), bytes.size(), roundOffset(round));
     if (status == status_t::SUCCESS)
       status =
           communicator_->put(ip, port, roundOffset(round), roundOffset(round), bytes.size(), type);
@@ -132,7 +132,7 @@ std::string PeerProgram::readRounds(std::istream& in) {
     if (status != status_t::SUCCESS) return answerFor(status);
     fillRound(wanted, tag);
     bytes.resize(wanted.size());
-    status = buffer_->readToCpu(bytes.data(), bytes.size(), roundOffset(tag));
+    status = readBuffer(bytes.data(), bytes.size(), roundOffset(tag));
     if (status != status_t::SUCCESS) return answerFor(status);
     if (bytes != wanted || tag != round) ++stale;
     status = communicator_->ctrlSend(peer, tag);

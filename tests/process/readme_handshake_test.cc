@@ -32,7 +32,7 @@ TEST_P(Handshake, neverShowsBytesOlderThanTheTag) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Transport, Handshake, testing::Values("IPC", "TCP"),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& one) { return one.param; });
 
 // The documented names stand for one of the transports above here; a few rounds show that they do.
 class HandshakeByName : public testing::TestWithParam<const char*> {};
@@ -51,7 +51,7 @@ TEST_P(HandshakeByName, worksUnderTheDocumentedNames) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Name, HandshakeByName, testing::Values("RDMA", "UCX", "AUTO"),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& one) { return one.param; });
 
 }  // namespace
 }  // namespace hmc::test

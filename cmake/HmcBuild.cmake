@@ -4,7 +4,7 @@
 add_library(hmc_flags INTERFACE)
 target_compile_options(hmc_flags INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wno-missing-field-initializers)
 if(HMC_SANITIZE)
-  target_compile_options(hmc_flags INTERFACE -fsanitize=${HMC_SANITIZE} -fno-omit-frame-pointer -g)
+  target_compile_options(hmc_flags INTERFACE -fsanitize=${HMC_SANITIZE} -fno-omit-frame-pointer)
   target_link_options(hmc_flags INTERFACE -fsanitize=${HMC_SANITIZE})
 endif()
 

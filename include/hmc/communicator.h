@@ -35,31 +35,31 @@ class HMC_API Communicator {
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
-  status_t put(std::string ip, uint16_t port, size_t local_off, size_t remote_off, size_t size,
-               ConnType connType = ConnType::RDMA);
-  status_t get(std::string ip, uint16_t port, size_t local_off, size_t remote_off, size_t size,
-               ConnType connType = ConnType::RDMA);
+  status_t put(const std::string& ip, uint16_t port, size_t local_off, size_t remote_off,
+               size_t size, ConnType connType = ConnType::RDMA);
+  status_t get(const std::string& ip, uint16_t port, size_t local_off, size_t remote_off,
+               size_t size, ConnType connType = ConnType::RDMA);
   // *wr_id is for wait(); 0 means that it is done already.
-  status_t putNB(std::string ip, uint16_t port, size_t local_off, size_t remote_off, size_t size,
-                 uint64_t* wr_id, ConnType connType = ConnType::RDMA);
-  status_t getNB(std::string ip, uint16_t port, size_t local_off, size_t remote_off, size_t size,
-                 uint64_t* wr_id, ConnType connType = ConnType::RDMA);
+  status_t putNB(const std::string& ip, uint16_t port, size_t local_off, size_t remote_off,
+                 size_t size, uint64_t* wr_id, ConnType connType = ConnType::RDMA);
+  status_t getNB(const std::string& ip, uint16_t port, size_t local_off, size_t remote_off,
+                 size_t size, uint64_t* wr_id, ConnType connType = ConnType::RDMA);
   // TIMEOUT leaves the id valid: wait again.
   status_t wait(uint64_t wr_id);
   // Waits for all; the first failure is returned, the others are waited for all the same.
   status_t wait(const std::vector<uint64_t>& wr_ids);
-  status_t putPipeline(std::string ip, uint16_t port, size_t local_off, size_t remote_off,
+  status_t putPipeline(const std::string& ip, uint16_t port, size_t local_off, size_t remote_off,
                        size_t size, size_t chunk_size = 0, size_t max_inflight = 64,
                        ConnType connType = ConnType::RDMA);
-  status_t getPipeline(std::string ip, uint16_t port, size_t local_off, size_t remote_off,
+  status_t getPipeline(const std::string& ip, uint16_t port, size_t local_off, size_t remote_off,
                        size_t size, size_t chunk_size = 0, size_t max_inflight = 64,
                        ConnType connType = ConnType::RDMA);
 
   // Two-sided: any memory to any memory, through both ConnBuffers, whose contents they overwrite.
   // *flag is the number of bytes received.
-  status_t sendDataTo(std::string ip, uint16_t port, void* send_buf, size_t buf_size,
+  status_t sendDataTo(const std::string& ip, uint16_t port, void* send_buf, size_t buf_size,
                       MemoryType buf_type, ConnType connType = ConnType::RDMA);
-  status_t recvDataFrom(std::string ip, uint16_t port, void* recv_buf, size_t buf_size,
+  status_t recvDataFrom(const std::string& ip, uint16_t port, void* recv_buf, size_t buf_size,
                         MemoryType buf_type, size_t* flag, ConnType connType = ConnType::RDMA);
 
   // Tags between ranks. A tag arrives after the data of every put before it.
@@ -85,18 +85,18 @@ class HMC_API Communicator {
 
   // The first generation: a peer is called by its address alone, and offsets are the same on both
   // sides.
-  status_t initServer(std::string ip, uint16_t port, ConnType serverType);
-  status_t connectTo(std::string ip, uint16_t port, ConnType connType);
-  status_t writeTo(std::string ip, size_t ptr_bias, size_t size,
+  status_t initServer(const std::string& ip, uint16_t port, ConnType serverType);
+  status_t connectTo(const std::string& ip, uint16_t port, ConnType connType);
+  status_t writeTo(const std::string& ip, size_t ptr_bias, size_t size,
                    ConnType connType = ConnType::RDMA);
-  status_t readFrom(std::string ip, size_t ptr_bias, size_t size,
+  status_t readFrom(const std::string& ip, size_t ptr_bias, size_t size,
                     ConnType connType = ConnType::RDMA);
-  status_t sendDataTo(std::string ip, void* send_buf, size_t buf_size, MemoryType buf_type,
+  status_t sendDataTo(const std::string& ip, void* send_buf, size_t buf_size, MemoryType buf_type,
                       ConnType connType = ConnType::RDMA);
-  status_t recvDataFrom(std::string ip, void* recv_buf, size_t buf_size, MemoryType buf_type,
+  status_t recvDataFrom(const std::string& ip, void* recv_buf, size_t buf_size, MemoryType buf_type,
                         size_t* flag, ConnType connType = ConnType::RDMA);
-  status_t disConnect(std::string ip, ConnType connType);
-  status_t checkConn(std::string ip, ConnType connType);
+  status_t disConnect(const std::string& ip, ConnType connType);
+  status_t checkConn(const std::string& ip, ConnType connType);
 
   // Which transport serves a peer and why each other one does not, a line each.
   std::string explain(const std::string& ip, uint16_t port);

@@ -22,11 +22,11 @@ struct CtrlMsgHeader {
 // What the control methods return: true or SUCCESS, whichever the caller asks for.
 class CtrlResult {
  public:
-  CtrlResult(status_t status) : status_(status) {}  // NOLINT(google-explicit-constructor)
-  operator bool() const {
-    return status_ == status_t::SUCCESS;
-  }                                              // NOLINT(google-explicit-constructor)
-  operator status_t() const { return status_; }  // NOLINT(google-explicit-constructor)
+  // NOLINTBEGIN(google-explicit-constructor): it stands in for the plain values of the manuals.
+  CtrlResult(status_t status) : status_(status) {}
+  operator bool() const { return status_ == status_t::SUCCESS; }
+  operator status_t() const { return status_; }
+  // NOLINTEND(google-explicit-constructor)
 
  private:
   status_t status_;

@@ -38,29 +38,29 @@ Communicator::Communicator(std::shared_ptr<ConnBuffer> buffer, size_t num_chs) {
 
 Communicator::~Communicator() = default;
 
-status_t Communicator::put(std::string ip, uint16_t port, size_t local_off, size_t remote_off,
-                           size_t size, ConnType connType) {
+status_t Communicator::put(const std::string& ip, uint16_t port, size_t local_off,
+                           size_t remote_off, size_t size, ConnType connType) {
   HMC_IMPL();
   return reportFor(connType,
                    impl.run(OpKind::put, ip, port, local_off, remote_off, size, connType));
 }
 
-status_t Communicator::get(std::string ip, uint16_t port, size_t local_off, size_t remote_off,
-                           size_t size, ConnType connType) {
+status_t Communicator::get(const std::string& ip, uint16_t port, size_t local_off,
+                           size_t remote_off, size_t size, ConnType connType) {
   HMC_IMPL();
   return reportFor(connType,
                    impl.run(OpKind::get, ip, port, local_off, remote_off, size, connType));
 }
 
-status_t Communicator::putNB(std::string ip, uint16_t port, size_t local_off, size_t remote_off,
-                             size_t size, uint64_t* wr_id, ConnType connType) {
+status_t Communicator::putNB(const std::string& ip, uint16_t port, size_t local_off,
+                             size_t remote_off, size_t size, uint64_t* wr_id, ConnType connType) {
   HMC_IMPL();
   return reportFor(connType,
                    impl.start(OpKind::put, ip, port, local_off, remote_off, size, wr_id, connType));
 }
 
-status_t Communicator::getNB(std::string ip, uint16_t port, size_t local_off, size_t remote_off,
-                             size_t size, uint64_t* wr_id, ConnType connType) {
+status_t Communicator::getNB(const std::string& ip, uint16_t port, size_t local_off,
+                             size_t remote_off, size_t size, uint64_t* wr_id, ConnType connType) {
   HMC_IMPL();
   return reportFor(connType,
                    impl.start(OpKind::get, ip, port, local_off, remote_off, size, wr_id, connType));
@@ -81,7 +81,7 @@ status_t Communicator::wait(const std::vector<uint64_t>& wr_ids) {
   return report(first);
 }
 
-status_t Communicator::putPipeline(std::string ip, uint16_t port, size_t local_off,
+status_t Communicator::putPipeline(const std::string& ip, uint16_t port, size_t local_off,
                                    size_t remote_off, size_t size, size_t chunk_size,
                                    size_t max_inflight, ConnType connType) {
   HMC_IMPL();
@@ -89,7 +89,7 @@ status_t Communicator::putPipeline(std::string ip, uint16_t port, size_t local_o
                                               chunk_size, max_inflight, connType));
 }
 
-status_t Communicator::getPipeline(std::string ip, uint16_t port, size_t local_off,
+status_t Communicator::getPipeline(const std::string& ip, uint16_t port, size_t local_off,
                                    size_t remote_off, size_t size, size_t chunk_size,
                                    size_t max_inflight, ConnType connType) {
   HMC_IMPL();
@@ -97,15 +97,16 @@ status_t Communicator::getPipeline(std::string ip, uint16_t port, size_t local_o
                                               chunk_size, max_inflight, connType));
 }
 
-status_t Communicator::sendDataTo(std::string ip, uint16_t port, void* send_buf, size_t buf_size,
-                                  MemoryType buf_type, ConnType connType) {
+status_t Communicator::sendDataTo(const std::string& ip, uint16_t port, void* send_buf,
+                                  size_t buf_size, MemoryType buf_type, ConnType connType) {
   HMC_IMPL();
   return reportFor(connType, impl.sendData(impl.connections().find(ip, port, connType), send_buf,
                                            buf_size, buf_type));
 }
 
-status_t Communicator::recvDataFrom(std::string ip, uint16_t port, void* recv_buf, size_t buf_size,
-                                    MemoryType buf_type, size_t* flag, ConnType connType) {
+status_t Communicator::recvDataFrom(const std::string& ip, uint16_t port, void* recv_buf,
+                                    size_t buf_size, MemoryType buf_type, size_t* flag,
+                                    ConnType connType) {
   HMC_IMPL();
   return reportFor(connType, impl.receiveData(impl.connections().find(ip, port, connType), recv_buf,
                                               buf_size, buf_type, flag));
@@ -187,46 +188,48 @@ status_t Communicator::checkConn(const std::string& ip, uint16_t port, ConnType 
   return reportFor(connType, impl.connections().check(ip, port, connType));
 }
 
-status_t Communicator::initServer(std::string ip, uint16_t port, ConnType serverType) {
+status_t Communicator::initServer(const std::string& ip, uint16_t port, ConnType serverType) {
   return initServer(ip, port, 0, "", serverType);
 }
 
-status_t Communicator::connectTo(std::string ip, uint16_t port, ConnType connType) {
+status_t Communicator::connectTo(const std::string& ip, uint16_t port, ConnType connType) {
   HMC_IMPL();
   return reportFor(connType, impl.connectLegacy(ip, port, connType));
 }
 
-status_t Communicator::writeTo(std::string ip, size_t ptr_bias, size_t size, ConnType connType) {
+status_t Communicator::writeTo(const std::string& ip, size_t ptr_bias, size_t size,
+                               ConnType connType) {
   HMC_IMPL();
   return reportFor(connType, impl.runLegacy(OpKind::put, ip, ptr_bias, size, connType));
 }
 
-status_t Communicator::readFrom(std::string ip, size_t ptr_bias, size_t size, ConnType connType) {
+status_t Communicator::readFrom(const std::string& ip, size_t ptr_bias, size_t size,
+                                ConnType connType) {
   HMC_IMPL();
   return reportFor(connType, impl.runLegacy(OpKind::get, ip, ptr_bias, size, connType));
 }
 
-status_t Communicator::sendDataTo(std::string ip, void* send_buf, size_t buf_size,
+status_t Communicator::sendDataTo(const std::string& ip, void* send_buf, size_t buf_size,
                                   MemoryType buf_type, ConnType connType) {
   HMC_IMPL();
   return reportFor(
       connType, impl.sendData(impl.connections().find(ip, connType), send_buf, buf_size, buf_type));
 }
 
-status_t Communicator::recvDataFrom(std::string ip, void* recv_buf, size_t buf_size,
+status_t Communicator::recvDataFrom(const std::string& ip, void* recv_buf, size_t buf_size,
                                     MemoryType buf_type, size_t* flag, ConnType connType) {
   HMC_IMPL();
   return reportFor(connType, impl.receiveData(impl.connections().find(ip, connType), recv_buf,
                                               buf_size, buf_type, flag));
 }
 
-status_t Communicator::disConnect(std::string ip, ConnType connType) {
+status_t Communicator::disConnect(const std::string& ip, ConnType connType) {
   HMC_IMPL();
   impl.connections().close(ip, connType);
   return status_t::SUCCESS;
 }
 
-status_t Communicator::checkConn(std::string ip, ConnType connType) {
+status_t Communicator::checkConn(const std::string& ip, ConnType connType) {
   HMC_IMPL();
   return reportFor(connType, impl.connections().check(ip, connType));
 }

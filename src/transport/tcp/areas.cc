@@ -5,7 +5,7 @@
 
 namespace hmc::tcp {
 
-uint64_t Areas::add(std::shared_ptr<Area> area) {
+uint64_t Areas::add(const std::shared_ptr<Area>& area) {
   std::lock_guard lock(mutex_);
   while (true) {
     const uint64_t id = randomU64();

@@ -22,7 +22,7 @@ struct Area {
 // Safe from any thread.
 class Areas {
  public:
-  uint64_t add(std::shared_ptr<Area> area);
+  uint64_t add(const std::shared_ptr<Area>& area);
   // When it returns, no byte of the area moves any more.
   void remove(uint64_t id);
   std::shared_ptr<Area> find(uint64_t id);

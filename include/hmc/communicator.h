@@ -30,6 +30,8 @@ class HMC_API Communicator {
     std::string uds_path;
   };
 
+  // num_chs is 1 to 16: the queue pairs of RDMA. The transports that there are today choose by
+  // themselves and only have it checked.
   explicit Communicator(std::shared_ptr<ConnBuffer> buffer, size_t num_chs = 1);
   ~Communicator();
   Communicator(const Communicator&) = delete;
@@ -48,6 +50,7 @@ class HMC_API Communicator {
   status_t wait(uint64_t wr_id);
   // Waits for all; the first failure is returned, the others are waited for all the same.
   status_t wait(const std::vector<uint64_t>& wr_ids);
+  // One transfer in chunks. The window is the transport's own; max_inflight must be above 0.
   status_t putPipeline(const std::string& ip, uint16_t port, size_t local_off, size_t remote_off,
                        size_t size, size_t chunk_size = 0, size_t max_inflight = 64,
                        ConnType connType = ConnType::RDMA);

@@ -2,7 +2,6 @@
 
 #include "api/ctrl_impl.h"
 #include "api/status_map.h"
-#include "base/codec.h"
 
 namespace hmc {
 

@@ -18,6 +18,7 @@ namespace {
 
 constexpr size_t kTokenSize = 16;
 constexpr std::chrono::seconds kVisitorPatience{2};
+constexpr int kRetryMs = 50;
 
 socklen_t abstractAddress(const std::string& name, sockaddr_un& address) {
   address = {};
@@ -118,7 +119,11 @@ void FdExchange::serve() {
     if (poll(entries, 2, -1) < 0) continue;
     if (entries[1].revents) return;
     Fd visitor(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (visitor) answer(visitor.get());
+    if (visitor) {
+      answer(visitor.get());
+    } else if (poll(&entries[1], 1, kRetryMs) > 0) {  // out of descriptors: do not spin on it
+      return;
+    }
   }
 }
 
@@ -147,7 +152,14 @@ Result<Fd> FdExchange::fetch(const std::string& name, const std::string& token, 
   Fd dialled(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   if (!dialled) return errnoStatus("create a unix socket");
   socklen_t size = abstractAddress(name, address);
+  // connect() waits while the backlog is full, as it is when the peer is stopped.
+  const timeval patience{deadline.leftMs() / 1000, deadline.leftMs() % 1000 * 1000 + 1};
+  setsockopt(dialled.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
   if (connect(dialled.get(), reinterpret_cast<sockaddr*>(&address), size) != 0) {
+    if (errno == EAGAIN) {
+      return error(Code::deadlineExceeded, "the descriptor exchange {} of the peer is too busy",
+                   name);
+    }
     return errnoStatus("reach the descriptor exchange " + name + " of the peer");
   }
   if (send(dialled.get(), token.data(), token.size(), MSG_NOSIGNAL) < 0) {

@@ -99,7 +99,7 @@ Status Engine::cancel(TransferState& transfer) {
     poller_.kick();
     while (!transfer.done()) wait(transfer, transfer.route_.lease);
   }
-  return transfer.completion_.status().ok() ? Status() : cancelledStatus();
+  return transfer.completion_.status();
 }
 
 // Waits out one posted operation after its deadline: what is on its way arrives, or the link goes.

@@ -11,17 +11,9 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "fakes/unseen_order.h"
 
 extern char** environ;
-
-#if defined(__SANITIZE_THREAD__)
-extern "C" {
-void AnnotateIgnoreReadsBegin(const char* file, int line);
-void AnnotateIgnoreReadsEnd(const char* file, int line);
-void AnnotateIgnoreWritesBegin(const char* file, int line);
-void AnnotateIgnoreWritesEnd(const char* file, int line);
-}
-#endif
 
 namespace hmc::contract {
 
@@ -149,23 +141,6 @@ Result<Target> makeTarget(const Subject& subject, size_t size, std::chrono::mill
   return target;
 }
 
-// What orders the target's own look at its memory after the bytes that arrived is the origin's
-// word, through another process, which ThreadSanitizer cannot see.
-struct Unseen {
-#if defined(__SANITIZE_THREAD__)
-  Unseen() {
-    AnnotateIgnoreReadsBegin(__FILE__, __LINE__);
-    AnnotateIgnoreWritesBegin(__FILE__, __LINE__);
-  }
-  ~Unseen() {
-    AnnotateIgnoreWritesEnd(__FILE__, __LINE__);
-    AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
-  }
-#else
-  ~Unseen() {}
-#endif
-};
-
 std::string obey(Target& target, const std::string& command) {
   const std::string word = command.substr(0, command.find(' '));
   const std::string rest = command.size() > word.size() ? command.substr(word.size() + 1) : "";
@@ -173,7 +148,8 @@ std::string obey(Target& target, const std::string& command) {
     Status status = target.link->connect(fromHex(rest));
     return status.ok() ? "ok" : status.toString();
   }
-  Unseen look;
+  // What orders our own look at the memory after the bytes that arrived is the origin's word.
+  test::Unseen look;
   if (word == "fill") {
     fill(target.memory->region, std::stoull(rest));
     return "ok";

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "fakes/unseen_order.h"
 #include "peer.h"
-#include "unseen_order.h"
 
 namespace hmc::test {
 

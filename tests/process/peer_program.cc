@@ -4,7 +4,7 @@
 #include <sstream>
 #include <vector>
 
-#include "unseen_order.h"
+#include "fakes/unseen_order.h"
 
 namespace hmc::test {
 

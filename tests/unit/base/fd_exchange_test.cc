@@ -2,7 +2,9 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -37,13 +39,23 @@ std::string contentOf(const Fd& fd) {
   return got < 0 ? "nothing" : std::string(bytes, static_cast<size_t>(got));
 }
 
-Fd dial(const std::string& name) {
-  Fd fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+// Dials (or with bind, listens as) `name` from a socket that is there already; 0 or -1 as connect()
+// answers.
+int dialFrom(const Fd& fd, const std::string& name, decltype(&connect) call = &connect) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   std::memcpy(address.sun_path + 1, name.data(), name.size());
-  auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-  EXPECT_EQ(connect(fd.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  return call(fd.get(), reinterpret_cast<const sockaddr*>(&address), size);
+}
+
+Fd unixSocket(int flags = 0) {
+  return Fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | flags, 0));
+}
+
+Fd dial(const std::string& name) {
+  Fd fd = unixSocket();
+  EXPECT_EQ(dialFrom(fd, name), 0);
   return fd;
 }
 
@@ -131,6 +143,43 @@ TEST(FdExchange, servesManyThreads) {
       }
     });
   }
+}
+
+TEST(FdExchange, givesUpOnAPeerThatTakesNoMoreVisitors) {
+  const std::string name = "hmc-test-" + hex(randomBytes(8));
+  Fd silent = unixSocket();
+  ASSERT_EQ(dialFrom(silent, name, &bind), 0);
+  ASSERT_EQ(listen(silent.get(), 0), 0);
+  std::vector<Fd> queue;
+  do {
+    queue.push_back(unixSocket(SOCK_NONBLOCK));
+  } while (dialFrom(queue.back(), name) == 0);
+  ASSERT_EQ(errno, EAGAIN);
+  auto fetched = FdExchange::fetch(name, std::string(16, 't'), std::chrono::milliseconds(50));
+  EXPECT_EQ(fetched.status().code(), Code::deadlineExceeded) << fetched.status().toString();
+}
+
+TEST(FdExchange, doesNotSpinWhenThereAreNoDescriptorsLeft) {
+  auto ours = exchange();
+  const std::string token = *ours->offer(file("x").get());
+  Fd visitor = unixSocket();
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{3, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  ASSERT_EQ(dialFrom(visitor, ours->name()), 0);
+  auto cpu = [] {
+    timespec used{};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
+  };
+  const auto start = cpu();
+  pollfd answer{visitor.get(), POLLIN, 0};
+  ASSERT_EQ(poll(&answer, 1, 1000), 0) << "nobody could have accepted it";
+  // The processor's time, not the wall's: a loaded machine makes it smaller.
+  EXPECT_LT(cpu() - start, std::chrono::milliseconds(300));
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_TRUE(FdExchange::fetch(ours->name(), token, kPatience).ok());
 }
 
 TEST(FdExchange, refusesOtherUsers) {

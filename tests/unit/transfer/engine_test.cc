@@ -136,6 +136,13 @@ TEST_F(EngineTest, cancelStopsWhatWasNotPostedAndLetsTheRestArrive) {
   EXPECT_TRUE(a_->run(OpKind::put, route_, 0, 0, 8, 30s).ok()) << "the link must survive";
 }
 
+TEST_F(EngineTest, cancelOfATransferThatFailedSaysWhyItDid) {
+  faults_->die(error(Code::disconnected, "it died"));
+  auto transfer = a_->start(OpKind::put, route_, {{0, 0, 0, 0, 1, 8}}, {});
+  EXPECT_EQ(a_->wait(*transfer, 30s).code(), Code::disconnected);
+  EXPECT_EQ(a_->cancel(*transfer).code(), Code::disconnected);
+}
+
 TEST_F(EngineTest, cancelOfAFinishedTransferIsOk) {
   auto transfer = a_->start(OpKind::put, route_, {{0, 0, 0, 0, 1, 8}}, {});
   ASSERT_TRUE(a_->wait(*transfer, 30s).ok());

@@ -12,7 +12,7 @@ void AnnotateIgnoreWritesEnd(const char* file, int line);
 namespace hmc::test {
 
 // While this lives, ThreadSanitizer overlooks what this thread reads and writes: for memory that a
-// peer puts into, see unseen_order.cc.
+// peer in another process puts into, whose order it cannot see.
 struct Unseen {
 #if defined(__SANITIZE_THREAD__)
   Unseen() {

@@ -7,7 +7,7 @@
 
 #include <fmt/core.h>
 
-#include "demo.h"
+#include "demo/demo.h"
 #include "hmc/node.h"
 
 namespace hmc::tool {

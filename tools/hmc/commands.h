@@ -7,5 +7,6 @@
 namespace hmc::tool {
 
 void addDemo(CLI::App& app, int& exitStatus);
+void addBench(CLI::App& app, int& exitStatus);
 
 }  // namespace hmc::tool

@@ -7,6 +7,7 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   int exitStatus = 0;
   hmc::tool::addDemo(app, exitStatus);
+  hmc::tool::addBench(app, exitStatus);
   CLI11_PARSE(app, argc, argv);
   return exitStatus;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <span>
 #include <string>
@@ -45,16 +46,25 @@ class Registration {
   const Access access;
 };
 
+// Host memory of a peer that lies in our own address space: a copy is a transfer, unless `*closed`,
+// which the Link sets. Whoever is in mid-copy then ends by itself.
+struct Mapped {
+  char* data = nullptr;  // none when it does not lie there
+  const std::atomic<bool>* closed = nullptr;
+};
+
 // A peer's Registration as one Link sees it. Must not outlive the Link.
 class RemoteMemory {
  public:
-  RemoteMemory(uint64_t bytes, Access allowed) : size(bytes), access(allowed) {}
+  RemoteMemory(uint64_t bytes, Access allowed, Mapped here = {})
+      : size(bytes), access(allowed), mapped(here) {}
   virtual ~RemoteMemory() = default;
   RemoteMemory(const RemoteMemory&) = delete;
   RemoteMemory& operator=(const RemoteMemory&) = delete;
 
   const uint64_t size;
   const Access access;
+  const Mapped mapped;
 };
 
 enum class OpKind : uint8_t { put, get };
@@ -74,7 +84,8 @@ struct Op {
 // The data path to one peer. Safe from any thread.
 class Link {
  public:
-  virtual ~Link() = default;  // as close(), and waits for the fence: at most the lease's length
+  // As close(), and waits for the fence: at most the lease's length. No other call is under way.
+  virtual ~Link() = default;
   Link() = default;
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;

@@ -17,15 +17,18 @@ enum class Way : uint8_t { mappedHost, mappedDevice, processVm, ring };
 // given came from that Link, so the Link may cast down; `way` says to which.
 class IpcRemote : public RemoteMemory {
  public:
-  IpcRemote(const Key& key, Way how) : RemoteMemory(key.size, key.access), way(how) {}
+  IpcRemote(const Key& key, Way how, Mapped here = {})
+      : RemoteMemory(key.size, key.access, here), way(how) {}
   const Way way;
 };
 
 class MappedRemote final : public IpcRemote {
  public:
-  // Detaches `here` at the end, unless `backend` is null.
-  MappedRemote(const Key& key, const Region& here, Backend* backend)
-      : IpcRemote(key, here.device.isHost() ? Way::mappedHost : Way::mappedDevice),
+  // Detaches `here` at the end, unless `backend` is null. `closed` is the Link's.
+  MappedRemote(const Key& key, const Region& here, Backend* backend,
+               const std::atomic<bool>& closed)
+      : IpcRemote(key, here.device.isHost() ? Way::mappedHost : Way::mappedDevice,
+                  here.device.isHost() ? Mapped{here.at(0), &closed} : Mapped{}),
         region(here),
         backend_(backend) {}
   ~MappedRemote() override {
@@ -56,7 +59,8 @@ class RingRemote final : public IpcRemote {
 // The memory behind a key, mapped here; in the owner's own process that is the memory itself where
 // the backend's handles only work between processes. `unsupported` when the key offers nothing to
 // map, or this process cannot map it.
-Result<std::unique_ptr<RemoteMemory>> importMapped(const Key& key, Deadline deadline);
+Result<std::unique_ptr<RemoteMemory>> importMapped(const Key& key, const std::atomic<bool>& closed,
+                                                   Deadline deadline);
 
 // The memory behind a key, through the kernel.
 Result<std::unique_ptr<RemoteMemory>> importProcess(const Key& key);

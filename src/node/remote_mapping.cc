@@ -41,8 +41,8 @@ Status RemoteMapping::runThroughEngine(OpKind kind, const LocalMemory& local, ui
                        memory_->size, verb(kind))
         .within(peer_->title());
   }
-  if (Status refused = explainRefusal(kind, local); !refused.ok()) [[unlikely]]
-    return refused;
+  if (!allowed(kind, local)) [[unlikely]]
+    return explainRefusal(kind, local);
   if (size == 0) return peer_->channel().status();
   Status status = engine_.run(kind, routeFrom(local), localOffset, remoteOffset, size, timeout);
   if (linkEnded(status)) [[unlikely]]
@@ -59,7 +59,7 @@ Result<std::shared_ptr<TransferState>> RemoteMapping::start(
     HMC_TRY(
         checkBounds(shape, local->region().size, memory_->size, verb(kind)).within(peer_->title()));
   }
-  HMC_TRY(explainRefusal(kind, *local));
+  if (!allowed(kind, *local)) return explainRefusal(kind, *local);
   Route route = routeFrom(*local);
   auto transfer =
       engine_.start(kind, route, std::move(shapes), {std::move(local), std::move(self)});
@@ -67,26 +67,30 @@ Result<std::shared_ptr<TransferState>> RemoteMapping::start(
   return transfer;
 }
 
-// Why this pair of memories cannot do that, if so.
+bool RemoteMapping::allowed(OpKind kind, const LocalMemory& local) const {
+  if (inForkedChild() || (kind == OpKind::put && !writable_) || local.node() != node_.get())
+    return false;
+  const auto& entry = local.through(transport_);
+  return entry.registration || entry.staged;
+}
+
+// Why allowed() says no.
 Status RemoteMapping::explainRefusal(OpKind kind, const LocalMemory& local) const {
-  if (inForkedChild()) [[unlikely]] {
+  if (inForkedChild()) {
     return error(Code::invalidArgument,
                  "this process was forked from one that uses HMC: create a Node of its own");
   }
-  if (kind == OpKind::put && memory_->access == Access::read) [[unlikely]] {
+  if (kind == OpKind::put && !writable_) {
     return error(Code::permissionDenied, "{} registered that region for reading only",
                  peer_->title());
   }
-  if (local.node() != node_.get()) [[unlikely]] {
+  if (local.node() != node_.get()) {
     return error(Code::invalidArgument, "the local region \"{}\" belongs to another Node",
                  local.name());
   }
-  const auto& entry = local.through(transport_);
-  if (!entry.registration && !entry.staged) [[unlikely]] {
-    return entry.why.within(
-        fmt::format("the local region \"{}\" is not usable over {}", local.name(), transport()));
-  }
-  return Status();
+  return local.through(transport_)
+      .why.within(
+          fmt::format("the local region \"{}\" is not usable over {}", local.name(), transport()));
 }
 
 Route RemoteMapping::routeFrom(const LocalMemory& local) const {

@@ -56,6 +56,7 @@ class RemoteMapping {
   Status runThroughEngine(OpKind kind, const LocalMemory& local, uint64_t localOffset,
                           uint64_t remoteOffset, size_t size,
                           std::chrono::nanoseconds timeout) const;
+  bool allowed(OpKind kind, const LocalMemory& local) const;
   Status explainRefusal(OpKind kind, const LocalMemory& local) const;
   Route routeFrom(const LocalMemory& local) const;
 

@@ -93,7 +93,7 @@ Result<std::unique_ptr<RemoteMemory>> IpcLink::importKey(std::string_view bytes,
     refusals.add("mapping", mapped.status());
   }
   if (shared_.options.allowProcessVm) {
-    auto process = importProcess(key);
+    auto process = importProcess(key, deadline);
     if (process.ok()) return process;
     refusals.add("process_vm", process.status());
   }

@@ -146,6 +146,11 @@ size_t IpcLink::throughProcess(std::span<const Op> ops) {
     return 1;
   }
   auto& remote = static_cast<const ProcessRemote&>(*first.remote);
+  if (ops.size() == 1) {
+    settle(first, remote.process.move(first.kind, first.local, remote.address + first.remoteOffset,
+                                      first.size));
+    return 1;
+  }
   auto alike = [&](const Op& op) {
     return op.remote == first.remote && op.kind == first.kind && allowed(op) &&
            op.registration->region.device.isHost();

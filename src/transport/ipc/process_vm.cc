@@ -1,13 +1,16 @@
 #include "transport/ipc/process_vm.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 
 #include "base/error.h"
+#include "base/pulse.h"
 
 namespace hmc::ipc {
 
@@ -51,9 +54,17 @@ Status failure(OpKind kind, pid_t pid, uint64_t address, size_t done, size_t siz
 
 }  // namespace
 
+bool Process::moveSmall(OpKind kind, void* local, uint64_t address, size_t size) const {
+  auto at = static_cast<off_t>(address);
+  ssize_t moved = kind == OpKind::put ? pwrite(memory_.get(), local, size, at)
+                                      : pread(memory_.get(), local, size, at);
+  return moved == static_cast<ssize_t>(size);
+}
+
 Result<Process> Process::find(pid_t pid, uint64_t nonceAddress, const std::string& nonce) {
-  // The handle first: it is the process that the nonce is then read from, or a dead one.
-  Process process(pid, pid == getpid() ? Fd() : openPidfd(pid));
+  // The handles first: it is the process that the nonce is then read from, or a dead one.
+  Process process(pid, pid == getpid() ? Fd() : openPidfd(pid),
+                  Fd(open(fmt::format("/proc/{}/mem", pid).c_str(), O_RDWR | O_CLOEXEC)));
   std::string found(nonce.size(), '\0');
   iovec local{found.data(), found.size()};
   iovec remote{pointer(nonceAddress), found.size()};
@@ -65,16 +76,26 @@ Result<Process> Process::find(pid_t pid, uint64_t nonceAddress, const std::strin
   if (got != static_cast<ssize_t>(nonce.size()) || found != nonce || !process.alive()) {
     return error(Code::notFound, "process {} is not the peer", pid);
   }
+  // Also where the one was opened and the other one asked before and after the pid changed hands.
+  found.assign(nonce.size(), '\0');
+  if (process.memory_ &&
+      (!process.moveSmall(OpKind::get, found.data(), nonceAddress, found.size()) ||
+       found != nonce)) {
+    process.memory_.reset();
+  }
   return process;
 }
 
 bool Process::alive() const {
+  if (pulse_) return beats(*pulse_);
   if (!handle_) return true;
   pollfd entry{handle_.get(), POLLIN, 0};
   return poll(&entry, 1, 0) == 0;
 }
 
 Status Process::move(OpKind kind, void* local, uint64_t address, size_t size) const {
+  // What fails here fails below as well, with the reason.
+  if (size <= kSmall && memory_ && moveSmall(kind, local, address, size)) return Status();
   if (!alive()) return failure(kind, pid_, address, 0, size, ESRCH);
   size_t done = 0;
   while (done < size) {

@@ -45,12 +45,19 @@ Result<std::unique_ptr<RemoteMemory>> importMapped(const Key& key, const std::at
       std::make_unique<MappedRemote>(key, region, backend, closed));
 }
 
-Result<std::unique_ptr<RemoteMemory>> importProcess(const Key& key) {
+Result<std::unique_ptr<RemoteMemory>> importProcess(const Key& key, Deadline deadline) {
   if (!key.processVm || !key.device.isHost()) {
     return error(Code::unsupported, "its owner does not offer it for access by the kernel");
   }
   HMC_ASSIGN(Process process, Process::find(key.pid, key.nonceAddress, key.nonce));
-  return std::unique_ptr<RemoteMemory>(std::make_unique<ProcessRemote>(key, std::move(process)));
+  std::unique_ptr<SharedBlock<Bells>> bells;
+  if (!key.bellsToken.empty()) {
+    HMC_ASSIGN(auto block, SharedBlock<Bells>::fetch(key.exchange, key.bellsToken, deadline));
+    bells = std::make_unique<SharedBlock<Bells>>(std::move(block));
+    process.watch((*bells)->pulse);
+  }
+  return std::unique_ptr<RemoteMemory>(
+      std::make_unique<ProcessRemote>(key, std::move(process), std::move(bells)));
 }
 
 }  // namespace hmc::ipc

@@ -42,10 +42,17 @@ class MappedRemote final : public IpcRemote {
 
 class ProcessRemote final : public IpcRemote {
  public:
-  ProcessRemote(const Key& key, Process owner)
-      : IpcRemote(key, Way::processVm), process(std::move(owner)), address(key.address) {}
+  // `bells` are the owner's, whose pulse tells whether it lives; null when it has none.
+  ProcessRemote(const Key& key, Process owner, std::unique_ptr<SharedBlock<Bells>> bells)
+      : IpcRemote(key, Way::processVm),
+        process(std::move(owner)),
+        address(key.address),
+        bells_(std::move(bells)) {}
   const Process process;
   const uint64_t address;
+
+ private:
+  const std::unique_ptr<SharedBlock<Bells>> bells_;
 };
 
 class RingRemote final : public IpcRemote {
@@ -63,6 +70,6 @@ Result<std::unique_ptr<RemoteMemory>> importMapped(const Key& key, const std::at
                                                    Deadline deadline);
 
 // The memory behind a key, through the kernel.
-Result<std::unique_ptr<RemoteMemory>> importProcess(const Key& key);
+Result<std::unique_ptr<RemoteMemory>> importProcess(const Key& key, Deadline deadline);
 
 }  // namespace hmc::ipc

@@ -43,8 +43,9 @@ struct Invitation {
 
 // One per transport that uses rings, shared with all its peers.
 struct Bells {
-  alignas(64) Bell serve;     // something to do for our service thread
-  alignas(64) Bell progress;  // something of ours has finished at a peer
+  alignas(64) Bell serve;                   // something to do for our service thread
+  alignas(64) Bell progress;                // something of ours has finished at a peer
+  alignas(64) std::atomic<uint32_t> pulse;  // of our service thread
   Invitation invitations[16];
 };
 

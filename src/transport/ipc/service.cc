@@ -1,9 +1,11 @@
 #include "transport/ipc/service.h"
 
 #include <algorithm>
+#include <latch>
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/pulse.h"
 #include "base/thread.h"
 #include "memory/copy.h"
 
@@ -33,7 +35,14 @@ Result<std::string> Service::start() {
   HMC_ASSIGN(std::string token, bells_.token());
   std::lock_guard lock(startMutex_);
   if (!thread_.joinable()) {
-    thread_ = namedThread("hmc-ipc", [this](const std::stop_token& stop) { run(stop); });
+    // Peers believe that we are gone when they see no pulse: it beats before they get the token.
+    std::latch beating(1);
+    thread_ = namedThread("hmc-ipc", [this, &beating](const std::stop_token& stop) {
+      Pulse pulse(bells_.get()->pulse);
+      beating.count_down();
+      run(stop);
+    });
+    beating.wait();
   }
   return token;
 }

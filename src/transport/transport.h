@@ -48,13 +48,18 @@ class Registration {
 // A peer's Registration as one Link sees it. Must not outlive the Link.
 class RemoteMemory {
  public:
-  RemoteMemory(uint64_t bytes, Access allowed) : size(bytes), access(allowed) {}
+  // `way` is one of Facts::ways; `lacking` says which faster one this memory has but refused.
+  explicit RemoteMemory(uint64_t bytes, Access allowed, std::string way = "",
+                        std::string lacking = "")
+      : size(bytes), access(allowed), how(std::move(way)), slowerBecause(std::move(lacking)) {}
   virtual ~RemoteMemory() = default;
   RemoteMemory(const RemoteMemory&) = delete;
   RemoteMemory& operator=(const RemoteMemory&) = delete;
 
   const uint64_t size;
   const Access access;
+  const std::string how;            // "mapped"; empty where there is only one way
+  const std::string slowerBecause;  // why, with the fix; empty when no faster way was there to take
 };
 
 enum class OpKind : uint8_t { put, get };
@@ -115,11 +120,19 @@ struct LinkOptions {
 
 class Transport {
  public:
+  // One way in which it reaches memory, and what that typically costs on the hosts of today: for
+  // predictions that are right within a factor of a few.
+  struct Way {
+    std::string how;  // RemoteMemory::how
+    double latencyNs = 0;
+    double bytesPerNs = 1;  // as much as GB/s
+  };
   struct Facts {
     std::string name;               // "ipc", "tcp"
     std::string domain;             // two processes with the same domain can reach each other
     std::vector<DeviceKind> local;  // kinds of memory that post() can read and write on our side
     size_t largest;                 // most bytes in one Op
+    std::vector<Way> ways;          // fastest first
   };
 
   explicit Transport(Facts facts) : facts_(std::move(facts)) {}

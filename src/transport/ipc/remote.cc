@@ -21,6 +21,19 @@ Region whereItLies(const Key& key) {
 
 }  // namespace
 
+const char* describe(Way way) {
+  switch (way) {
+    case Way::mappedHost:
+    case Way::mappedDevice:
+      return "mapped";
+    case Way::processVm:
+      return "process_vm";
+    case Way::ring:
+      return "ring";
+  }
+  return "";
+}
+
 Result<std::unique_ptr<RemoteMemory>> importMapped(const Key& key, Deadline deadline) {
   if (key.shareToken.empty() && key.shareHandle.empty()) {
     return error(Code::unsupported, "its owner does not offer it for mapping");
@@ -43,12 +56,13 @@ Result<std::unique_ptr<RemoteMemory>> importMapped(const Key& key, Deadline dead
   return std::unique_ptr<RemoteMemory>(std::make_unique<MappedRemote>(key, region, backend));
 }
 
-Result<std::unique_ptr<RemoteMemory>> importProcess(const Key& key) {
+Result<std::unique_ptr<RemoteMemory>> importProcess(const Key& key, std::string slower) {
   if (!key.processVm || !key.device.isHost()) {
     return error(Code::unsupported, "its owner does not offer it for access by the kernel");
   }
   HMC_ASSIGN(Process process, Process::find(key.pid, key.nonceAddress, key.nonce));
-  return std::unique_ptr<RemoteMemory>(std::make_unique<ProcessRemote>(key, std::move(process)));
+  return std::unique_ptr<RemoteMemory>(
+      std::make_unique<ProcessRemote>(key, std::move(process), std::move(slower)));
 }
 
 }  // namespace hmc::ipc

@@ -13,11 +13,15 @@ namespace hmc::ipc {
 
 enum class Way : uint8_t { mappedHost, mappedDevice, processVm, ring };
 
+// "mapped", "process_vm", "ring"
+const char* describe(Way way);
+
 // A peer's memory, and the one way in which a Link reaches it. Every RemoteMemory that a Link is
 // given came from that Link, so the Link may cast down; `way` says to which.
 class IpcRemote : public RemoteMemory {
  public:
-  IpcRemote(const Key& key, Way how) : RemoteMemory(key.size, key.access), way(how) {}
+  IpcRemote(const Key& key, Way taken, std::string slower = "")
+      : RemoteMemory(key.size, key.access, describe(taken), std::move(slower)), way(taken) {}
   const Way way;
 };
 
@@ -39,16 +43,18 @@ class MappedRemote final : public IpcRemote {
 
 class ProcessRemote final : public IpcRemote {
  public:
-  ProcessRemote(const Key& key, Process owner)
-      : IpcRemote(key, Way::processVm), process(std::move(owner)), address(key.address) {}
+  ProcessRemote(const Key& key, Process owner, std::string slower)
+      : IpcRemote(key, Way::processVm, std::move(slower)),
+        process(std::move(owner)),
+        address(key.address) {}
   const Process process;
   const uint64_t address;
 };
 
 class RingRemote final : public IpcRemote {
  public:
-  RingRemote(const Key& key, Outgoing& linksRing)
-      : IpcRemote(key, Way::ring), ring(linksRing), region(key.region) {}
+  RingRemote(const Key& key, Outgoing& linksRing, std::string slower)
+      : IpcRemote(key, Way::ring, std::move(slower)), ring(linksRing), region(key.region) {}
   Outgoing& ring;  // the Link's
   const uint64_t region;
 };
@@ -58,7 +64,8 @@ class RingRemote final : public IpcRemote {
 // map, or this process cannot map it.
 Result<std::unique_ptr<RemoteMemory>> importMapped(const Key& key, Deadline deadline);
 
-// The memory behind a key, through the kernel.
-Result<std::unique_ptr<RemoteMemory>> importProcess(const Key& key);
+// The memory behind a key, through the kernel. `slower` is why it was not mapped, where it could
+// be.
+Result<std::unique_ptr<RemoteMemory>> importProcess(const Key& key, std::string slower);
 
 }  // namespace hmc::ipc

@@ -33,7 +33,9 @@ TEST(Info, listsEverySettingWithWhereItCameFrom) {
     EXPECT_THAT(text, HasSubstr(setting.meaning));
     const bool ours = setting.variable == "HMC_LEASE_MS" || setting.variable == "HMC_SECRET" ||
                       setting.variable == "HMC_TIMEOUT_MS";
-    if (ours) EXPECT_TRUE(setting.fromEnvironment) << setting.variable;
+    if (ours) {
+      EXPECT_TRUE(setting.fromEnvironment) << setting.variable;
+    }
   }
   EXPECT_THAT(text, testing::ContainsRegex("HMC_LEASE_MS +60000 +environment"));
   EXPECT_THAT(text, testing::ContainsRegex("HMC_RECV_TIMEOUT_MS +600000 +default"));

@@ -100,8 +100,8 @@ Result<std::shared_ptr<RemoteMapping>> NodeImpl::openOver(const std::shared_ptr<
                                                           Deadline deadline) {
   HMC_ASSIGN(auto link, peer->link(transport, deadline));
   HMC_ASSIGN(auto memory, link->importKey(key, deadline));
-  const std::string how = memory->how;
-  const std::string slower = memory->slowerBecause;
+  const std::string how = memory->how();
+  const std::string slower = memory->slowerBecause();
   auto mapping = std::make_shared<RemoteMapping>(shared_from_this(), peer, transport,
                                                  std::move(link), std::move(memory), device);
   peer->paths().used(mapping->transport(), how);

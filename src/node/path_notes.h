@@ -28,7 +28,7 @@ class PathNotes {
 
   // A region on that kind of device was opened over `path`. Logs, once for each kind and path, that
   // a faster path was there and why it is not used: a warning, or where the caller asked for it,
-  // for information. `slower` is RemoteMemory::slowerBecause. Answers whether it logged.
+  // for information. `slower` is RemoteMemory::slowerBecause(). Answers whether it logged.
   bool tellIfSlow(const std::string& peer, DeviceKind kind, const std::string& path,
                   const PassedOver& passed, const std::string& slower);
 

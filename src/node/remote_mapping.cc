@@ -31,7 +31,7 @@ RemoteMapping::RemoteMapping(std::shared_ptr<NodeImpl> node, std::shared_ptr<Pee
       lease_(peer_->channel().lease()->length()) {}
 
 std::string RemoteMapping::path() const {
-  return memory_->how.empty() ? transport() : fmt::format("{} ({})", transport(), memory_->how);
+  return memory_->how().empty() ? transport() : fmt::format("{} ({})", transport(), memory_->how());
 }
 
 Status RemoteMapping::run(OpKind kind, const LocalMemory& local, uint64_t localOffset,

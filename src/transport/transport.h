@@ -51,15 +51,28 @@ class RemoteMemory {
   // `way` is one of Facts::ways; `lacking` says which faster one this memory has but refused.
   explicit RemoteMemory(uint64_t bytes, Access allowed, std::string way = "",
                         std::string lacking = "")
-      : size(bytes), access(allowed), how(std::move(way)), slowerBecause(std::move(lacking)) {}
+      : size(bytes),
+        access(allowed),
+        words_(std::make_unique<Words>(Words{std::move(way), std::move(lacking)})) {}
   virtual ~RemoteMemory() = default;
   RemoteMemory(const RemoteMemory&) = delete;
   RemoteMemory& operator=(const RemoteMemory&) = delete;
 
+  // "mapped"; empty where there is only one way.
+  const std::string& how() const { return words_->how; }
+  // Why, with the fix; empty when no faster way was there to take.
+  const std::string& slowerBecause() const { return words_->slowerBecause; }
+
   const uint64_t size;
   const Access access;
-  const std::string how;            // "mapped"; empty where there is only one way
-  const std::string slowerBecause;  // why, with the fix; empty when no faster way was there to take
+
+ private:
+  struct Words {
+    std::string how;
+    std::string slowerBecause;
+  };
+  // Apart from the rest, which every put reads.
+  const std::unique_ptr<const Words> words_;
 };
 
 enum class OpKind : uint8_t { put, get };
@@ -123,7 +136,7 @@ class Transport {
   // One way in which it reaches memory, and what that typically costs on the hosts of today: for
   // predictions that are right within a factor of a few.
   struct Way {
-    std::string how;  // RemoteMemory::how
+    std::string how;  // RemoteMemory::how()
     double latencyNs = 0;
     double bytesPerNs = 1;  // as much as GB/s
   };

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <thread>
 
+#include "doctor/loopback_checks.h"
 #include "hmc/version.h"
 
 namespace hmc::tool {
@@ -117,23 +118,59 @@ TEST(DoctorPeer, aUnixPathWithoutADoorIsRefused) {
                 "ls -l /nowhere/at/all");
 }
 
-TEST(DoctorPeer, aProgramThatTalksSomethingElseIsNoHmc) {
-  Socket listener(true);
-  std::thread talker([&] {
-    const char banner[] = "SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n";
-    for (int fd = accept(listener.fd(), nullptr, nullptr); fd >= 0;
-         fd = accept(listener.fd(), nullptr, nullptr)) {
-      (void)!send(fd, banner, sizeof(banner) - 1, MSG_NOSIGNAL);
+// Greets everybody with the same words and listens until they hang up.
+class Talker {
+ public:
+  explicit Talker(std::string words) : words_(std::move(words)), thread_([this] { talk(); }) {}
+  ~Talker() {
+    shutdown(socket_.fd(), SHUT_RDWR);
+    thread_.join();
+  }
+  std::string address() const { return socket_.address(); }
+
+ private:
+  void talk() {
+    for (int fd = accept(socket_.fd(), nullptr, nullptr); fd >= 0;
+         fd = accept(socket_.fd(), nullptr, nullptr)) {
+      (void)!send(fd, words_.data(), words_.size(), MSG_NOSIGNAL);
       char byte = 0;
       while (recv(fd, &byte, 1, 0) > 0) {
       }
       close(fd);
     }
-  });
-  expectFailure(checkPeer(listener.address(), doctor(), kPatience), "hello", "does not speak HMC",
+  }
+
+  const std::string words_;
+  Socket socket_{true};
+  std::thread thread_;
+};
+
+TEST(DoctorPeer, aProgramThatTalksSomethingElseIsNoHmc) {
+  Talker other("SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n");
+  expectFailure(checkPeer(other.address(), doctor(), kPatience), "hello", "does not speak HMC",
                 "ss -ltnp");
-  shutdown(listener.fd(), SHUT_RDWR);
-  talker.join();
+}
+
+TEST(DoctorPeer, aPeerOfAnotherProtocolVersionIsNamed) {
+  // REFUSED: a frame of type 6 with code 5 (unsupported) and a sentence; see docs/wire-format.md.
+  const std::string sentence = "versions 8 to 9 only";
+  std::string frame{static_cast<char>(5 + sentence.size()), 0, 0, 0, 6, 0, 0, 0, 5};
+  frame += std::string{static_cast<char>(sentence.size()), 0, 0, 0} + sentence;
+  Talker future(frame);
+  expectFailure(checkPeer(future.address(), doctor(), kPatience), "hello", sentence,
+                "hmc --version");
+}
+
+TEST(DoctorPeer, aNodeThatCannotBeMadeGetsTheFixThatFits) {
+  EXPECT_EQ(judgeNode(Status()).level, Level::ok);
+  EXPECT_THAT(judgeNode(Status(Code::exhausted, "none left")).fix, HasSubstr("ulimit -n"));
+  EXPECT_THAT(judgeNode(Status(Code::invalidArgument, "pigeon")).fix, HasSubstr("HMC_TRANSPORTS"));
+  EXPECT_FALSE(judgeNode(Status(Code::failed, "bad luck")).fix.empty());
+  NodeOptions options = doctor();
+  options.transports = {"pigeon"};
+  Node node = *Node::create();
+  expectFailure(checkPeer(*node.listen("tcp://127.0.0.1:0"), options, kPatience), "node", "pigeon",
+                "unset HMC_TRANSPORTS");
 }
 
 TEST(DoctorPeer, aProgramThatSaysNothingIsNotWaitedForLongerThanAsked) {

@@ -9,6 +9,7 @@
 #include "hmc/figures.h"
 #include "hmc/version.h"
 #include "node/attributes.h"
+#include "node/node_impl.h"
 #include "node/path_notes.h"
 #include "unit/control/party.h"
 #include "unit/node/node_pair.h"
@@ -145,6 +146,21 @@ TEST_F(NodePaths, aPathThatTheCallerAskedForIsOnlyInformation) {
   EXPECT_THAT(lines, HasSubstr("because ipc was not asked for"));
   EXPECT_THAT(lines, Not(HasSubstr("warning")));
   EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 1) << lines;
+}
+
+TEST_F(NodePaths, aCallThatNamesItsTransportIsOnlyInformed) {
+  NodePair nodes;
+  auto target = must(nodes.a.allocate("target", 64));
+  auto impl = must(NodeImpl::create(named("c")));
+  auto peer = must(impl->connect(nodes.door, {}, kDefaultTimeout));
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(must(impl->open(peer, "target", {"tcp"}, kDefaultTimeout))->path(), "tcp (2 streams)");
+  EXPECT_EQ(must(impl->open(peer, "target", {"ipc"}, kDefaultTimeout))->path(), "ipc (mapped)");
+  std::string lines = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(lines, HasSubstr("cpu memory over tcp (2 streams), because ipc was not asked for"));
+  EXPECT_THAT(lines, Not(HasSubstr("warning")));
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 1) << lines;
+  impl->close();
 }
 
 TEST_F(NodePaths, aTransportThatFailedWarnsEvenAfterTheInformationThatAnotherWasNotAskedFor) {

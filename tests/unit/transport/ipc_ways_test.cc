@@ -155,7 +155,7 @@ TEST(IpcWays, onlyAWayThatWasOfferedAndFailedMakesItASlowerOne) {
       auto registration = must(pair.target->registerRegion(region, Access::readWrite));
       auto remote = pair.link->importKey(registration->key(), kPatience);
       if (!remote.ok()) continue;  // what is offered for mapping alone, to who may not map
-      EXPECT_EQ((*remote)->slowerBecause, "") << (*remote)->how;
+      EXPECT_EQ((*remote)->slowerBecause(), "") << (*remote)->how();
     }
   }
   IpcPair pair;
@@ -164,12 +164,12 @@ TEST(IpcWays, onlyAWayThatWasOfferedAndFailedMakesItASlowerOne) {
   Key key = must(decodeKey(registration->key()));
   key.nonce[3] ^= 1;
   auto remote = must(pair.link->importKey(encode(key), kPatience));
-  EXPECT_EQ(remote->how, "ring");
-  EXPECT_NE(remote->slowerBecause.find("process_vm: process"), std::string::npos)
-      << remote->slowerBecause;
-  EXPECT_NE(remote->slowerBecause.find("let the owner's Node allocate"), std::string::npos)
-      << remote->slowerBecause;
-  EXPECT_EQ(remote->slowerBecause.find("mapping"), std::string::npos) << "it was not offered";
+  EXPECT_EQ(remote->how(), "ring");
+  EXPECT_NE(remote->slowerBecause().find("process_vm: process"), std::string::npos)
+      << remote->slowerBecause();
+  EXPECT_NE(remote->slowerBecause().find("let the owner's Node allocate"), std::string::npos)
+      << remote->slowerBecause();
+  EXPECT_EQ(remote->slowerBecause().find("mapping"), std::string::npos) << "it was not offered";
 }
 
 TEST(IpcWays, aKeyOfAnotherProcessIsRefused) {

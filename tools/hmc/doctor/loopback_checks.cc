@@ -47,10 +47,15 @@ Result<std::string> roundTrip(const std::string& transport) {
   return remote->path();
 }
 
+std::string fixFor(const Status& status, const char* otherwise) {
+  return status.code() == Code::exhausted ? "ulimit -n 65536" : otherwise;
+}
+
 Finding checkDoor(Node& node) {
   auto door = node.listen(kDoor);
   if (door.ok()) return {Level::ok, "door", "a Node can listen on the loopback address", ""};
-  return {Level::fail, "door", door.status().message(), "sudo ip link set lo up"};
+  return {Level::fail, "door", door.status().message(),
+          fixFor(door.status(), "sudo ip link set lo up")};
 }
 
 Finding checkTransport(const PathReport& transport) {
@@ -61,14 +66,22 @@ Finding checkTransport(const PathReport& transport) {
     return {Level::ok, what,
             fmt::format("{} bytes went to another process and back, {}", kBytes, *path), ""};
   }
-  return {Level::fail, what, path.status().message(), "HMC_LOG=debug hmc demo"};
+  return {Level::fail, what, path.status().message(),
+          fixFor(path.status(), "HMC_LOG=debug hmc demo  # shows where it breaks")};
 }
 
 }  // namespace
 
+Finding judgeNode(const Status& made) {
+  if (made.ok()) return {Level::ok, "node", "a Node can be made", ""};
+  const char* fix =
+      made.code() == Code::invalidArgument ? "unset HMC_TRANSPORTS" : "HMC_LOG=debug hmc info";
+  return {Level::fail, "node", made.message(), fixFor(made, fix)};
+}
+
 std::vector<Finding> checkLoopback() {
   auto node = Node::create(optionsFromEnvironment("hmc doctor"));
-  if (!node.ok()) return {{Level::fail, "node", node.status().message(), "unset HMC_TRANSPORTS"}};
+  if (!node.ok()) return {judgeNode(node.status())};
   std::vector<Finding> findings{checkDoor(*node)};
   for (const auto& transport : node->transports()) findings.push_back(checkTransport(transport));
   return findings;

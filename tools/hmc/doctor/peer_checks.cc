@@ -6,6 +6,7 @@
 
 #include <fmt/core.h>
 
+#include "doctor/loopback_checks.h"
 #include "doctor/reach.h"
 #include "hmc/version.h"
 #include "peer_options.h"
@@ -166,7 +167,7 @@ std::vector<Finding> checkPeer(const std::string& address, const NodeOptions& op
   if (reach.problem != 0) return findings;
   auto node = Node::create(options);
   if (!node.ok()) {
-    findings.push_back({Level::fail, "node", node.status().message(), "unset HMC_TRANSPORTS"});
+    findings.push_back(judgeNode(node.status()));
     return findings;
   }
   auto peer = node->connect(target->address, patience);

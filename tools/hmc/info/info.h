@@ -20,6 +20,9 @@ struct Info {
 
 Info collectInfo();
 std::string toText(const Info& info);
+// {"build": {"version", "compiler", "type", "library"}, "memory": [{"kind", "devices", "detail"}],
+//  "transports": [{"transport", "usable", "reason"}], "settings": [{"variable", "value", "from",
+//  "meaning"}]}, and where something is wrong "transportProblem" and a setting's "problem".
 std::string toJson(const Info& info);
 
 }  // namespace hmc::tool

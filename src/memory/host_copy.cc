@@ -2,13 +2,30 @@
 #include <cstring>
 
 #include "memory/copy.h"
+#include "memory/quick_copy.h"
 #include "memory/streaming.h"
 
 #if defined(__x86_64__)
+#include <cpuid.h>
 #include <immintrin.h>
 #endif
 
 namespace hmc {
+
+#if defined(__x86_64__)
+namespace {
+constexpr unsigned kErms = 1U << 9;  // in ebx of cpuid leaf 7
+
+bool hasFastStringCopy() {
+  unsigned a = 0;
+  unsigned b = 0;
+  unsigned c = 0;
+  unsigned d = 0;
+  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (b & kErms) != 0;
+}
+}  // namespace
+const bool kHasFastStringCopy = hasFastStringCopy();
+#endif
 
 namespace {
 

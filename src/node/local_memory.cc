@@ -31,6 +31,7 @@ LocalMemory::LocalMemory(std::shared_ptr<NodeImpl> node, std::string name, const
     : node_(std::move(node)),
       name_(std::move(name)),
       region_(region),
+      host_(region.device.isHost() ? region.at(0) : nullptr),
       access_(access),
       owned_(owned) {
   for (const auto& engine : node_->engines()) {

@@ -24,6 +24,8 @@ class LocalMemory {
   const Region& region() const { return region_; }
   Access access() const { return access_; }
   const NodeImpl* node() const { return node_.get(); }
+  // Where it lies when it is memory of the host, else null.
+  char* host() const { return host_; }
 
   // Through the Node's i-th transport.
   struct Entry {
@@ -43,6 +45,7 @@ class LocalMemory {
   const std::shared_ptr<NodeImpl> node_;
   const std::string name_;
   const Region region_;
+  char* const host_;
   const Access access_;
   const bool owned_;
   std::vector<Entry> entries_;

@@ -1,7 +1,6 @@
 #include "node/remote_mapping.h"
 
 #include "base/error.h"
-#include "base/fork_guard.h"
 #include "node/node_impl.h"
 
 namespace hmc {
@@ -27,6 +26,9 @@ RemoteMapping::RemoteMapping(std::shared_ptr<NodeImpl> node, std::shared_ptr<Pee
       engine_(*node_->engines()[transport]),
       link_(std::move(link)),
       memory_(std::move(memory)),
+      mapped_(memory_->mapped),
+      size_(memory_->size),
+      writable_(memory_->access == Access::readWrite),
       device_(device),
       lease_(peer_->channel().lease()->length()) {}
 
@@ -34,9 +36,9 @@ std::string RemoteMapping::path() const {
   return memory_->how().empty() ? transport() : fmt::format("{} ({})", transport(), memory_->how());
 }
 
-Status RemoteMapping::run(OpKind kind, const LocalMemory& local, uint64_t localOffset,
-                          uint64_t remoteOffset, size_t size,
-                          std::chrono::nanoseconds timeout) const {
+Status RemoteMapping::runThroughEngine(OpKind kind, const LocalMemory& local, uint64_t localOffset,
+                                       uint64_t remoteOffset, size_t size,
+                                       std::chrono::nanoseconds timeout) const {
   if (!fits(localOffset, size, local.region().size) || !fits(remoteOffset, size, memory_->size))
       [[unlikely]] {
     return checkBounds({localOffset, 0, remoteOffset, 0, 1, size}, local.region().size,

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "base/fork_guard.h"
+#include "memory/quick_copy.h"
 #include "node/local_memory.h"
 #include "node/peer_state.h"
 
@@ -23,13 +25,39 @@ class RemoteMapping {
   std::string path() const;
 
   Status run(OpKind kind, const LocalMemory& local, uint64_t localOffset, uint64_t remoteOffset,
-             size_t size, std::chrono::nanoseconds timeout) const;
+             size_t size, std::chrono::nanoseconds timeout) const {
+    if (copyAtOnce(kind, local, localOffset, remoteOffset, size)) [[likely]]
+      return Status();
+    return runThroughEngine(kind, local, localOffset, remoteOffset, size, timeout);
+  }
   Result<std::shared_ptr<TransferState>> start(OpKind kind,
                                                std::shared_ptr<const LocalMemory> local,
                                                std::vector<Shape> shapes,
                                                std::shared_ptr<const RemoteMapping> self) const;
 
  private:
+  // Up to here a copy is short against anything that would look at a deadline.
+  static constexpr size_t kAtOnce = size_t{1} << 20;
+
+  // A transfer that is nothing but a copy; false, and nothing done, when it is more than that or
+  // not allowed.
+  bool copyAtOnce(OpKind kind, const LocalMemory& local, uint64_t localOffset,
+                  uint64_t remoteOffset, size_t size) const {
+    const bool put = kind == OpKind::put;
+    if (!mapped_.data || !local.host() || local.node() != node_.get() || size - 1 >= kAtOnce ||
+        !fits(localOffset, size, local.region().size) || !fits(remoteOffset, size, size_) ||
+        (put && !writable_) || inForkedChild() || mapped_.closed->load(std::memory_order_acquire)) {
+      return false;
+    }
+    char* here = local.host() + localOffset;
+    char* there = mapped_.data + remoteOffset;
+    put ? quickCopy(there, here, size) : quickCopy(here, there, size);
+    return true;
+  }
+
+  Status runThroughEngine(OpKind kind, const LocalMemory& local, uint64_t localOffset,
+                          uint64_t remoteOffset, size_t size,
+                          std::chrono::nanoseconds timeout) const;
   Status explainRefusal(OpKind kind, const LocalMemory& local) const;
   Route routeFrom(const LocalMemory& local) const;
 
@@ -39,6 +67,10 @@ class RemoteMapping {
   Engine& engine_;
   const std::shared_ptr<Link> link_;
   const std::unique_ptr<RemoteMemory> memory_;  // goes before link_
+  // Of memory_, at hand.
+  const Mapped mapped_;
+  const uint64_t size_;
+  const bool writable_;
   const Device device_;
   const std::chrono::milliseconds lease_;
 };

@@ -142,7 +142,7 @@ void Engine::postPieces(TransferState& transfer, Deadline until) {
     }
     transfer.completion_.expect(static_cast<uint32_t>(filled));
     size_t accepted = route.link->post({ops, filled});
-    transfer.completion_.finish(static_cast<uint32_t>(filled - accepted));
+    if (accepted < filled) transfer.completion_.finish(static_cast<uint32_t>(filled - accepted));
     for (size_t i = 0; i < accepted; ++i) transfer.next_.advance(ops[i].size);
     if (accepted < filled || (!transfer.next_.atEnd() && until.passed())) break;
   }

@@ -17,7 +17,13 @@ class Completion {
 
   // `operations` of them went well. Whoever sees done() sees their bytes.
   void finish(uint32_t operations = 1) {
-    pending_.fetch_sub(operations, std::memory_order_release);
+    // Who holds all that is pending is alone with it, and a plain store does not wait for the
+    // copy's own stores to leave the core, as a locked instruction would.
+    if (pending_.load(std::memory_order_acquire) == operations) {
+      pending_.store(0, std::memory_order_release);
+    } else {
+      pending_.fetch_sub(operations, std::memory_order_release);
+    }
   }
   void fail(const Status& status, uint32_t operations = 1);
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <span>
 #include <string>
@@ -45,34 +46,41 @@ class Registration {
   const Access access;
 };
 
+// Host memory of a peer that lies in our own address space: a copy is a transfer, unless `*closed`,
+// which the Link sets. Whoever is in mid-copy then ends by itself.
+struct Mapped {
+  char* data = nullptr;  // none when it does not lie there
+  const std::atomic<bool>* closed = nullptr;
+};
+
+// How a Link reaches a peer's memory, in words.
+struct PathWords {
+  std::string how;            // one of Facts::ways: "mapped"; empty where there is only one way
+  std::string slowerBecause;  // why, with the fix; empty when no faster way was there to take
+};
+
 // A peer's Registration as one Link sees it. Must not outlive the Link.
 class RemoteMemory {
  public:
-  // `way` is one of Facts::ways; `lacking` says which faster one this memory has but refused.
-  explicit RemoteMemory(uint64_t bytes, Access allowed, std::string way = "",
-                        std::string lacking = "")
+  RemoteMemory(uint64_t bytes, Access allowed, Mapped here = {}, PathWords words = {})
       : size(bytes),
         access(allowed),
-        words_(std::make_unique<Words>(Words{std::move(way), std::move(lacking)})) {}
+        mapped(here),
+        words_(std::make_unique<PathWords>(std::move(words))) {}
   virtual ~RemoteMemory() = default;
   RemoteMemory(const RemoteMemory&) = delete;
   RemoteMemory& operator=(const RemoteMemory&) = delete;
 
-  // "mapped"; empty where there is only one way.
   const std::string& how() const { return words_->how; }
-  // Why, with the fix; empty when no faster way was there to take.
   const std::string& slowerBecause() const { return words_->slowerBecause; }
 
   const uint64_t size;
   const Access access;
+  const Mapped mapped;
 
  private:
-  struct Words {
-    std::string how;
-    std::string slowerBecause;
-  };
   // Apart from the rest, which every put reads.
-  const std::unique_ptr<const Words> words_;
+  const std::unique_ptr<const PathWords> words_;
 };
 
 enum class OpKind : uint8_t { put, get };
@@ -92,7 +100,8 @@ struct Op {
 // The data path to one peer. Safe from any thread.
 class Link {
  public:
-  virtual ~Link() = default;  // as close(), and waits for the fence: at most the lease's length
+  // As close(), and waits for the fence: at most the lease's length. No other call is under way.
+  virtual ~Link() = default;
   Link() = default;
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;

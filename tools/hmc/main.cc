@@ -17,6 +17,7 @@ int main(int argc, char** argv) {
       "  hmc doctor    # find out what this host lacks");
   int exitStatus = 0;
   hmc::tool::addDemo(app, exitStatus);
+  hmc::tool::addBench(app, exitStatus);
   hmc::tool::addInfo(app, exitStatus);
   hmc::tool::addDoctor(app, exitStatus);
   hmc::tool::addExplain(app, exitStatus);

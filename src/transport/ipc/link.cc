@@ -48,11 +48,6 @@ IpcLink::IpcLink(Shared& shared, const LinkOptions& options)
 
 IpcLink::~IpcLink() {
   close(error(Code::cancelled, "the link was destroyed"));
-  // Posts that got in before the close are in mid-copy and end by themselves.
-  for (uint32_t seen = posting_.load(std::memory_order_acquire); seen != kClosing;
-       seen = posting_.load(std::memory_order_acquire)) {
-    futexWait(posting_, seen, kLookAgain);
-  }
   if (!outgoing_) return;
   // The ring itself gives up when the lease is over.
   Bell& bell = shared_.bells.get()->progress;
@@ -87,7 +82,7 @@ void IpcLink::close(const Status& why) {
     closed_ = reason;
     ring = outgoing_;
   }
-  posting_.fetch_or(kClosing, std::memory_order_acq_rel);
+  closing_.store(true, std::memory_order_release);
   if (ring) ring->close(reason);
   shared_.service.removeLink(nonce_);
 }
@@ -108,7 +103,7 @@ Result<std::unique_ptr<RemoteMemory>> IpcLink::importKey(std::string_view bytes,
   HMC_TRY(checkKey(key));
   Refusals refusals;
   if (shared_.options.allowMapping) {
-    auto mapped = importMapped(key, deadline);
+    auto mapped = importMapped(key, closing_, deadline);
     if (mapped.ok()) return mapped;
     refusals.add("mapping", mapped.status());
   }

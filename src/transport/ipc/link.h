@@ -28,15 +28,11 @@ class IpcLink final : public Link {
   void close(const Status& why) override;
 
  private:
-  static constexpr uint32_t kClosing = uint32_t{1} << 31;
-
-  size_t run(std::span<const Op> ops);
   // Starts some of the operations that are not a plain copy, one at least unless the ring is full.
   size_t runSlow(std::span<const Op> ops);
   size_t throughProcess(std::span<const Op> ops);
   size_t throughRing(std::span<const Op> ops);
   size_t refuseAll(std::span<const Op> ops);
-  void leave();
   Status closedBecause() const;
   Status checkKey(const Key& key) const;
   Result<std::unique_ptr<RemoteMemory>> importRing(const Key& key, std::string slower,
@@ -47,9 +43,7 @@ class IpcLink final : public Link {
   const std::shared_ptr<Lease> lease_;
   const std::string nonce_;
   const std::string address_;
-  // How many threads are inside post(), and kClosing: one word, so that entering and looking is one
-  // instruction, and the destructor knows when the last one that got in has left.
-  std::atomic<uint32_t> posting_{0};
+  std::atomic<bool> closing_{false};
   mutable std::mutex mutex_;  // guards what follows
   Status closed_;             // why, once it is closed
   std::optional<Address> peer_;

@@ -1,9 +1,9 @@
 #include <algorithm>
-#include <cstring>
 #include <vector>
 
 #include "base/error.h"
 #include "memory/copy.h"
+#include "memory/quick_copy.h"
 #include "transport/ipc/link.h"
 
 // The data path: what happens between post() and a completion.
@@ -33,36 +33,12 @@ Status refusal(const Op& op) {
                op.size);
 }
 
-template <class Word>
-void moveEnds(char* dst, const char* src, size_t size) {
-  Word first;
-  Word last;
-  std::memcpy(&first, src, sizeof(Word));
-  std::memcpy(&last, src + size - sizeof(Word), sizeof(Word));
-  std::memcpy(dst, &first, sizeof(Word));
-  std::memcpy(dst + size - sizeof(Word), &last, sizeof(Word));
-}
-
-// Without a call for the sizes of a flag or a counter. Larger transfers could be shared by several
-// copying threads here.
-inline void moveHost(char* dst, const char* src, size_t size) {
-  if (size > 16) {
-    copyHost(dst, src, size);
-  } else if (size >= 8) {
-    moveEnds<uint64_t>(dst, src, size);
-  } else if (size >= 4) {
-    moveEnds<uint32_t>(dst, src, size);
-  } else {
-    for (size_t i = 0; i < size; ++i) dst[i] = src[i];
-  }
-}
-
 inline void moveHost(const Op& op, char* there) {
   auto* here = static_cast<char*>(op.local);
   if (op.kind == OpKind::put) {
-    moveHost(there, here, op.size);
+    quickCopy(there, here, op.size);
   } else {
-    moveHost(here, there, op.size);
+    quickCopy(here, there, op.size);
   }
 }
 
@@ -121,26 +97,16 @@ Status bounce(const Op& op) {
 
 }  // namespace
 
-size_t IpcLink::post(std::span<const Op> ops) {
-  bool closing = (posting_.fetch_add(1, std::memory_order_acquire) & kClosing) != 0;
-  size_t accepted = closing ? refuseAll(ops) : run(ops);
-  leave();
-  return accepted;
-}
-
-void IpcLink::leave() {
-  // The destructor may be waiting for the last one; it may return before the wake-up, which only
-  // needs the address.
-  if (posting_.fetch_sub(1, std::memory_order_release) == (kClosing | 1)) futexWakeAll(posting_);
-}
-
 size_t IpcLink::refuseAll(std::span<const Op> ops) {
   Status why = closedBecause();
   for (const Op& op : ops) op.completion->fail(why);
   return ops.size();
 }
 
-size_t IpcLink::run(std::span<const Op> ops) {
+// A copy that has begun when the link is closed ends by itself, before post() returns.
+size_t IpcLink::post(std::span<const Op> ops) {
+  if (closing_.load(std::memory_order_acquire)) [[unlikely]]
+    return refuseAll(ops);
   Finisher finisher;
   for (size_t i = 0; i < ops.size();) {
     const Op& op = ops[i];

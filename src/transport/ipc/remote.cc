@@ -34,13 +34,14 @@ const char* describe(Way way) {
   return "";
 }
 
-Result<std::unique_ptr<RemoteMemory>> importMapped(const Key& key, Deadline deadline) {
+Result<std::unique_ptr<RemoteMemory>> importMapped(const Key& key, const std::atomic<bool>& closed,
+                                                   Deadline deadline) {
   if (key.shareToken.empty() && key.shareHandle.empty()) {
     return error(Code::unsupported, "its owner does not offer it for mapping");
   }
   if (isOurOwn(key)) {
     return std::unique_ptr<RemoteMemory>(
-        std::make_unique<MappedRemote>(key, whereItLies(key), nullptr));
+        std::make_unique<MappedRemote>(key, whereItLies(key), nullptr, closed));
   }
   HMC_ASSIGN(Backend * backend, findBackend(key.device.kind));
   Share share;
@@ -53,7 +54,8 @@ Result<std::unique_ptr<RemoteMemory>> importMapped(const Key& key, Deadline dead
   share.device = key.device;
   HMC_ASSIGN(Region region, backend->attach(share));
   if (region.device.isHost()) populate(region, key.access);
-  return std::unique_ptr<RemoteMemory>(std::make_unique<MappedRemote>(key, region, backend));
+  return std::unique_ptr<RemoteMemory>(
+      std::make_unique<MappedRemote>(key, region, backend, closed));
 }
 
 Result<std::unique_ptr<RemoteMemory>> importProcess(const Key& key, std::string slower) {

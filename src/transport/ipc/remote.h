@@ -20,16 +20,19 @@ const char* describe(Way way);
 // given came from that Link, so the Link may cast down; `way` says to which.
 class IpcRemote : public RemoteMemory {
  public:
-  IpcRemote(const Key& key, Way taken, std::string slower = "")
-      : RemoteMemory(key.size, key.access, describe(taken), std::move(slower)), way(taken) {}
+  IpcRemote(const Key& key, Way taken, Mapped here = {}, std::string slower = "")
+      : RemoteMemory(key.size, key.access, here, {describe(taken), std::move(slower)}),
+        way(taken) {}
   const Way way;
 };
 
 class MappedRemote final : public IpcRemote {
  public:
-  // Detaches `here` at the end, unless `backend` is null.
-  MappedRemote(const Key& key, const Region& here, Backend* backend)
-      : IpcRemote(key, here.device.isHost() ? Way::mappedHost : Way::mappedDevice),
+  // Detaches `here` at the end, unless `backend` is null. `closed` is the Link's.
+  MappedRemote(const Key& key, const Region& here, Backend* backend,
+               const std::atomic<bool>& closed)
+      : IpcRemote(key, here.device.isHost() ? Way::mappedHost : Way::mappedDevice,
+                  here.device.isHost() ? Mapped{here.at(0), &closed} : Mapped{}),
         region(here),
         backend_(backend) {}
   ~MappedRemote() override {
@@ -44,7 +47,7 @@ class MappedRemote final : public IpcRemote {
 class ProcessRemote final : public IpcRemote {
  public:
   ProcessRemote(const Key& key, Process owner, std::string slower)
-      : IpcRemote(key, Way::processVm, std::move(slower)),
+      : IpcRemote(key, Way::processVm, {}, std::move(slower)),
         process(std::move(owner)),
         address(key.address) {}
   const Process process;
@@ -54,7 +57,7 @@ class ProcessRemote final : public IpcRemote {
 class RingRemote final : public IpcRemote {
  public:
   RingRemote(const Key& key, Outgoing& linksRing, std::string slower)
-      : IpcRemote(key, Way::ring, std::move(slower)), ring(linksRing), region(key.region) {}
+      : IpcRemote(key, Way::ring, {}, std::move(slower)), ring(linksRing), region(key.region) {}
   Outgoing& ring;  // the Link's
   const uint64_t region;
 };
@@ -62,7 +65,8 @@ class RingRemote final : public IpcRemote {
 // The memory behind a key, mapped here; in the owner's own process that is the memory itself where
 // the backend's handles only work between processes. `unsupported` when the key offers nothing to
 // map, or this process cannot map it.
-Result<std::unique_ptr<RemoteMemory>> importMapped(const Key& key, Deadline deadline);
+Result<std::unique_ptr<RemoteMemory>> importMapped(const Key& key, const std::atomic<bool>& closed,
+                                                   Deadline deadline);
 
 // The memory behind a key, through the kernel. `slower` is why it was not mapped, where it could
 // be.

@@ -1,0 +1,153 @@
+#include <sys/uio.h>
+
+#include <cstring>
+
+#include <fmt/core.h>
+
+#include "bench/growth.h"
+#include "bench/measure.h"
+
+// The promises of docs/performance.md, each measured beside its ceiling.
+namespace hmc::bench {
+
+namespace {
+
+constexpr size_t kKiB = 1024;
+constexpr size_t kMiB = 1024 * kKiB;
+
+std::string sizeName(size_t bytes) {
+  if (bytes >= kMiB) return fmt::format("{} MiB", bytes / kMiB);
+  if (bytes >= kKiB) return fmt::format("{} KiB", bytes / kKiB);
+  return fmt::format("{} B", bytes);
+}
+
+std::string timeName(double ns) {
+  if (ns < 1e3) return fmt::format("{:.1f} ns", ns);
+  if (ns < 1e6) return fmt::format("{:.2f} us", ns / 1e3);
+  return fmt::format("{:.2f} ms", ns / 1e6);
+}
+
+Bar atMost(std::string what, const Compared& compared, const std::string& ceiling, double limit) {
+  return {std::move(what),
+          timeName(median(compared.ours)),
+          fmt::format("{} {}", ceiling, timeName(median(compared.ceiling))),
+          compared.ratio,
+          fmt::format("<= {} x", limit),
+          compared.ratio <= limit};
+}
+
+Bar absolute(std::string what, const Compared& compared, const std::string& ceiling,
+             double nanoseconds) {
+  const double ours = median(compared.ours);
+  return {std::move(what),
+          timeName(ours),
+          fmt::format("{} {}", ceiling, timeName(median(compared.ceiling))),
+          compared.ratio,
+          fmt::format("<= {:.0f} ns", nanoseconds),
+          ours <= nanoseconds};
+}
+
+Status sameHost(Session& session, const Plan& plan, const Step& step, Run& run) {
+  TOOL_ASSIGN(auto path, session.path("ipc"));
+  step("put 8 B, Node");
+  TOOL_ASSIGN(Compared small, compareTransfer(session, *path, "ipc", true, 8, plan.time));
+  run.bars.push_back(absolute("put 8 B, Node", small, "bare store", 25));
+
+  step("put 8 B, Communicator");
+  TOOL_ASSIGN(auto communicator, session.communicator(3, "ipc"));
+  const std::string host = session.host();
+  const uint16_t port = session.server().communicatorPort;
+  auto put = [&] {
+    return communicator->put(host, port, 0, 0, 8, ConnType::AUTO) == status_t::SUCCESS
+               ? Status()
+               : Status(Code::failed, lastError());
+  };
+  auto store = [&] {
+    std::memcpy(session.lines().data(), path->local.data(), 8);
+    session.lines().flag(0).store(1, std::memory_order_release);
+    return Status();
+  };
+  TOOL_ASSIGN(Compared documented, compare(put, store, plan.time));
+  run.bars.push_back(absolute("put 8 B, Communicator", documented, "bare store", 100));
+
+  struct Limit {
+    size_t bytes;
+    double ratio;
+  };
+  for (auto [bytes, ratio] : {Limit{4 * kKiB, 1.4}, Limit{64 * kKiB, 1.05}, Limit{kMiB, 1.05}}) {
+    step("put " + sizeName(bytes));
+    TOOL_ASSIGN(Compared one, compareTransfer(session, *path, "ipc", true, bytes, plan.time));
+    run.bars.push_back(atMost("put " + sizeName(bytes), one, "memcpy", ratio));
+  }
+  step("put 256 x 16 KiB");
+  TOOL_ASSIGN(Compared batch, compareBatch(session, *path, "ipc", 256, 16 * kKiB, plan.time));
+  run.bars.push_back(atMost("put 256 x 16 KiB", batch, "memcpy", 1.05));
+  step("put 64 MiB");
+  TOOL_ASSIGN(Compared large,
+              compareTransfer(session, *path, "ipc", true, path->local.size(), 4 * plan.time));
+  run.bars.push_back(atMost("put " + sizeName(path->local.size()), large, "memcpy", 0.9));
+  return Status();
+}
+
+Status userMemory(Session& session, const Plan& plan, const Step& step, Run& run) {
+  TOOL_ASSIGN(auto path, session.path("ipc", kUserRegion));
+  for (size_t bytes : {size_t{8}, 64 * kKiB, kMiB}) {
+    step("put " + sizeName(bytes) + " into the user's own memory");
+    auto ours = [&] { return path->remote.put(path->local, 0, 0, bytes); };
+    auto bare = [&] {
+      iovec here{path->local.data(), bytes};
+      iovec there{reinterpret_cast<void*>(session.server().userAddress), bytes};  // NOLINT
+      ssize_t moved = process_vm_writev(session.server().pid, &here, 1, &there, 1, 0);
+      return moved == static_cast<ssize_t>(bytes)
+                 ? Status()
+                 : Status(Code::failed, std::string("process_vm_writev: ") + std::strerror(errno));
+    };
+    TOOL_ASSIGN(Compared one, compare(ours, bare, plan.time));
+    run.bars.push_back(
+        atMost("put " + sizeName(bytes) + ", user's memory", one, "process_vm_writev", 1.1));
+  }
+  return Status();
+}
+
+Status overTcp(Session& session, const Plan& plan, const Step& step, Run& run) {
+  TOOL_ASSIGN(auto path, session.path("tcp"));
+  step("tcp put 8 B");
+  TOOL_ASSIGN(Compared small, compareTransfer(session, *path, "tcp", true, 8, 2 * plan.time));
+  run.bars.push_back(atMost("tcp put 8 B", small, "raw echo", 1.4));
+  step("tcp put 64 MiB");
+  const size_t bytes = path->local.size();
+  TOOL_ASSIGN(Compared large, compareTransfer(session, *path, "tcp", true, bytes, 8 * plan.time));
+  const double share = 1 / large.ratio;
+  auto rate = [&](const Series& series) {
+    return fmt::format("{:.2f} GB/s", static_cast<double>(bytes) / median(series));
+  };
+  run.bars.push_back({"tcp put " + sizeName(bytes), rate(large.ours),
+                      "raw socket " + rate(large.ceiling), share, ">= 0.9 x", share >= 0.9});
+  return Status();
+}
+
+Status tags(Session& session, const Plan& plan, const Step& step, Run& run) {
+  step("tag round trip, same host");
+  TOOL_ASSIGN(Compared memory, compareTags(session, "ipc", plan.time));
+  run.bars.push_back(atMost("tag round trip, same host", memory, "bare flag", 2));
+  step("tag round trip, tcp");
+  TOOL_ASSIGN(Compared tcp, compareTags(session, "tcp", 2 * plan.time));
+  run.bars.push_back(atMost("tag round trip, tcp", tcp, "raw echo", 1.4));
+  return Status();
+}
+
+}  // namespace
+
+Status measureBars(Session& session, const Plan& plan, const Step& step, Run& run) {
+  if (!session.local()) {
+    return Status(Code::unsupported,
+                  "--bars compares with this machine's own memory: run it without --connect");
+  }
+  TOOL_TRY(sameHost(session, plan, step, run));
+  TOOL_TRY(userMemory(session, plan, step, run));
+  TOOL_TRY(overTcp(session, plan, step, run));
+  TOOL_TRY(tags(session, plan, step, run));
+  return measureGrowth(session, plan, step, run);
+}
+
+}  // namespace hmc::bench

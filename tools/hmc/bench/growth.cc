@@ -1,0 +1,154 @@
+#include "bench/growth.h"
+
+#include <sched.h>
+#include <sys/resource.h>
+
+#include <barrier>
+#include <cstring>
+#include <thread>
+
+#include <fmt/core.h>
+
+namespace hmc::bench {
+
+namespace {
+
+constexpr size_t kIdlePeers = 32;
+constexpr size_t kManyPeers = 64;
+constexpr size_t kManyRegions = 1000;
+
+double cpuSeconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+// A Node with that many peers, none of which says anything.
+Result<Node> nodeWithPeers(Session& session, size_t peers) {
+  NodeOptions options;
+  options.name = "bench crowd";
+  TOOL_ASSIGN(Node node, Node::create(options));
+  TOOL_ASSIGN(std::string door, node.listen("tcp://127.0.0.1:0"));
+  TOOL_TRY(session.order(fmt::format("crowd {} {}", peers, door)).status());
+  return node;
+}
+
+Status idle(Session& session, const Step& step, Run& run) {
+  step(fmt::format("an idle node with {} peers", kIdlePeers));
+  TOOL_ASSIGN(Node node, nodeWithPeers(session, kIdlePeers));
+  const double before = cpuSeconds();
+  auto start = Clock::now();
+  (void)node.nextNote(std::chrono::seconds(5));  // nobody sends one
+  const double wall = std::chrono::duration<double>(Clock::now() - start).count();
+  const double share = (cpuSeconds() - before) / wall;
+  if (node.peers().size() != kIdlePeers)
+    return Status(Code::failed, "peers of the idle node went away");
+  TOOL_TRY(session.order("crowd 0 none").status());
+  run.bars.push_back({fmt::format("idle with {} peers", kIdlePeers),
+                      fmt::format("{:.2f} % of a core", share * 100), "", share * 100, "< 1 %",
+                      share < 0.01});
+  return Status();
+}
+
+Status crowded(Session& session, const Plan& plan, const Step& step, Run& run) {
+  step(fmt::format("put 8 B among {} peers and {} regions", kManyPeers, kManyRegions));
+  TOOL_TRY(session.order(fmt::format("spread {} 4096", kManyRegions)).status());
+  TOOL_ASSIGN(auto alone, session.path("ipc"));
+  TOOL_ASSIGN(Node node, nodeWithPeers(session, kManyPeers));
+  std::vector<LocalRegion> locals;
+  std::vector<RemoteRegion> remotes;
+  TOOL_ASSIGN(Peer server, node.connect(session.address()));
+  for (size_t i = 0; i < kManyRegions; ++i) {
+    TOOL_ASSIGN(LocalRegion local, node.allocate(fmt::format("local {}", i), 4096));
+    locals.push_back(std::move(local));
+    TOOL_ASSIGN(RemoteRegion remote, server.open(fmt::format("spread {}", i)));
+    remotes.push_back(std::move(remote));
+  }
+  auto among = [&] { return remotes.back().put(locals.back(), 0, 0, 8); };
+  auto single = [&] { return alone->remote.put(alone->local, 0, 0, 8); };
+  TOOL_ASSIGN(Compared compared, compare(among, single, plan.time));
+  run.bars.push_back({fmt::format("put 8 B, {} regions, {} peers", kManyRegions, kManyPeers),
+                      fmt::format("{:.1f} ns", median(compared.ours)),
+                      fmt::format("one region, one peer {:.1f} ns", median(compared.ceiling)),
+                      compared.ratio, "<= 1.1 x", compared.ratio <= 1.1});
+  return session.order("crowd 0 none").status();
+}
+
+// Operations per second of `count` threads together.
+template <class Job>
+Result<double> rate(size_t count, Clock::duration time, const Job& job) {
+  std::vector<double> rates(count);
+  std::vector<Status> statuses(count);
+  std::barrier start(static_cast<ptrdiff_t>(count));
+  {
+    std::vector<std::jthread> threads;
+    for (size_t i = 0; i < count; ++i) {
+      threads.emplace_back([&, i] {
+        Series series;
+        auto one = [&] { return job(i); };
+        start.arrive_and_wait();
+        statuses[i] = slice(one, 64, time, series);
+        rates[i] = 1e9 / median(series);
+      });
+    }
+  }
+  double sum = 0;
+  for (size_t i = 0; i < count; ++i) {
+    TOOL_TRY(statuses[i]);
+    sum += rates[i];
+  }
+  return sum;
+}
+
+// How many times faster N threads are than one, ours beside bare copies.
+Status threads(Session& session, const Plan& plan, const Step& step, Run& run, size_t bytes) {
+  cpu_set_t allowed;
+  const size_t cores =
+      sched_getaffinity(0, sizeof(allowed), &allowed) == 0 ? CPU_COUNT(&allowed) : 1;
+  if (cores < 2) return Status();
+  const size_t count = std::min<size_t>(cores, 16);
+  step(fmt::format("put {} B by {} threads to {} peers", bytes, count, count));
+  std::vector<std::unique_ptr<Path>> paths;
+  for (size_t i = 0; i < count; ++i) {
+    TOOL_ASSIGN(auto path, session.path("ipc", fmt::format("spread {}", i)));
+    paths.push_back(std::move(path));
+  }
+  auto ours = [&](size_t i) { return paths[i]->remote.put(paths[i]->local, 0, 0, bytes); };
+  auto bare = [&](size_t i) {
+    std::memcpy(session.lines().data() + i * (64 << 10), paths[i]->local.data(), bytes);
+    session.lines().flag(static_cast<int>(i % 8)).store(1, std::memory_order_release);
+    return Status();
+  };
+  Series speedups;
+  Series itsSpeedups;
+  Series ratios;
+  for (int i = 0; i < 7; ++i) {
+    TOOL_ASSIGN(double itsOne, rate(1, plan.time / 14, bare));
+    TOOL_ASSIGN(double ourOne, rate(1, plan.time / 14, ours));
+    TOOL_ASSIGN(double itsAll, rate(count, plan.time / 14, bare));
+    TOOL_ASSIGN(double ourAll, rate(count, plan.time / 14, ours));
+    speedups.push_back(ourAll / ourOne);
+    itsSpeedups.push_back(itsAll / itsOne);
+    ratios.push_back(speedups.back() / itsSpeedups.back());
+  }
+  const double ratio = median(ratios);
+  run.bars.push_back({fmt::format("{} threads to {} peers, {} B", count, count, bytes),
+                      fmt::format("{:.2f} x one thread", median(speedups)),
+                      fmt::format("memcpy {:.2f} x", median(itsSpeedups)), ratio, ">= 0.9 x",
+                      ratio >= 0.9});
+  return Status();
+}
+
+}  // namespace
+
+Status measureGrowth(Session& session, const Plan& plan, const Step& step, Run& run) {
+  TOOL_TRY(crowded(session, plan, step, run));
+  TOOL_TRY(threads(session, plan, step, run, 8));
+  TOOL_TRY(threads(session, plan, step, run, 4096));
+  return idle(session, step, run);
+}
+
+}  // namespace hmc::bench

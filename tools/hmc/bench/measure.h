@@ -1,0 +1,48 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "bench/figure.h"
+#include "bench/session.h"
+#include "bench/timing.h"
+
+namespace hmc::bench {
+
+struct Plan {
+  std::vector<size_t> sizes;
+  Clock::duration time = std::chrono::milliseconds(200);  // per figure, its ceiling included
+  size_t window = 16;                                     // transfers under way at once
+  bool verify = false;
+};
+
+// Told before each figure what it is.
+using Step = std::function<void(const std::string&)>;
+
+// Blocking put and get of every size, then with a window of them under way.
+Status measureTransfers(Session& session, const std::string& transport, const Plan& plan,
+                        const Step& step, Run& run);
+// 256 blocks in one call.
+Status measureBatches(Session& session, const std::string& transport, const Plan& plan,
+                      const Step& step, Run& run);
+// Tags there and back.
+Status measureControl(Session& session, const std::string& transport, const Plan& plan,
+                      const Step& step, Run& run);
+// Every promise of docs/performance.md.
+Status measureBars(Session& session, const Plan& plan, const Step& step, Run& run);
+
+// Shared by those above.
+
+// Blocking puts or gets of that many bytes beside their ceiling.
+Result<Compared> compareTransfer(Session& session, Path& path, const std::string& transport,
+                                 bool put, size_t bytes, Clock::duration time);
+// `count` blocks of that many bytes in one put, beside as many copies.
+Result<Compared> compareBatch(Session& session, Path& path, const std::string& transport,
+                              size_t count, size_t bytes, Clock::duration time);
+// Tags beside a flag in shared memory, or beside a socket.
+Result<Compared> compareTags(Session& session, const std::string& transport, Clock::duration time);
+// The name of what a transport is measured against.
+std::string ceilingName(const Session& session, const std::string& transport);
+
+}  // namespace hmc::bench

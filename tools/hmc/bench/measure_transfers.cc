@@ -1,0 +1,212 @@
+#include <cstring>
+#include <deque>
+
+#include <fmt/core.h>
+
+#include "bench/measure.h"
+#include "demo/demo.h"
+
+namespace hmc::bench {
+
+namespace {
+
+constexpr size_t kAck = 8;
+
+bool throughMemory(const Session& session, const std::string& transport) {
+  return transport == "ipc" && session.local();
+}
+
+// A bare put: the bytes, then the flag that says so.
+struct BareCopy {
+  char* to;
+  const char* from;
+  size_t bytes;
+  std::atomic<uint64_t>* flag;
+
+  Status operator()() const {
+    std::memcpy(to, from, bytes);
+    flag->store(1, std::memory_order_release);
+    return Status();
+  }
+};
+
+BareCopy bareCopy(const Session& session, const Path& path, bool put, size_t bytes) {
+  auto* there = session.lines().data();
+  auto* here = static_cast<char*>(path.local.data());
+  return {put ? there : here, put ? here : there, bytes, &session.lines().flag(0)};
+}
+
+struct OneTransfer {
+  const Path& path;
+  bool put;
+  size_t bytes;
+
+  Status operator()() const {
+    return put ? path.remote.put(path.local, 0, 0, bytes)
+               : path.remote.get(path.local, 0, 0, bytes);
+  }
+};
+
+// Keeps `window` transfers under way; each call ends one and begins one.
+class Windowed {
+ public:
+  Windowed(const Path& path, bool put, size_t bytes, size_t window)
+      : path_(path), put_(put), window_(window), blocks_{{0, 0, bytes}} {}
+  ~Windowed() {
+    for (Ticket& ticket : tickets_) ticket.wait();
+  }
+  Windowed(const Windowed&) = delete;
+  Windowed& operator=(const Windowed&) = delete;
+
+  Status operator()() {
+    if (tickets_.size() == window_) {
+      TOOL_TRY(tickets_.front().wait());
+      tickets_.pop_front();
+    }
+    auto ticket = put_ ? path_.remote.startPut(path_.local, blocks_)
+                       : path_.remote.startGet(path_.local, blocks_);
+    TOOL_TRY(ticket.status());
+    tickets_.push_back(*std::move(ticket));
+    return Status();
+  }
+
+ private:
+  const Path& path_;
+  const bool put_;
+  const size_t window_;
+  const std::vector<Block> blocks_;
+  std::deque<Ticket> tickets_;
+};
+
+double gigabytesPerSecond(size_t bytes, double nanoseconds) {
+  return static_cast<double>(bytes) / nanoseconds;
+}
+
+Figure figureOf(const Session& session, const std::string& transport, const std::string& section,
+                bool put, size_t bytes, const Compared& compared) {
+  Figure figure;
+  figure.section = section;
+  figure.what = put ? "put" : "get";
+  figure.path = transport;
+  figure.bytes = bytes;
+  figure.spread = percentiles(compared.ours);
+  figure.value = figure.spread->p50;
+  figure.ceiling = Ceiling{ceilingName(session, transport), median(compared.ceiling)};
+  return figure;
+}
+
+// A bandwidth is no spread of times.
+Figure asBandwidth(Figure figure) {
+  figure.unit = Unit::gigabytesPerSecond;
+  figure.value = gigabytesPerSecond(figure.bytes, figure.value);
+  figure.ceiling->value = gigabytesPerSecond(figure.bytes, figure.ceiling->value);
+  figure.spread.reset();
+  return figure;
+}
+
+// What was put is what is there; what is there is what is got.
+Status verify(Session& session, Path& path) {
+  auto* data = static_cast<char*>(path.local.data());
+  tool::fillPattern(data, path.local.size(), 7);
+  const uint64_t sent = tool::checksum(data, path.local.size());
+  TOOL_TRY(path.remote.put(path.local, 0, 0, path.local.size()));
+  TOOL_ASSIGN(std::string arrived, session.order("sum"));
+  if (arrived != std::to_string(sent))
+    return Status(Code::failed, "what arrived is not what was put");
+  TOOL_ASSIGN(std::string there, session.order("fill 8"));
+  TOOL_TRY(path.remote.get(path.local, 0, 0, path.local.size()));
+  if (there != std::to_string(tool::checksum(data, path.local.size())))
+    return Status(Code::failed, "what was got is not what is there");
+  return Status();
+}
+
+}  // namespace
+
+std::string ceilingName(const Session& session, const std::string& transport) {
+  return throughMemory(session, transport) ? "memcpy" : "raw socket";
+}
+
+Result<Compared> compareTransfer(Session& session, Path& path, const std::string& transport,
+                                 bool put, size_t bytes, Clock::duration time) {
+  OneTransfer ours{path, put, bytes};
+  if (throughMemory(session, transport))
+    return compare(ours, bareCopy(session, path, put, bytes), time);
+  TOOL_TRY(session.socket().prepare(put ? bytes : kAck, put ? kAck : bytes));
+  return compare(
+      ours, [&] { return session.socket().exchange(); }, time);
+}
+
+Result<Compared> compareBatch(Session& session, Path& path, const std::string& transport,
+                              size_t count, size_t bytes, Clock::duration time) {
+  std::vector<Block> blocks;
+  for (size_t i = 0; i < count; ++i) blocks.push_back({i * bytes, i * bytes, bytes});
+  auto ours = [&] {
+    TOOL_ASSIGN(Ticket ticket, path.remote.startPut(path.local, blocks));
+    return ticket.wait();
+  };
+  if (!throughMemory(session, transport)) {
+    TOOL_TRY(session.socket().prepare(count * bytes, kAck));
+    return compare(
+        ours, [&] { return session.socket().exchange(); }, time);
+  }
+  auto copies = [&] {
+    BareCopy copy = bareCopy(session, path, true, bytes);
+    for (size_t i = 0; i < count; ++i, copy.to += bytes, copy.from += bytes) TOOL_TRY(copy());
+    return Status();
+  };
+  return compare(ours, copies, time);
+}
+
+Status measureTransfers(Session& session, const std::string& transport, const Plan& plan,
+                        const Step& step, Run& run) {
+  TOOL_ASSIGN(auto path, session.path(transport));
+  if (plan.verify) {
+    step(transport + " verified");
+    TOOL_TRY(verify(session, *path));
+  }
+  for (bool put : {true, false}) {
+    for (size_t bytes : plan.sizes) {
+      step(fmt::format("{} {} of {} bytes", transport, put ? "put" : "get", bytes));
+      TOOL_ASSIGN(Compared latency,
+                  compareTransfer(session, *path, transport, put, bytes, plan.time));
+      run.figures.push_back(figureOf(session, transport, "blocking latency", put, bytes, latency));
+    }
+    for (size_t bytes : plan.sizes) {
+      step(fmt::format("{} {} of {} bytes, {} under way", transport, put ? "put" : "get", bytes,
+                       plan.window));
+      Windowed ours(*path, put, bytes, plan.window);
+      Result<Compared> compared = Status(Code::failed, "");
+      if (throughMemory(session, transport)) {
+        compared = compare(ours, bareCopy(session, *path, put, bytes), plan.time);
+      } else {
+        TOOL_TRY(session.socket().prepare(put ? bytes : kAck, put ? kAck : bytes));
+        compared = compare(
+            ours, [&] { return session.socket().exchange(); }, plan.time);
+      }
+      TOOL_TRY(compared.status());
+      run.figures.push_back(asBandwidth(
+          figureOf(session, transport, fmt::format("bandwidth, {} under way", plan.window), put,
+                   bytes, *compared)));
+    }
+  }
+  return Status();
+}
+
+Status measureBatches(Session& session, const std::string& transport, const Plan& plan,
+                      const Step& step, Run& run) {
+  constexpr size_t kBlocks = 256;
+  TOOL_ASSIGN(auto path, session.path(transport));
+  for (size_t bytes :
+       {size_t{64}, size_t{1} << 10, size_t{4} << 10, size_t{16} << 10, size_t{64} << 10}) {
+    if (kBlocks * bytes > path->local.size()) break;
+    step(fmt::format("{} {} blocks of {} bytes", transport, kBlocks, bytes));
+    TOOL_ASSIGN(Compared batch, compareBatch(session, *path, transport, kBlocks, bytes, plan.time));
+    Figure figure =
+        figureOf(session, transport, fmt::format("batch of {} blocks in one put", kBlocks), true,
+                 bytes, batch);
+    run.figures.push_back(figure);
+  }
+  return Status();
+}
+
+}  // namespace hmc::bench

@@ -1,0 +1,250 @@
+#include "bench/server.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <sstream>
+#include <thread>
+
+#include <fmt/core.h>
+
+#include "bench/raw_socket.h"
+#include "bench/shared_lines.h"
+#include "demo/demo.h"
+#include "hmc.h"
+#include "hmc/node.h"
+#include "try.h"
+
+namespace hmc::bench {
+
+namespace {
+
+constexpr size_t kCommunicatorBytes = size_t{1} << 20;
+constexpr std::chrono::hours kForever{1};
+
+// "tcp://10.0.0.3:5001" is at "10.0.0.3".
+std::string hostOf(const std::string& address) {
+  auto begin = address.find("://");
+  begin = begin == std::string::npos ? 0 : begin + 3;
+  std::string host = address.substr(begin, address.rfind(':') - begin);
+  return host.empty() ? "127.0.0.1" : host;
+}
+
+struct Memory {
+  Memory(size_t size)
+      : bytes(size),
+        data(mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE,
+                  -1, 0)) {}
+  ~Memory() { munmap(data, bytes); }
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  const size_t bytes;
+  void* const data;
+};
+
+class Server {
+ public:
+  static Result<std::unique_ptr<Server>> create(const ServerOptions& options);
+  ~Server() {
+    raw_.stop();
+    rawThread_.join();
+  }
+
+  const std::string& address() const { return address_; }
+  // Does what notes say until `over` does, or the Node is closed.
+  void run();
+  void close() { Node closing = std::move(node_); }
+
+ private:
+  Server(Node node, LocalRegion region, RawSocketServer raw, size_t bytes)
+      : node_(std::move(node)), region_(std::move(region)), raw_(std::move(raw)), user_(bytes) {}
+  Result<std::string> obey(const std::string& order);
+  Result<std::string> hello() const;
+  Result<std::string> sendTagsBack(uint32_t rank, uint64_t rounds);
+  Result<std::string> makeCrowd(size_t count, const std::string& address);
+  Result<std::string> makeRegions(size_t count, size_t bytes);
+  Status openCommunicator(const std::string& host);
+
+  Node node_;
+  LocalRegion region_;
+  RawSocketServer raw_;
+  Memory user_;
+  std::vector<LocalRegion> more_;
+  std::string address_;
+  std::unique_ptr<SharedLines> lines_;
+  std::unique_ptr<Communicator> communicator_;
+  uint16_t communicatorPort_ = 0;
+  std::vector<Node> crowd_;
+  std::thread rawThread_;
+};
+
+Result<std::unique_ptr<Server>> Server::create(const ServerOptions& options) {
+  NodeOptions nodeOptions;
+  nodeOptions.name = "bench server";
+  nodeOptions.secret = options.secret;
+  nodeOptions.transports = options.transports;
+  const std::string host = hostOf(options.address);
+  TOOL_ASSIGN(Node node, Node::create(nodeOptions));
+  TOOL_ASSIGN(LocalRegion region, node.allocate(kRegion, options.bytes));
+  TOOL_ASSIGN(RawSocketServer raw, RawSocketServer::listen(host));
+  std::unique_ptr<Server> server(
+      new Server(std::move(node), std::move(region), std::move(raw), options.bytes));
+  server->rawThread_ = std::thread([raw = &server->raw_] {
+    while (raw->serve()) {
+    }
+  });
+  TOOL_ASSIGN(LocalRegion user,
+              server->node_.registerMemory(kUserRegion, server->user_.data, options.bytes));
+  server->more_.push_back(std::move(user));
+  if (!options.lines.empty()) {
+    TOOL_ASSIGN(SharedLines lines, SharedLines::open(options.lines, options.bytes));
+    server->lines_ = std::make_unique<SharedLines>(std::move(lines));
+  }
+  TOOL_TRY(server->openCommunicator(host));
+  TOOL_ASSIGN(server->address_, server->node_.listen(options.address));
+  return server;
+}
+
+// The documented classes take no port 0: try some.
+Status Server::openCommunicator(const std::string& host) {
+  communicator_ = std::make_unique<Communicator>(
+      std::make_shared<ConnBuffer>(0, kCommunicatorBytes, MemoryType::CPU));
+  for (int attempt = 0; attempt < 50; ++attempt) {
+    TOOL_ASSIGN(RawSocketServer taken, RawSocketServer::listen(host));
+    communicatorPort_ = taken.port();
+    { RawSocketServer closing = std::move(taken); }
+    if (communicator_->initServer(host, communicatorPort_, ConnType::AUTO) == status_t::SUCCESS)
+      return Status();
+  }
+  return Status(Code::failed, "no port for a Communicator: " + lastError());
+}
+
+Result<std::string> Server::hello() const {
+  Hello hello;
+  hello.rawPort = raw_.port();
+  hello.communicatorPort = communicatorPort_;
+  hello.pid = getpid();
+  hello.userAddress = reinterpret_cast<uintptr_t>(user_.data);
+  hello.bytes = region_.size();
+  return hello.encode();
+}
+
+Result<std::string> Server::sendTagsBack(uint32_t rank, uint64_t rounds) {
+  for (uint64_t i = 0; i < rounds; ++i) {
+    uint64_t tag = 0;
+    if (communicator_->ctrlRecv(rank, &tag) != status_t::SUCCESS ||
+        communicator_->ctrlSend(rank, tag) != status_t::SUCCESS) {
+      return Status(Code::failed, lastError());
+    }
+  }
+  return std::string();
+}
+
+Result<std::string> Server::makeCrowd(size_t count, const std::string& address) {
+  crowd_.clear();
+  for (size_t i = 0; i < count; ++i) {
+    NodeOptions options;
+    options.name = fmt::format("crowd {}", i);
+    TOOL_ASSIGN(Node node, Node::create(options));
+    TOOL_TRY(node.allocate("crowd", 4096).status());
+    TOOL_TRY(node.connect(address).status());
+    crowd_.push_back(std::move(node));
+  }
+  return std::string();
+}
+
+Result<std::string> Server::makeRegions(size_t count, size_t bytes) {
+  for (size_t i = 0; i < count; ++i) {
+    TOOL_ASSIGN(LocalRegion region, node_.allocate(fmt::format("spread {}", i), bytes));
+    more_.push_back(std::move(region));
+  }
+  return std::string();
+}
+
+Result<std::string> Server::obey(const std::string& order) {
+  std::istringstream words(order);
+  std::string word;
+  uint64_t number = 0;
+  words >> word;
+  if (word == "hello") return hello();
+  if (word == "sum") return std::to_string(tool::checksum(region_.data(), region_.size()));
+  words >> number;
+  if (word == "fill") {
+    tool::fillPattern(region_.data(), region_.size(), number);
+    return std::to_string(tool::checksum(region_.data(), region_.size()));
+  }
+  if (word == "pong" && lines_) {
+    if (!lines_->pong(number)) return Status(Code::deadlineExceeded, "nobody played ping-pong");
+    return std::string();
+  }
+  uint64_t second = 0;
+  if (word == "tags" && words >> second) return sendTagsBack(static_cast<uint32_t>(number), second);
+  if (word == "spread" && words >> second) return makeRegions(number, second);
+  std::string address;
+  words >> address;
+  if (word == "crowd") return makeCrowd(number, address);
+  return Status(Code::unsupported, "a bench server does not know \"" + order + "\"");
+}
+
+void Server::run() {
+  for (;;) {
+    auto note = node_.nextNote(kForever);
+    if (note.status().code() == Code::deadlineExceeded) continue;
+    if (!note.ok()) return;
+    // Whoever plays with us begins when it hears this.
+    const bool plays = note->bytes.rfind("pong", 0) == 0 || note->bytes.rfind("tags", 0) == 0;
+    if (plays) note->from.notify("ready");
+    auto answer = obey(note->bytes);
+    note->from.notify(answer.ok() ? "ok " + *answer : "error " + answer.status().message());
+  }
+}
+
+void waitForEndOfInput() {
+  char byte = 0;
+  while (read(STDIN_FILENO, &byte, 1) > 0) {
+  }
+}
+
+}  // namespace
+
+std::string Hello::encode() const {
+  return fmt::format("{} {} {} {} {}", rawPort, communicatorPort, pid, userAddress, bytes);
+}
+
+Result<Hello> Hello::decode(const std::string& text) {
+  Hello hello;
+  std::istringstream in(text);
+  in >> hello.rawPort >> hello.communicatorPort >> hello.pid >> hello.userAddress >> hello.bytes;
+  if (!in) return Status(Code::failed, "the bench server said \"" + text + "\"");
+  return hello;
+}
+
+int serveBench(const ServerOptions& options, bool forAPerson) {
+  auto server = Server::create(options);
+  if (!server.ok()) {
+    if (!forAPerson) fmt::print("error {}\n", server.status().message());
+    fmt::print(stderr, "hmc: {}\n", server.status().message());
+    std::fflush(stdout);
+    return 1;
+  }
+  if (forAPerson) {
+    fmt::print(
+        "Listening. On the other host run\n\n  hmc bench --connect {}\n\nCtrl-C ends this.\n",
+        (*server)->address());
+  } else {
+    fmt::print("{}\n", (*server)->address());
+  }
+  std::fflush(stdout);
+  if (forAPerson) {
+    (*server)->run();
+    return 0;
+  }
+  std::thread worker([&] { (*server)->run(); });
+  waitForEndOfInput();
+  (*server)->close();
+  worker.join();
+  return 0;
+}
+
+}  // namespace hmc::bench

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "hmc/result.h"
+
+// The side of a benchmark that is put to and got from. It does what notes tell it, one at a time:
+//
+//   hello              "HOST-PORTS-...": see Hello
+//   pong N             plays N rounds of ping-pong on the shared lines
+//   tags RANK N        sends N tags of that rank back
+//   fill SEED          writes a pattern into the region; answers its checksum
+//   sum                answers the region's checksum
+//   crowd N ADDRESS    N further nodes connect to that address, and stay; "crowd 0" ends them
+//   spread N BYTES     registers N more regions of its own, "spread 0", "spread 1", ...
+//
+// Every note is answered by one: "ok ..." or "error SENTENCE".
+namespace hmc::bench {
+
+struct ServerOptions {
+  std::string address = "tcp://127.0.0.1:0";
+  size_t bytes = 0;                     // of the region
+  std::vector<std::string> transports;  // empty: all
+  std::string secret;
+  std::string lines;  // SharedLines::path() of the other process; empty: none
+};
+
+// What a client needs to know of a server, in the answer to "hello".
+struct Hello {
+  uint16_t rawPort = 0;           // RawSocketServer
+  uint16_t communicatorPort = 0;  // a Communicator that listens there, and knows ranks by number
+  int pid = 0;
+  uint64_t userAddress = 0;  // where the region kUserRegion lies in that process
+  size_t bytes = 0;
+
+  std::string encode() const;
+  static Result<Hello> decode(const std::string& text);
+};
+
+inline constexpr const char* kRegion = "bench";           // allocated by the Node
+inline constexpr const char* kUserRegion = "bench.user";  // the program's own memory
+
+// Serves until its standard input closes (`untilInputEnds`) or a client says "bye". Prints its
+// address, or for a person the command line of the other side.
+int serveBench(const ServerOptions& options, bool forAPerson);
+
+}  // namespace hmc::bench

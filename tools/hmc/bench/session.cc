@@ -1,0 +1,108 @@
+#include "bench/session.h"
+
+#include <cstdlib>
+
+#include <fmt/core.h>
+
+#include "try.h"
+
+namespace hmc::bench {
+
+namespace {
+
+constexpr std::chrono::seconds kPatience{60};
+constexpr uint32_t kServerRank = 1000;
+
+Result<std::string> startServer(std::unique_ptr<tool::Child>& child, const SharedLines& lines,
+                                const std::string& secret) {
+  std::vector<std::string> words = {"bench-server", "--bytes", std::to_string(lines.size()),
+                                    "--lines", lines.path()};
+  if (!secret.empty()) words.insert(words.end(), {"--secret", secret});
+  TOOL_ASSIGN(child, tool::Child::start(words));
+  TOOL_ASSIGN(std::string line, child->readLine(kPatience));
+  if (line.rfind("error ", 0) == 0)
+    return Status(Code::failed, "the other process could not start: " + line.substr(6));
+  return line;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Session>> Session::open(const SessionOptions& options) {
+  std::unique_ptr<Session> session(new Session);
+  session->options_ = options;
+  session->address_ = options.connect;
+  if (options.connect.empty()) {
+    TOOL_ASSIGN(SharedLines lines, SharedLines::create(options.bytes));
+    session->lines_ = std::make_unique<SharedLines>(std::move(lines));
+    TOOL_ASSIGN(session->address_, startServer(session->child_, *session->lines_, options.secret));
+  }
+  const auto begin = session->address_.find("://") + 3;
+  session->host_ = session->address_.substr(begin, session->address_.rfind(':') - begin);
+
+  NodeOptions nodeOptions;
+  nodeOptions.name = "bench";
+  nodeOptions.secret = options.secret;
+  TOOL_ASSIGN(Node node, Node::create(nodeOptions));
+  session->node_ = std::make_unique<Node>(std::move(node));
+  TOOL_ASSIGN(Peer peer, session->node_->connect(session->address_, kPatience));
+  session->peer_ = std::make_unique<Peer>(std::move(peer));
+  TOOL_ASSIGN(std::string hello, session->order("hello"));
+  TOOL_ASSIGN(session->hello_, Hello::decode(hello));
+  TOOL_ASSIGN(RawSocket socket, RawSocket::connect(session->host_, session->hello_.rawPort));
+  session->socket_ = std::make_unique<RawSocket>(std::move(socket));
+  return session;
+}
+
+Result<std::string> Session::answer() {
+  TOOL_ASSIGN(Note note, node_->nextNote(kPatience));
+  if (note.bytes.rfind("error ", 0) == 0)
+    return Status(Code::failed, "the bench server: " + note.bytes.substr(6));
+  return note.bytes.rfind("ok ", 0) == 0 ? note.bytes.substr(3) : note.bytes;
+}
+
+Result<std::string> Session::order(const std::string& what) {
+  TOOL_TRY(peer_->notify(what, kPatience));
+  return answer();
+}
+
+Status Session::begin(const std::string& what) {
+  TOOL_TRY(peer_->notify(what, kPatience));
+  return answer().status();
+}
+
+Status Session::finish() {
+  return answer().status();
+}
+
+Result<std::unique_ptr<Path>> Session::path(const std::string& transport,
+                                            const std::string& region) const {
+  NodeOptions nodeOptions;
+  nodeOptions.name = "bench " + transport;
+  nodeOptions.secret = options_.secret;
+  nodeOptions.transports = {transport};
+  TOOL_ASSIGN(Node node, Node::create(nodeOptions));
+  TOOL_ASSIGN(LocalRegion local, node.allocate("source", hello_.bytes));
+  TOOL_ASSIGN(Peer peer, node.connect(address_, kPatience));
+  TOOL_ASSIGN(RemoteRegion remote, peer.open(region, kPatience));
+  return std::make_unique<Path>(
+      Path{std::move(node), std::move(peer), std::move(local), std::move(remote)});
+}
+
+Result<std::unique_ptr<Communicator>> Session::communicator(uint32_t rank,
+                                                            const std::string& transports) const {
+  // The documented classes take this from the environment only.
+  setenv("HMC_TRANSPORTS", transports.c_str(), 1);
+  auto made = std::make_unique<Communicator>(
+      std::make_shared<ConnBuffer>(0, size_t{1} << 20, MemoryType::CPU));
+  unsetenv("HMC_TRANSPORTS");
+  Communicator::CtrlLink link;
+  link.ip = host_;
+  link.port = hello_.communicatorPort;
+  if (made->connectTo(kServerRank, rank, host_, hello_.communicatorPort, link, ConnType::AUTO) !=
+      status_t::SUCCESS) {
+    return Status(Code::failed, lastError());
+  }
+  return made;
+}
+
+}  // namespace hmc::bench

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bench/raw_socket.h"
+#include "bench/server.h"
+#include "bench/shared_lines.h"
+#include "child.h"
+#include "hmc.h"
+#include "hmc/node.h"
+
+// A client's conversation with a bench server, and the ceilings that go with it.
+namespace hmc::bench {
+
+struct SessionOptions {
+  std::string connect;  // empty: start a server of our own on this machine
+  std::string secret;
+  size_t bytes = size_t{64} << 20;
+};
+
+// One Node of ours, and what it reaches of the server over one transport.
+struct Path {
+  Node node;
+  Peer peer;
+  LocalRegion local;
+  RemoteRegion remote;
+};
+
+class Session {
+ public:
+  static Result<std::unique_ptr<Session>> open(const SessionOptions& options);
+
+  // The server that we started shares this machine's memory with us.
+  bool local() const { return lines_ != nullptr; }
+  const Hello& server() const { return hello_; }
+  const std::string& address() const { return address_; }
+  const std::string& host() const { return host_; }
+
+  // A path that uses nothing but that transport, to one of the server's regions.
+  Result<std::unique_ptr<Path>> path(const std::string& transport,
+                                     const std::string& region = kRegion) const;
+  // A Communicator of rank `rank`, connected to the server's as rank 1000.
+  Result<std::unique_ptr<Communicator>> communicator(uint32_t rank,
+                                                     const std::string& transports) const;
+  // Tells the server what to do and waits for its answer.
+  Result<std::string> order(const std::string& what);
+  // The same for what begins when the server is ready: between the two calls we play our part.
+  Status begin(const std::string& what);
+  Status finish();
+
+  const SharedLines& lines() const { return *lines_; }
+  RawSocket& socket() { return *socket_; }
+
+ private:
+  Session() = default;
+  Result<std::string> answer();
+
+  SessionOptions options_;
+  std::unique_ptr<SharedLines> lines_;
+  std::unique_ptr<tool::Child> child_;
+  std::string address_;
+  std::string host_;
+  Hello hello_;
+  std::unique_ptr<RawSocket> socket_;
+  // For orders; measuring has Nodes of its own.
+  std::unique_ptr<Node> node_;
+  std::unique_ptr<Peer> peer_;
+};
+
+}  // namespace hmc::bench

@@ -101,7 +101,8 @@ class HMC_API Communicator {
   status_t disConnect(const std::string& ip, ConnType connType);
   status_t checkConn(const std::string& ip, ConnType connType);
 
-  // Which transport serves a peer and why each other one does not, a line each.
+  // Which transport serves a peer and why each other one does not, and what a put of the whole
+  // buffer takes: a line each.
   std::string explain(const std::string& ip, uint16_t port);
 
  private:

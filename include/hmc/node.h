@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -89,6 +90,9 @@ class HMC_API RemoteRegion {
   Device device() const;
   Access access() const;
   const std::string& transport() const;
+  // The transport and how it reaches this memory: "ipc (mapped)", "ipc (process_vm)", "ipc (ring)",
+  // "tcp (2 streams)".
+  std::string path() const;
 
   // Returns when the bytes are visible at the other side (put) or here (get). A timeout cancels.
   Status put(const LocalRegion& local, size_t localOffset, size_t remoteOffset, size_t size,
@@ -114,6 +118,18 @@ struct PathReport {
   bool usable = false;
   bool preferred = false;  // what open() tries first
   std::string reason;      // why it is, or why it is not
+  // How it has reached the peer's regions that were opened so far: "mapped", "process_vm, ring".
+  std::string ways;
+  // One blocking put of the size that was asked about, in nanoseconds: what such a transport
+  // typically takes, which is no promise, and what `hmc bench` measured on this host.
+  std::optional<double> predictedNs;
+  std::optional<double> measuredNs;
+};
+
+struct PeerFacts {
+  std::string version;                     // of HMC over there
+  std::chrono::nanoseconds clockOffset{};  // its wall clock minus ours
+  std::chrono::nanoseconds roundTrip{};    // of a request on the control channel, the best of a few
 };
 
 class HMC_API Peer {
@@ -131,7 +147,12 @@ class HMC_API Peer {
   // was started or done before.
   Status notify(const std::string& bytes, Timeout timeout = kDefaultTimeout) const;
 
+  // Every transport, best first: is it used for this peer, and why, or why not.
   std::vector<PathReport> explain() const;
+  // The same for memory of ours on that device, with the figures for a put of `size` bytes.
+  std::vector<PathReport> explain(Device local, size_t size) const;
+  // Asks the peer what it is. `unsupported` when it is too old to answer.
+  Result<PeerFacts> probe(Timeout timeout = kDefaultTimeout) const;
   void close();
 
  private:

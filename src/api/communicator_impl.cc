@@ -15,6 +15,16 @@ namespace {
 constexpr size_t kMostChannels = 16;
 constexpr size_t kDefaultChunk = size_t{4} << 20;
 
+// "; a put of 4096 bytes takes about 0.43 us (typical), 0.30 us (measured)"
+std::string figuresOf(const PathReport& path, size_t size) {
+  if (!path.predictedNs && !path.measuredNs) return "";
+  std::string text = fmt::format("; a put of {} bytes takes about ", size);
+  if (path.predictedNs) text += fmt::format("{:.2f} us (typical)", *path.predictedNs / 1000);
+  if (path.predictedNs && path.measuredNs) text += ", ";
+  if (path.measuredNs) text += fmt::format("{:.2f} us (measured)", *path.measuredNs / 1000);
+  return text;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Communicator::Impl>> Communicator::Impl::create(
@@ -215,9 +225,12 @@ std::string Communicator::Impl::explain(const std::string& ip, uint16_t port) {
   auto connection = connections_.find(ip, port, ConnType::AUTO);
   if (!connection.ok()) return connection.status().message();
   std::string text;
-  for (const auto& path : node_->explain(*(*connection)->peer)) {
+  const Region local = memory_->region();
+  for (const auto& path : node_->explain(*(*connection)->peer, local.device, local.size)) {
     const char* mark = path.preferred ? "used" : path.usable ? "could be used" : "not usable";
-    text += fmt::format("{}: {}: {}\n", path.transport, mark, path.reason);
+    text += fmt::format("{}: {}{}: {}{}\n", path.transport, mark,
+                        path.ways.empty() ? "" : " (" + path.ways + ")", path.reason,
+                        figuresOf(path, local.size));
   }
   return text;
 }

@@ -3,7 +3,7 @@
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
-#include <cstdlib>
+#include "base/environment.h"
 
 namespace hmc {
 
@@ -30,8 +30,8 @@ spdlog::logger& logger() {
   static auto* instance = [] {
     auto* made = new spdlog::logger("hmc", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
     made->set_pattern("%Y-%m-%d %H:%M:%S.%e hmc[%P] %l: %v");
-    const char* wanted = std::getenv("HMC_LOG");
-    made->set_level(wanted ? spdlog::level::from_str(wanted) : spdlog::level::warn);
+    const auto wanted = valueOf(variable::kLog);
+    made->set_level(spdlog::level::from_str(wanted.value_or(variable::kLog.standard)));
     return made;
   }();
   return *instance;

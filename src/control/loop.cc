@@ -17,6 +17,8 @@ namespace hmc {
 
 struct Loop::Impl {
   asio::io_context context{1};
+  // Asio opens its descriptors for the first timer: here, where somebody can be told if it cannot.
+  asio::steady_timer first{context};
   asio::executor_work_guard<asio::io_context::executor_type> work{context.get_executor()};
   std::mutex mutex;
   // Both guarded by mutex. The tasks are not given to Asio because those it has not run live until

@@ -2,10 +2,10 @@
 
 #include <array>
 #include <atomic>
-#include <cstdlib>
 #include <mutex>
 #include <sstream>
 
+#include "base/environment.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "memory/cpu/cpu_backend.h"
@@ -45,8 +45,7 @@ struct Plugins {
 
 Plugins* loadPlugins() {
   auto* plugins = new Plugins;
-  const char* list = std::getenv("HMC_MEMORY_PLUGIN");
-  std::istringstream paths(list ? list : "");
+  std::istringstream paths(valueOf(variable::kMemoryPlugin).value_or(""));
   for (std::string path; std::getline(paths, path, ':');) {
     if (path.empty()) continue;
     auto plugin = loadPlugin(path);

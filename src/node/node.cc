@@ -44,6 +44,9 @@ Access RemoteRegion::access() const {
 const std::string& RemoteRegion::transport() const {
   return mapping_->transport();
 }
+std::string RemoteRegion::path() const {
+  return mapping_->path();
+}
 
 Status RemoteRegion::put(const LocalRegion& local, size_t localOffset, size_t remoteOffset,
                          size_t size, Timeout timeout) const {
@@ -120,6 +123,12 @@ Status Peer::notify(const std::string& bytes, Timeout timeout) const {
 
 std::vector<PathReport> Peer::explain() const {
   return node_->explain(*state_);
+}
+std::vector<PathReport> Peer::explain(Device local, size_t size) const {
+  return node_->explain(*state_, local, size);
+}
+Result<PeerFacts> Peer::probe(Timeout timeout) const {
+  return node_->probe(*state_, Deadline(timeout));
 }
 
 Result<Node> Node::create(const NodeOptions& options) {

@@ -156,65 +156,6 @@ std::shared_ptr<PeerState> NodeImpl::takeLeftBehind(const PeerTest& wanted) {
   return nullptr;
 }
 
-Result<std::shared_ptr<RemoteMapping>> NodeImpl::open(const std::shared_ptr<PeerState>& peer,
-                                                      const std::string& region,
-                                                      const std::vector<std::string>& transports,
-                                                      Deadline deadline) {
-  HMC_TRY(checkUsable());
-  Writer request;
-  request.string(region);
-  HMC_ASSIGN(std::string reply, peer->channel().call(kOpenRegion, request.bytes(), deadline));
-  HMC_ASSIGN(auto description, RegionDescription::decode(reply));
-  auto choices = peer->choices();
-  std::string reasons;
-  for (size_t i = 0; i < choices.size(); ++i) {
-    const auto& choice = choices[i];
-    bool asked = transports.empty() ||
-                 std::find(transports.begin(), transports.end(), choice.name) != transports.end();
-    if (!asked) continue;
-    const std::string* key = description.keyFor(choice.name);
-    Status why = choice.usable ? Status() : Status(Code::unsupported, choice.reason);
-    if (why.ok() && !key)
-      why = error(Code::unsupported, "the peer did not register that region for it");
-    if (why.ok()) {
-      auto link = peer->link(i, deadline);
-      auto memory = link.ok() ? (*link)->importKey(*key, deadline) : link.status();
-      if (memory.ok()) {
-        return std::make_shared<RemoteMapping>(shared_from_this(), peer, i, *link,
-                                               *std::move(memory), description.device);
-      }
-      why = memory.status();
-    }
-    reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", choice.name, why.message());
-  }
-  HMC_TRY(peer->channel().status());
-  return error(Code::unsupported, "no transport reaches region \"{}\" of {} ({})", region,
-               peer->title(), reasons);
-}
-
-std::vector<PathReport> NodeImpl::transports() const {
-  std::vector<PathReport> report;
-  for (const auto& engine : engines_) {
-    const auto& facts = engine->transport().facts();
-    report.push_back({facts.name, true, report.empty(), "reaches " + facts.domain});
-  }
-  for (const auto& missing : missing_)
-    report.push_back({missing.name, false, false, missing.why.message()});
-  return report;
-}
-
-std::vector<PathReport> NodeImpl::explain(const PeerState& peer) const {
-  std::vector<PathReport> report;
-  bool preferred = true;
-  for (const auto& choice : peer.choices()) {
-    report.push_back({choice.name, choice.usable, choice.usable && preferred, choice.reason});
-    if (choice.usable) preferred = false;
-  }
-  for (const auto& missing : missing_)
-    report.push_back({missing.name, false, false, missing.why.message()});
-  return report;
-}
-
 Result<NodeImpl::NoteFrom> NodeImpl::nextNote(Deadline deadline) {
   std::unique_lock lock(mutex_);
   changed_.wait_until(lock, deadline.at(), [&] { return !notes_.empty() || closed_; });
@@ -276,6 +217,7 @@ void NodeImpl::left(const std::shared_ptr<Channel>& channel, const Status& why) 
 Result<std::string> NodeImpl::answer(const std::shared_ptr<Channel>& channel, uint16_t method,
                                      std::string_view request) {
   if (method == kOpenRegion) return describeRegion(request);
+  if (method == kProbe) return describeSelf();
   auto peer = find(channel.get());
   if (method == kOpenLink && peer) return peer->acceptLink(request);
   return error(Code::unsupported, "{} does not know request {}", name_, method);

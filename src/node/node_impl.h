@@ -25,6 +25,7 @@ namespace hmc {
 // What peers ask of each other (Channel::call).
 inline constexpr uint16_t kOpenLink = 1;
 inline constexpr uint16_t kOpenRegion = 2;
+inline constexpr uint16_t kProbe = 3;
 
 // One participant: its transports, doors, peers and registered memory. Handles share it; close()
 // ends it for all of them. Safe from any thread.
@@ -69,6 +70,9 @@ class NodeImpl final : public ControlEvents, public std::enable_shared_from_this
   // Every transport that there is, usable or not, with the reason: in this process, and to a peer.
   std::vector<PathReport> transports() const;
   std::vector<PathReport> explain(const PeerState& peer) const;
+  // The same for a put of `size` bytes of memory on that device, with predictions.
+  std::vector<PathReport> explain(const PeerState& peer, Device local, size_t size) const;
+  Result<PeerFacts> probe(const PeerState& peer, Deadline deadline) const;
 
   struct NoteFrom {
     std::shared_ptr<PeerState> peer;
@@ -93,6 +97,12 @@ class NodeImpl final : public ControlEvents, public std::enable_shared_from_this
   Attributes attributes(std::optional<uint32_t> rank) const;
   std::shared_ptr<PeerState> find(const Channel* channel) const;
   Result<std::string> describeRegion(std::string_view request);
+  std::string describeSelf() const;
+  Result<std::shared_ptr<RemoteMapping>> openOver(const std::shared_ptr<PeerState>& peer,
+                                                  size_t transport, const std::string& key,
+                                                  Device device, const PassedOver& passed,
+                                                  Deadline deadline);
+  PassedOver leftOut(const PeerState& peer) const;
   Status checkUsable() const;
 
   const std::string name_;

@@ -8,6 +8,7 @@
 
 #include "control/channel.h"
 #include "node/attributes.h"
+#include "node/path_notes.h"
 #include "transfer/engine.h"
 #include "transport/select.h"
 
@@ -36,6 +37,10 @@ class PeerState {
   // The peer opens a link: answers our address. Runs on the control thread.
   Result<std::string> acceptLink(std::string_view request);
 
+  // What is known about the paths that its regions were opened over.
+  PathNotes& paths() { return paths_; }
+  const PathNotes& paths() const { return paths_; }
+
   // Transfers that a notification must not overtake.
   void track(const std::shared_ptr<TransferState>& transfer);
   Status flush(Deadline deadline);
@@ -57,6 +62,7 @@ class PeerState {
   NodeImpl& node_;
   const std::shared_ptr<Channel> channel_;
   const std::string title_;
+  PathNotes paths_;
 
   mutable std::mutex mutex_;
   std::condition_variable opened_;

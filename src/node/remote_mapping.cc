@@ -32,6 +32,10 @@ RemoteMapping::RemoteMapping(std::shared_ptr<NodeImpl> node, std::shared_ptr<Pee
       device_(device),
       lease_(peer_->channel().lease()->length()) {}
 
+std::string RemoteMapping::path() const {
+  return memory_->how().empty() ? transport() : fmt::format("{} ({})", transport(), memory_->how());
+}
+
 Status RemoteMapping::runThroughEngine(OpKind kind, const LocalMemory& local, uint64_t localOffset,
                                        uint64_t remoteOffset, size_t size,
                                        std::chrono::nanoseconds timeout) const {

@@ -21,6 +21,8 @@ class RemoteMapping {
   Access access() const { return memory_->access; }
   Device device() const { return device_; }
   const std::string& transport() const { return engine_.transport().facts().name; }
+  // "ipc (mapped)"
+  std::string path() const;
 
   Status run(OpKind kind, const LocalMemory& local, uint64_t localOffset, uint64_t remoteOffset,
              size_t size, std::chrono::nanoseconds timeout) const {

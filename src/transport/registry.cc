@@ -45,7 +45,16 @@ void add(TransportSet& set, const Entry& entry, FdExchange& fds) {
   }
 }
 
+const Entry* find(const std::string& name) {
+  return std::find_if(std::begin(kTransports), std::end(kTransports),
+                      [&](const Entry& one) { return name == one.name; });
+}
+
 }  // namespace
+
+bool isBetterTransport(const std::string& a, const std::string& b) {
+  return find(a) < find(b);
+}
 
 Result<TransportSet> makeTransports(const std::vector<std::string>& wanted, FdExchange& fds) {
   TransportSet set;
@@ -54,8 +63,7 @@ Result<TransportSet> makeTransports(const std::vector<std::string>& wanted, FdEx
     return set;
   }
   for (const std::string& name : wanted) {
-    const auto* entry = std::find_if(std::begin(kTransports), std::end(kTransports),
-                                     [&](const Entry& one) { return name == one.name; });
+    const Entry* entry = find(name);
     if (entry == std::end(kTransports)) {
       return error(Code::invalidArgument, "there is no transport called \"{}\"; there are {}", name,
                    allNames());

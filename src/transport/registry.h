@@ -23,4 +23,8 @@ struct TransportSet {
 // `fds` must outlive them.
 Result<TransportSet> makeTransports(const std::vector<std::string>& wanted, FdExchange& fds);
 
+// Is transport `a` ahead of `b` in the order in which they are tried? A name that no build has is
+// ahead of nothing.
+bool isBetterTransport(const std::string& a, const std::string& b);
+
 }  // namespace hmc

@@ -53,18 +53,34 @@ struct Mapped {
   const std::atomic<bool>* closed = nullptr;
 };
 
+// How a Link reaches a peer's memory, in words.
+struct PathWords {
+  std::string how;            // one of Facts::ways: "mapped"; empty where there is only one way
+  std::string slowerBecause;  // why, with the fix; empty when no faster way was there to take
+};
+
 // A peer's Registration as one Link sees it. Must not outlive the Link.
 class RemoteMemory {
  public:
-  RemoteMemory(uint64_t bytes, Access allowed, Mapped here = {})
-      : size(bytes), access(allowed), mapped(here) {}
+  RemoteMemory(uint64_t bytes, Access allowed, Mapped here = {}, PathWords words = {})
+      : size(bytes),
+        access(allowed),
+        mapped(here),
+        words_(std::make_unique<PathWords>(std::move(words))) {}
   virtual ~RemoteMemory() = default;
   RemoteMemory(const RemoteMemory&) = delete;
   RemoteMemory& operator=(const RemoteMemory&) = delete;
 
+  const std::string& how() const { return words_->how; }
+  const std::string& slowerBecause() const { return words_->slowerBecause; }
+
   const uint64_t size;
   const Access access;
   const Mapped mapped;
+
+ private:
+  // Apart from the rest, which every put reads.
+  const std::unique_ptr<const PathWords> words_;
 };
 
 enum class OpKind : uint8_t { put, get };
@@ -126,11 +142,19 @@ struct LinkOptions {
 
 class Transport {
  public:
+  // One way in which it reaches memory, and what that typically costs on the hosts of today: for
+  // predictions that are right within a factor of a few.
+  struct Way {
+    std::string how;  // RemoteMemory::how()
+    double latencyNs = 0;
+    double bytesPerNs = 1;  // as much as GB/s
+  };
   struct Facts {
     std::string name;               // "ipc", "tcp"
     std::string domain;             // two processes with the same domain can reach each other
     std::vector<DeviceKind> local;  // kinds of memory that post() can read and write on our side
     size_t largest;                 // most bytes in one Op
+    std::vector<Way> ways;          // fastest first
   };
 
   explicit Transport(Facts facts) : facts_(std::move(facts)) {}

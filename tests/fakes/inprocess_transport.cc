@@ -61,8 +61,8 @@ class InProcessRegistration : public Registration {
 };
 
 struct InProcessRemote : RemoteMemory {
-  InProcessRemote(uint64_t remote, uint64_t bytes, Access how)
-      : RemoteMemory(bytes, how), id(remote) {}
+  InProcessRemote(uint64_t remote, uint64_t bytes, Access allowed)
+      : RemoteMemory(bytes, allowed), id(remote) {}
   const uint64_t id;
 };
 

@@ -8,5 +8,8 @@ namespace hmc::tool {
 
 void addDemo(CLI::App& app, int& exitStatus);
 void addBench(CLI::App& app, int& exitStatus);
+void addDoctor(CLI::App& app, int& exitStatus);
+void addExplain(CLI::App& app, int& exitStatus);
+void addInfo(CLI::App& app, int& exitStatus);
 
 }  // namespace hmc::tool

@@ -103,7 +103,10 @@ class IpcTransport final : public Transport {
                    std::move(domain),
                    {DeviceKind::cpu, DeviceKind::cuda, DeviceKind::hip, DeviceKind::cnrt,
                     DeviceKind::acl, DeviceKind::musa},
-                   kLargest}),
+                   kLargest,
+                   {{describe(ipc::Way::mappedHost), 20, 10},
+                    {describe(ipc::Way::processVm), 700, 8},
+                    {describe(ipc::Way::ring), 3000, 4}}}),
         shared_(fds, options) {}
 
   Result<std::unique_ptr<Registration>> registerRegion(const Region& region,

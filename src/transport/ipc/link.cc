@@ -14,10 +14,25 @@ constexpr std::chrono::milliseconds kLookAgain{1};
 struct Refusals {
   Code code = Code::unsupported;  // of the first that says more than that it is not offered
   std::string reasons;
+  std::string broken;  // the reasons of those that were offered and should have worked
 
   void add(const char* way, const Status& status) {
     if (code == Code::unsupported) code = status.code();
-    reasons += std::string(reasons.empty() ? "" : "; ") + way + ": " + status.message();
+    append(reasons, way, status.message());
+    if (status.code() == Code::unsupported) return;
+    append(broken, way, status.message());
+    if (status.code() == Code::permissionDenied) broken += kPermissionFix;
+    if (status.code() == Code::notFound) broken += kNamespaceFix;
+  }
+
+ private:
+  static constexpr const char* kPermissionFix =
+      " (let processes of one user trace each other: sudo sysctl -w kernel.yama.ptrace_scope=0; or "
+      "let the owner's Node allocate the memory)";
+  static constexpr const char* kNamespaceFix =
+      " (let both processes share a pid namespace, or let the owner's Node allocate the memory)";
+  static void append(std::string& list, const char* way, const std::string& why) {
+    list += std::string(list.empty() ? "" : "; ") + way + ": " + why;
   }
 };
 
@@ -93,23 +108,24 @@ Result<std::unique_ptr<RemoteMemory>> IpcLink::importKey(std::string_view bytes,
     refusals.add("mapping", mapped.status());
   }
   if (shared_.options.allowProcessVm) {
-    auto process = importProcess(key, deadline);
+    auto process = importProcess(key, refusals.broken, deadline);
     if (process.ok()) return process;
     refusals.add("process_vm", process.status());
   }
-  auto ring = importRing(key, deadline);
+  auto ring = importRing(key, refusals.broken, deadline);
   if (ring.ok()) return ring;
   refusals.add("ring", ring.status());
   return error(refusals.code, "the peer's {} bytes of {} memory cannot be reached: {}", key.size,
                key.device.toString(), refusals.reasons);
 }
 
-Result<std::unique_ptr<RemoteMemory>> IpcLink::importRing(const Key& key, Deadline deadline) {
+Result<std::unique_ptr<RemoteMemory>> IpcLink::importRing(const Key& key, std::string slower,
+                                                          Deadline deadline) {
   if (key.bellsToken.empty()) {
     return error(Code::unsupported, "its owner does not offer it for a ring");
   }
   HMC_ASSIGN(Outgoing * ring, openRing(key, deadline));
-  return std::unique_ptr<RemoteMemory>(std::make_unique<RingRemote>(key, *ring));
+  return std::unique_ptr<RemoteMemory>(std::make_unique<RingRemote>(key, *ring, std::move(slower)));
 }
 
 Result<Outgoing*> IpcLink::openRing(const Key& key, Deadline deadline) {

@@ -21,6 +21,19 @@ Region whereItLies(const Key& key) {
 
 }  // namespace
 
+const char* describe(Way way) {
+  switch (way) {
+    case Way::mappedHost:
+    case Way::mappedDevice:
+      return "mapped";
+    case Way::processVm:
+      return "process_vm";
+    case Way::ring:
+      return "ring";
+  }
+  return "";
+}
+
 Result<std::unique_ptr<RemoteMemory>> importMapped(const Key& key, const std::atomic<bool>& closed,
                                                    Deadline deadline) {
   if (key.shareToken.empty() && key.shareHandle.empty()) {
@@ -45,7 +58,8 @@ Result<std::unique_ptr<RemoteMemory>> importMapped(const Key& key, const std::at
       std::make_unique<MappedRemote>(key, region, backend, closed));
 }
 
-Result<std::unique_ptr<RemoteMemory>> importProcess(const Key& key, Deadline deadline) {
+Result<std::unique_ptr<RemoteMemory>> importProcess(const Key& key, std::string slower,
+                                                    Deadline deadline) {
   if (!key.processVm || !key.device.isHost()) {
     return error(Code::unsupported, "its owner does not offer it for access by the kernel");
   }
@@ -56,8 +70,8 @@ Result<std::unique_ptr<RemoteMemory>> importProcess(const Key& key, Deadline dea
     bells = std::make_unique<SharedBlock<Bells>>(std::move(block));
     process.watch((*bells)->pulse);
   }
-  return std::unique_ptr<RemoteMemory>(
-      std::make_unique<ProcessRemote>(key, std::move(process), std::move(bells)));
+  return std::unique_ptr<RemoteMemory>(std::make_unique<ProcessRemote>(
+      key, std::move(process), std::move(bells), std::move(slower)));
 }
 
 }  // namespace hmc::ipc

@@ -13,12 +13,16 @@ namespace hmc::ipc {
 
 enum class Way : uint8_t { mappedHost, mappedDevice, processVm, ring };
 
+// "mapped", "process_vm", "ring"
+const char* describe(Way way);
+
 // A peer's memory, and the one way in which a Link reaches it. Every RemoteMemory that a Link is
 // given came from that Link, so the Link may cast down; `way` says to which.
 class IpcRemote : public RemoteMemory {
  public:
-  IpcRemote(const Key& key, Way how, Mapped here = {})
-      : RemoteMemory(key.size, key.access, here), way(how) {}
+  IpcRemote(const Key& key, Way taken, Mapped here = {}, std::string slower = "")
+      : RemoteMemory(key.size, key.access, here, {describe(taken), std::move(slower)}),
+        way(taken) {}
   const Way way;
 };
 
@@ -43,8 +47,9 @@ class MappedRemote final : public IpcRemote {
 class ProcessRemote final : public IpcRemote {
  public:
   // `bells` are the owner's, whose pulse tells whether it lives; null when it has none.
-  ProcessRemote(const Key& key, Process owner, std::unique_ptr<SharedBlock<Bells>> bells)
-      : IpcRemote(key, Way::processVm),
+  ProcessRemote(const Key& key, Process owner, std::unique_ptr<SharedBlock<Bells>> bells,
+                std::string slower)
+      : IpcRemote(key, Way::processVm, {}, std::move(slower)),
         process(std::move(owner)),
         address(key.address),
         bells_(std::move(bells)) {}
@@ -57,8 +62,8 @@ class ProcessRemote final : public IpcRemote {
 
 class RingRemote final : public IpcRemote {
  public:
-  RingRemote(const Key& key, Outgoing& linksRing)
-      : IpcRemote(key, Way::ring), ring(linksRing), region(key.region) {}
+  RingRemote(const Key& key, Outgoing& linksRing, std::string slower)
+      : IpcRemote(key, Way::ring, {}, std::move(slower)), ring(linksRing), region(key.region) {}
   Outgoing& ring;  // the Link's
   const uint64_t region;
 };
@@ -69,7 +74,9 @@ class RingRemote final : public IpcRemote {
 Result<std::unique_ptr<RemoteMemory>> importMapped(const Key& key, const std::atomic<bool>& closed,
                                                    Deadline deadline);
 
-// The memory behind a key, through the kernel.
-Result<std::unique_ptr<RemoteMemory>> importProcess(const Key& key, Deadline deadline);
+// The memory behind a key, through the kernel. `slower` is why it was not mapped, where it could
+// be.
+Result<std::unique_ptr<RemoteMemory>> importProcess(const Key& key, std::string slower,
+                                                    Deadline deadline);
 
 }  // namespace hmc::ipc

@@ -134,8 +134,8 @@ void TcpLink::arrived(Fd fd) {
 
 Result<std::unique_ptr<RemoteMemory>> TcpLink::importKey(std::string_view bytes, Deadline) {
   HMC_ASSIGN(Key key, Key::decode(bytes));
-  return std::unique_ptr<RemoteMemory>(
-      new TcpRemote(key.area, key.size, key.writable ? Access::readWrite : Access::read));
+  return std::unique_ptr<RemoteMemory>(new TcpRemote(
+      key.area, key.size, key.writable ? Access::readWrite : Access::read, describe(options_)));
 }
 
 Status TcpLink::check(const Op& op) const {

@@ -17,7 +17,8 @@
 namespace hmc::tcp {
 
 struct TcpRemote : RemoteMemory {
-  TcpRemote(uint64_t id, uint64_t bytes, Access how) : RemoteMemory(bytes, how), area(id) {}
+  TcpRemote(uint64_t id, uint64_t bytes, Access allowed, std::string way)
+      : RemoteMemory(bytes, allowed, {}, {std::move(way), ""}), area(id) {}
   const uint64_t area;
 };
 

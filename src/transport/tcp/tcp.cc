@@ -16,7 +16,7 @@ class TcpTransport final : public Transport {
  public:
   TcpTransport(const TcpOptions& options, std::unique_ptr<Areas> areas,
                std::unique_ptr<Service> service, std::unique_ptr<Progress> progress)
-      : Transport({"tcp", "tcp", {DeviceKind::cpu}, kLargest}),
+      : Transport({"tcp", "tcp", {DeviceKind::cpu}, kLargest, {{describe(options), 15000, 2.5}}}),
         options_(options),
         areas_(std::move(areas)),
         progress_(std::move(progress)),
@@ -43,6 +43,10 @@ class TcpTransport final : public Transport {
 };
 
 }  // namespace
+
+std::string describe(const TcpOptions& options) {
+  return fmt::format("{} stream{}", options.streams, options.streams == 1 ? "" : "s");
+}
 
 Result<std::unique_ptr<Transport>> create(const TcpOptions& options) {
   if (options.streams < 1 || options.streams > kMostStreams) {

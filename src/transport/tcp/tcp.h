@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <memory>
+#include <string>
 
 #include "hmc/result.h"
 #include "transport/transport.h"
@@ -25,6 +26,9 @@ struct TcpOptions {
   // How long the peer's connections may take to come up, and a visitor to say who it is.
   std::chrono::milliseconds patience{10000};
 };
+
+// "2 streams"
+std::string describe(const TcpOptions& options);
 
 Result<std::unique_ptr<Transport>> create(const TcpOptions& options = {});
 

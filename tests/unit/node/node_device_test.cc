@@ -62,6 +62,21 @@ TEST(Devices, aDeviceThatDoesNotExistIsNamed) {
   EXPECT_NE(status.message().find('9'), std::string::npos) << status.message();
 }
 
+TEST(Devices, explainSaysWhichTransportStagesAndReckonsWithIt) {
+  NodePair nodes;
+  auto host = nodes.toA.explain(Device{}, kSize);
+  auto device = nodes.toA.explain(Device{DeviceKind::cuda, 1}, kSize);
+  ASSERT_EQ(device[0].transport, "ipc");
+  ASSERT_EQ(device[1].transport, "tcp");
+  EXPECT_EQ(device[0].reason.find("through the host"), std::string::npos) << device[0].reason;
+  EXPECT_NE(device[1].reason.find("cuda:1 memory passes through the host"), std::string::npos)
+      << device[1].reason;
+  for (int i : {0, 1}) EXPECT_GT(*device[i].predictedNs, *host[i].predictedNs);
+  auto none = nodes.toA.explain(Device{DeviceKind::cuda, 9}, kSize);
+  EXPECT_FALSE(none[0].usable);
+  EXPECT_NE(none[0].reason.find("cuda:9"), std::string::npos) << none[0].reason;
+}
+
 TEST(Devices, aPointerIsRecognised) {
   Node node = must(Node::create());
   Backend& gpu = **findBackend(DeviceKind::cuda);

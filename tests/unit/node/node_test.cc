@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -280,6 +281,27 @@ TEST(Node, aForkedChildIsToldToMakeItsOwn) {
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
   EXPECT_TRUE(remote.put(local, 0, 0, 8).ok());
+}
+
+// Whatever it is that cannot be opened any more.
+TEST(Node, tooFewDescriptorsAreAnErrorWhateverTheirNumber) {
+  rlimit before{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  must(Node::create());
+  bool made = false;
+  int failures = 0;
+  for (rlim_t most = 3; most < 100 && !made; ++most) {
+    rlimit few{most, before.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &few);
+    auto node = Node::create();
+    setrlimit(RLIMIT_NOFILE, &before);
+    made = node.ok() && node->transports()[0].usable && node->transports()[1].usable;
+    if (node.ok()) continue;
+    ++failures;
+    EXPECT_EQ(node.status().code(), Code::exhausted) << node.status().toString();
+  }
+  EXPECT_TRUE(made);
+  EXPECT_GT(failures, 0);
 }
 
 TEST(Node, cancelledTransfersSayThatTheyWere) {

@@ -146,6 +146,32 @@ TEST(IpcWays, aKeyWhoseNonceDiffersIsNotTrusted) {
       << remote.status().toString();
 }
 
+TEST(IpcWays, onlyAWayThatWasOfferedAndFailedMakesItASlowerOne) {
+  std::vector<char> heap(1000);
+  Allocation memory(1000);
+  for (IpcOptions options : {IpcOptions{}, kRingOnly}) {
+    IpcPair pair(options);
+    for (const Region& region : {hostRegion(heap.data(), heap.size()), memory.region}) {
+      auto registration = must(pair.target->registerRegion(region, Access::readWrite));
+      auto remote = pair.link->importKey(registration->key(), kPatience);
+      if (!remote.ok()) continue;  // what is offered for mapping alone, to who may not map
+      EXPECT_EQ((*remote)->slowerBecause(), "") << (*remote)->how();
+    }
+  }
+  IpcPair pair;
+  auto registration =
+      must(pair.target->registerRegion(hostRegion(heap.data(), heap.size()), Access::readWrite));
+  Key key = must(decodeKey(registration->key()));
+  key.nonce[3] ^= 1;
+  auto remote = must(pair.link->importKey(encode(key), kPatience));
+  EXPECT_EQ(remote->how(), "ring");
+  EXPECT_NE(remote->slowerBecause().find("process_vm: process"), std::string::npos)
+      << remote->slowerBecause();
+  EXPECT_NE(remote->slowerBecause().find("let the owner's Node allocate"), std::string::npos)
+      << remote->slowerBecause();
+  EXPECT_EQ(remote->slowerBecause().find("mapping"), std::string::npos) << "it was not offered";
+}
+
 TEST(IpcWays, aKeyOfAnotherProcessIsRefused) {
   IpcPair pair;
   Allocation memory(1000);

@@ -16,10 +16,12 @@ struct Options {
 
 void addDemo(CLI::App& app, int& exitStatus) {
   auto options = std::make_shared<Options>();
-  auto* demo =
-      app.add_subcommand("demo",
-                         "Two processes exchange bytes over every transport that works here.\n"
-                         "Example: hmc demo --bytes 1000000");
+  auto* demo = app.add_subcommand(
+      "demo", "Two processes exchange bytes over every transport that works here.");
+  demo->footer(
+      "Examples:\n"
+      "  hmc demo\n"
+      "  hmc demo --bytes 1000000");
   demo->add_option("--bytes", options->bytes, "How many bytes to move each way")
       ->capture_default_str()
       ->check(CLI::Range(size_t{1}, size_t{1} << 34));

@@ -1,0 +1,52 @@
+#include "base/environment.h"
+
+#include <charconv>
+#include <cstdlib>
+#include <sstream>
+
+#include "base/error.h"
+
+namespace hmc {
+
+namespace {
+
+bool isChoice(const Variable& variable, const std::string& value) {
+  std::istringstream choices(variable.choices);
+  for (std::string choice; choices >> choice;) {
+    if (choice == value) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::optional<std::string> valueOf(const Variable& variable) {
+  const char* value = std::getenv(variable.name);
+  if (value == nullptr) return std::nullopt;
+  return std::string(value);
+}
+
+Result<std::chrono::milliseconds> millisecondsOf(const Variable& variable) {
+  const std::string text = valueOf(variable).value_or(variable.standard);
+  int64_t number = 0;
+  const char* end = text.data() + text.size();
+  auto [stop, problem] = std::from_chars(text.data(), end, number);
+  if (problem != std::errc() || stop != end || number <= 0) {
+    return error(Code::invalidArgument, "{}=\"{}\": expected a number of milliseconds above 0",
+                 variable.name, text);
+  }
+  return std::chrono::milliseconds(number);
+}
+
+Status checkValue(const Variable& variable) {
+  auto value = valueOf(variable);
+  if (!value) return Status();
+  if (variable.form == Variable::Form::milliseconds) return millisecondsOf(variable).status();
+  if (variable.form == Variable::Form::choice && !isChoice(variable, *value)) {
+    return error(Code::invalidArgument, "{}=\"{}\": expected one of: {}", variable.name, *value,
+                 variable.choices);
+  }
+  return Status();
+}
+
+}  // namespace hmc

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+
+#include "hmc/result.h"
+
+namespace hmc {
+
+// An environment variable that the library reads.
+struct Variable {
+  enum class Form { text, secret, milliseconds, choice };
+  const char* name;
+  const char* meaning;
+  const char* standard;  // what holds when it is not set
+  Form form = Form::text;
+  const char* choices = "";  // of Form::choice, separated by spaces
+};
+
+// All of them. Code that reads one names it here, `hmc info` prints them, and a test holds the
+// table in docs/gotchas.md equal.
+namespace variable {
+inline constexpr Variable kLog{"HMC_LOG",
+                               "debug, info, warn, error or off; lines go to standard error",
+                               "warn", Variable::Form::choice, "debug info warn error off"};
+inline constexpr Variable kTimeout{"HMC_TIMEOUT_MS", "put, get, wait of the documented classes",
+                                   "30000", Variable::Form::milliseconds};
+inline constexpr Variable kReceiveTimeout{"HMC_RECV_TIMEOUT_MS", "ctrlRecv and its kin", "600000",
+                                          Variable::Form::milliseconds};
+inline constexpr Variable kConnectTimeout{"HMC_CONNECT_TIMEOUT_MS",
+                                          "how long connectTo waits for a server to come up",
+                                          "10000", Variable::Form::milliseconds};
+inline constexpr Variable kLease{"HMC_LEASE_MS", "silence after which a peer is lost", "10000",
+                                 Variable::Form::milliseconds};
+inline constexpr Variable kSecret{"HMC_SECRET", "the shared secret of the documented classes",
+                                  "none", Variable::Form::secret};
+inline constexpr Variable kTransports{"HMC_TRANSPORTS",
+                                      "the transports to use, best first: ipc,tcp", "all"};
+inline constexpr Variable kStrictTransport{
+    "HMC_STRICT_TRANSPORT", "1: RDMA and UCX are errors where they are not available", "0",
+    Variable::Form::choice, "0 1"};
+inline constexpr Variable kMemoryPlugin{
+    "HMC_MEMORY_PLUGIN", "shared libraries with further memory backends, separated by :", "none"};
+inline constexpr Variable kFigures{
+    "HMC_FIGURES", "the file in which hmc bench leaves what it measured, for explain",
+    "~/.cache/hmc/figures"};
+}  // namespace variable
+
+inline constexpr const Variable* kVariables[] = {
+    &variable::kLog,
+    &variable::kTimeout,
+    &variable::kReceiveTimeout,
+    &variable::kConnectTimeout,
+    &variable::kLease,
+    &variable::kSecret,
+    &variable::kTransports,
+    &variable::kStrictTransport,
+    &variable::kMemoryPlugin,
+    &variable::kFigures,
+};
+
+// What the environment says, if it says anything.
+std::optional<std::string> valueOf(const Variable& variable);
+
+// Does what the environment says make sense? The sentence names the variable.
+Status checkValue(const Variable& variable);
+
+// The value of one of Form::milliseconds, its standard when it is not set.
+Result<std::chrono::milliseconds> millisecondsOf(const Variable& variable);
+
+}  // namespace hmc

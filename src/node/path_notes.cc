@@ -1,0 +1,52 @@
+#include "node/path_notes.h"
+
+#include <algorithm>
+
+#include "base/log.h"
+
+namespace hmc {
+
+void PassedOver::addBroken(const std::string& transport, const std::string& why) {
+  broken += (broken.empty() ? "" : "; ") + transport + ": " + why;
+}
+
+void PassedOver::addUnasked(const std::string& transport) {
+  unasked += (unasked.empty() ? "" : ", ") + transport;
+}
+
+void PathNotes::used(const std::string& transport, const std::string& how) {
+  std::lock_guard lock(mutex_);
+  auto& ways = ways_[transport];
+  if (std::find(ways.begin(), ways.end(), how) == ways.end()) ways.push_back(how);
+}
+
+std::vector<std::string> PathNotes::waysOf(const std::string& transport) const {
+  std::lock_guard lock(mutex_);
+  auto found = ways_.find(transport);
+  return found == ways_.end() ? std::vector<std::string>() : found->second;
+}
+
+bool PathNotes::first(const std::string& about) {
+  std::lock_guard lock(mutex_);
+  return told_.insert(about).second;
+}
+
+bool PathNotes::tellIfSlow(const std::string& peer, DeviceKind kind, const std::string& path,
+                           const PassedOver& passed, const std::string& slower) {
+  const std::string memory = std::string(deviceKindName(kind)) + " memory over " + path;
+  std::string broken = passed.broken;
+  if (!slower.empty()) broken += (broken.empty() ? "" : "; ") + slower;
+  if (!broken.empty()) {
+    if (!first("warn " + memory)) return false;
+    logWarn(
+        "{} is reached on a slower path than it could be, {}: {}. `hmc doctor` finds what to fix",
+        peer, memory, broken);
+    return true;
+  }
+  if (passed.unasked.empty() || !first("info " + memory)) return false;
+  logInfo("{} is reached on a slower path than it could be, {}, because {} was not asked for", peer,
+          memory, passed.unasked);
+  return true;
+}
+
+}  // namespace hmc

@@ -1,0 +1,125 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cstdio>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "hmc/info.h"
+#include "hmc/node.h"
+#include "hmc/version.h"
+
+// The built program, as a user runs it.
+
+namespace hmc::tool {
+namespace {
+
+using testing::HasSubstr;
+
+struct Outcome {
+  int status = -1;
+  std::string output;  // standard output and standard error
+};
+
+// `environment` is "NAME=value NAME=value".
+Outcome hmcCommand(const std::string& arguments, const std::string& environment = "") {
+  const std::string line = "env " + environment + " " + HMC_COMMAND + " " + arguments + " 2>&1";
+  FILE* pipe = popen(line.c_str(), "r");
+  Outcome outcome;
+  char bytes[4096];
+  for (size_t count = fread(bytes, 1, sizeof(bytes), pipe); count > 0;
+       count = fread(bytes, 1, sizeof(bytes), pipe)) {
+    outcome.output.append(bytes, count);
+  }
+  const int status = pclose(pipe);
+  outcome.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  return outcome;
+}
+
+TEST(Command, everyHelpTeachesWithAnExample) {
+  auto help = hmcCommand("--help");
+  EXPECT_EQ(help.status, 0);
+  EXPECT_THAT(help.output, HasSubstr("hmc demo"));
+  for (const std::string command : {"demo", "info", "doctor", "explain"}) {
+    EXPECT_THAT(help.output, HasSubstr("  " + command + " "));
+    auto one = hmcCommand(command + " --help");
+    EXPECT_EQ(one.status, 0) << command;
+    EXPECT_THAT(one.output, HasSubstr("Examples:\n  hmc " + command));
+  }
+}
+
+TEST(Command, aUsageErrorNamesTheFix) {
+  auto misspelt = hmcCommand("docter");
+  EXPECT_EQ(misspelt.status, 2);
+  EXPECT_THAT(misspelt.output, HasSubstr("Did you mean: hmc doctor"));
+  auto unknown = hmcCommand("frobnicate");
+  EXPECT_EQ(unknown.status, 2);
+  EXPECT_THAT(unknown.output, HasSubstr("The commands are demo, "));
+  auto nothing = hmcCommand("");
+  EXPECT_EQ(nothing.status, 2);
+  EXPECT_THAT(nothing.output, HasSubstr("Try: hmc demo"));
+  auto incomplete = hmcCommand("explain");
+  EXPECT_EQ(incomplete.status, 2);
+  EXPECT_THAT(incomplete.output, HasSubstr("address is required"));
+  EXPECT_THAT(incomplete.output, HasSubstr("hmc explain worker-3:5001"));
+  auto kind = hmcCommand("explain host:1 --kind abacus");
+  EXPECT_EQ(kind.status, 2);
+  EXPECT_THAT(kind.output, HasSubstr("\"abacus\" is none of cpu, cuda"));
+}
+
+TEST(Command, infoListsEverySetting) {
+  auto info = hmcCommand("info", "HMC_LEASE_MS=1234");
+  EXPECT_EQ(info.status, 0);
+  for (const auto& setting : settingsReport()) {
+    EXPECT_THAT(info.output, HasSubstr("  " + setting.variable + " "));
+  }
+  EXPECT_THAT(info.output, testing::ContainsRegex("HMC_LEASE_MS +1234 +environment"));
+  EXPECT_THAT(info.output, HasSubstr(kVersion));
+  auto json = nlohmann::json::parse(hmcCommand("info --json").output);
+  EXPECT_EQ(json["build"]["version"], kVersion);
+}
+
+TEST(Command, doctorPutsOverEveryTransportAndExitsByItsVerdict) {
+  auto doctor = hmcCommand("doctor --json");
+  auto json = nlohmann::json::parse(doctor.output);
+  EXPECT_EQ(doctor.status, json["healthy"] ? 0 : 1) << doctor.output;
+  int puts = 0;
+  for (const auto& finding : json["findings"]) {
+    const std::string what = finding["what"];
+    if (what != "put over ipc" && what != "put over tcp") continue;
+    ++puts;
+    EXPECT_EQ(finding["level"], "ok") << finding;
+    EXPECT_THAT(std::string(finding["detail"]), HasSubstr("to another process and back"));
+  }
+  EXPECT_EQ(puts, 2);
+}
+
+TEST(Command, doctorFailsWhereTheDefaultPathDoes) {
+  auto wrong = hmcCommand("doctor", "HMC_LEASE_MS=banana");
+  EXPECT_EQ(wrong.status, 1);
+  EXPECT_THAT(wrong.output, HasSubstr("fix: unset HMC_LEASE_MS"));
+  EXPECT_THAT(wrong.output, HasSubstr("The default path does not work"));
+  auto nobody = hmcCommand("doctor unix:///nowhere/at/all");
+  EXPECT_EQ(nobody.status, 1);
+  EXPECT_THAT(nobody.output, HasSubstr("refused"));
+}
+
+TEST(Command, doctorAndExplainLookAtALivePeer) {
+  Node node = *Node::create();
+  std::string door = *node.listen("tcp://127.0.0.1:0");
+  auto doctor = hmcCommand("doctor " + door);
+  EXPECT_THAT(doctor.output, testing::ContainsRegex("ok +hello"));
+  EXPECT_THAT(doctor.output, testing::ContainsRegex("ok +clocks"));
+  auto explain = hmcCommand("explain " + door + " --size 4KiB", "HMC_TRANSPORTS=tcp");
+  EXPECT_EQ(explain.status, 0) << explain.output;
+  EXPECT_THAT(explain.output, HasSubstr("a put of 4096 bytes of cpu memory"));
+  EXPECT_THAT(explain.output, testing::ContainsRegex("tcp +used +[0-9.]+ us"));
+  auto guarded = hmcCommand("explain " + door, "HMC_SECRET=sesame");
+  EXPECT_EQ(guarded.status, 1);
+  EXPECT_THAT(guarded.output, HasSubstr("hmc doctor " + door));
+}
+
+}  // namespace
+}  // namespace hmc::tool

@@ -1,0 +1,98 @@
+#include "info/info.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include <nlohmann/json.hpp>
+
+#include "explain/explain.h"
+#include "hmc/version.h"
+#include "peer_options.h"
+
+namespace hmc::tool {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+TEST(Info, listsEverySettingWithWhereItCameFrom) {
+  setenv("HMC_LEASE_MS", "60000", 1);
+  setenv("HMC_SECRET", "sesame", 1);
+  setenv("HMC_TIMEOUT_MS", "soon", 1);
+  const Info info = collectInfo();
+  const std::string text = toText(info);
+  const auto json = nlohmann::json::parse(toJson(info));
+  unsetenv("HMC_LEASE_MS");
+  unsetenv("HMC_SECRET");
+  unsetenv("HMC_TIMEOUT_MS");
+  EXPECT_GE(info.settings.size(), 10U);
+  for (const auto& setting : info.settings) {
+    EXPECT_THAT(text, HasSubstr(setting.variable));
+    EXPECT_THAT(text, HasSubstr(setting.meaning));
+    const bool ours = setting.variable == "HMC_LEASE_MS" || setting.variable == "HMC_SECRET" ||
+                      setting.variable == "HMC_TIMEOUT_MS";
+    if (ours) {
+      EXPECT_TRUE(setting.fromEnvironment) << setting.variable;
+    }
+  }
+  EXPECT_THAT(text, testing::ContainsRegex("HMC_LEASE_MS +60000 +environment"));
+  EXPECT_THAT(text, testing::ContainsRegex("HMC_RECV_TIMEOUT_MS +600000 +default"));
+  EXPECT_THAT(text, HasSubstr("WRONG: HMC_TIMEOUT_MS=\"soon\""));
+  EXPECT_THAT(text, Not(HasSubstr("sesame")));
+  EXPECT_THAT(json.dump(), Not(HasSubstr("sesame")));
+  EXPECT_EQ(json["settings"].size(), info.settings.size());
+}
+
+TEST(Info, knowsTheBuildTheMemoryAndTheTransports) {
+  const Info info = collectInfo();
+  EXPECT_EQ(info.build.version, kVersion);
+  EXPECT_THAT(info.build.compiler, testing::AnyOf(HasSubstr("gcc"), HasSubstr("clang")));
+  EXPECT_EQ(info.build.library.front(), '/');
+  EXPECT_FALSE(info.build.type.empty());
+  ASSERT_EQ(info.memory.size(), 6U);
+  EXPECT_EQ(info.memory[0].devices, 1);
+  for (const auto& one : info.memory) EXPECT_FALSE(one.detail.empty());
+  ASSERT_EQ(info.transports.size(), 4U);
+  EXPECT_TRUE(info.transports[0].usable);
+  const std::string text = toText(info);
+  for (const char* word : {"ipc", "tcp", "verbs", "ucx", "cuda", "host memory"})
+    EXPECT_THAT(text, HasSubstr(word));
+}
+
+TEST(Info, saysWhyThereAreNoTransports) {
+  setenv("HMC_TRANSPORTS", "pigeon", 1);
+  const Info info = collectInfo();
+  unsetenv("HMC_TRANSPORTS");
+  EXPECT_TRUE(info.transports.empty());
+  EXPECT_THAT(toText(info), HasSubstr("no transport called \"pigeon\""));
+}
+
+TEST(Explain, showsATimeOnlyWhereThereIsOne) {
+  std::vector<PathReport> paths{{"ipc", true, true, "near", "mapped", 430.0, std::nullopt},
+                                {"tcp", true, false, "far", "", 16600.0, 14250.0},
+                                {"ucx", false, false, "missing", "", std::nullopt, std::nullopt}};
+  const std::string text = toText(paths);
+  EXPECT_THAT(text, testing::ContainsRegex("ipc +used +430 ns +- +near"));
+  EXPECT_THAT(text, testing::ContainsRegex("tcp +could be used +16.6 us +14.2 us +far"));
+  EXPECT_THAT(text, testing::ContainsRegex("ucx +not usable +- +- +missing"));
+}
+
+TEST(PeerOptions, devicesAreReadAsPeopleWriteThem) {
+  EXPECT_EQ(*parseDevice("cpu"), (Device{DeviceKind::cpu, 0}));
+  EXPECT_EQ(*parseDevice("cuda"), (Device{DeviceKind::cuda, 0}));
+  EXPECT_EQ(*parseDevice("cuda:3"), (Device{DeviceKind::cuda, 3}));
+  for (const char* wrong : {"", "gpu", "cuda:", "cuda:x", "cuda:-1", "cuda:1x"})
+    EXPECT_FALSE(parseDevice(wrong).ok()) << wrong;
+}
+
+TEST(PeerOptions, durationsHaveTheUnitThatFits) {
+  EXPECT_EQ(duration(20), "20 ns");
+  EXPECT_EQ(duration(1640), "1.64 us");
+  EXPECT_EQ(duration(12.34e6), "12.3 ms");
+  EXPECT_EQ(duration(-2.5e9), "-2.5 s");
+}
+
+}  // namespace
+}  // namespace hmc::tool

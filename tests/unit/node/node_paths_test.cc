@@ -1,0 +1,221 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+
+#include "hmc/figures.h"
+#include "hmc/version.h"
+#include "node/attributes.h"
+#include "node/node_impl.h"
+#include "node/path_notes.h"
+#include "unit/control/party.h"
+#include "unit/node/node_pair.h"
+
+// Which path a pair takes, what it says about it, and when it warns. Runs with HMC_LOG=info.
+
+namespace hmc {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+using testing::Not;
+
+const PathReport& over(const std::vector<PathReport>& paths, const std::string& transport) {
+  return *std::find_if(paths.begin(), paths.end(),
+                       [&](const auto& path) { return path.transport == transport; });
+}
+
+// No figures but those of the test.
+class NodePaths : public testing::Test {
+ protected:
+  void SetUp() override {
+    figures_ = testing::TempDir() + "node_paths_figures";
+    setenv("HMC_FIGURES", figures_.c_str(), 1);
+    std::remove(figures_.c_str());
+  }
+  void TearDown() override {
+    std::remove(figures_.c_str());
+    unsetenv("HMC_FIGURES");
+  }
+  std::string figures_;
+};
+
+// This process opens no further descriptor while it lives.
+class NoMoreDescriptors {
+ public:
+  NoMoreDescriptors() {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    rlimit none{3, before_.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &none);
+  }
+  ~NoMoreDescriptors() { setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+TEST_F(NodePaths, aRegionSaysHowItIsReached) {
+  NodePair nodes;
+  std::vector<char> own(4096);
+  auto allocated = must(nodes.a.allocate("allocated", 4096));
+  auto registered = must(nodes.a.registerMemory("registered", own.data(), own.size()));
+  EXPECT_EQ(must(nodes.toA.open("allocated")).path(), "ipc (mapped)");
+  EXPECT_EQ(must(nodes.toA.open("registered")).path(), "ipc (process_vm)");
+  EXPECT_EQ(over(nodes.toA.explain(), "ipc").ways, "mapped, process_vm");
+  EXPECT_EQ(over(nodes.toA.explain(), "tcp").ways, "");
+  EXPECT_EQ(over(nodes.toB.explain(), "ipc").ways, "") << "b opened, not a";
+  NodePair slow({"tcp"});
+  auto there = must(slow.a.allocate("there", 4096));
+  EXPECT_EQ(must(slow.toA.open("there")).path(), "tcp (2 streams)");
+}
+
+TEST_F(NodePaths, predictionsGrowWithSizeAndRankTheTransports) {
+  NodePair nodes;
+  auto small = nodes.toA.explain(Device{}, 8);
+  auto large = nodes.toA.explain(Device{}, 64 << 20);
+  for (const char* transport : {"ipc", "tcp"}) {
+    ASSERT_TRUE(over(small, transport).predictedNs) << transport;
+    EXPECT_LT(*over(small, transport).predictedNs, *over(large, transport).predictedNs);
+    EXPECT_FALSE(over(small, transport).measuredNs);
+  }
+  EXPECT_LT(*over(small, "ipc").predictedNs, *over(small, "tcp").predictedNs);
+  EXPECT_FALSE(over(small, "verbs").predictedNs);
+  EXPECT_FALSE(over(nodes.toA.explain(), "ipc").predictedNs) << "no size was asked about";
+}
+
+TEST_F(NodePaths, figuresOfTheWayThatIsTakenAreShown) {
+  ASSERT_TRUE(saveFigures({{"ipc", DeviceKind::cpu, "put", 4096, 300},
+                           {"ipc/process_vm", DeviceKind::cpu, "put", 4096, 900}})
+                  .ok());
+  NodePair nodes;
+  EXPECT_EQ(over(nodes.toA.explain(Device{}, 4096), "ipc").measuredNs, 300);
+  EXPECT_FALSE(over(nodes.toA.explain(Device{}, 4096), "tcp").measuredNs);
+  std::vector<char> own(4096);
+  auto registered = must(nodes.a.registerMemory("registered", own.data(), own.size()));
+  double mapped = *over(nodes.toA.explain(Device{}, 4096), "ipc").predictedNs;
+  must(nodes.toA.open("registered"));
+  auto slower = nodes.toA.explain(Device{}, 4096);
+  EXPECT_EQ(over(slower, "ipc").measuredNs, 900);
+  EXPECT_GT(*over(slower, "ipc").predictedNs, mapped);
+}
+
+TEST_F(NodePaths, memoryThatIsNotHereIsExplained) {
+  NodePair nodes;
+  for (const auto& path : nodes.toA.explain(Device{DeviceKind::cuda, 0}, 8)) {
+    EXPECT_FALSE(path.usable) << path.transport;
+    EXPECT_FALSE(path.preferred) << path.transport;
+    EXPECT_FALSE(path.predictedNs) << path.transport;
+  }
+  EXPECT_THAT(nodes.toA.explain(Device{DeviceKind::cuda, 0}, 8)[0].reason, HasSubstr("CUDA"));
+}
+
+TEST_F(NodePaths, aSlowerPathThanThereCouldBeWarnsOnceWithTheReason) {
+  NodePair nodes;
+  std::vector<LocalRegion> targets;
+  for (const char* name : {"one", "two", "three"})
+    targets.push_back(must(nodes.a.allocate(name, 64)));
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(must(nodes.toA.open("one")).path(), "ipc (mapped)");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  testing::internal::CaptureStderr();
+  {
+    NoMoreDescriptors limit;
+    EXPECT_EQ(must(nodes.toA.open("two")).path(), "ipc (process_vm)");
+    EXPECT_EQ(must(nodes.toA.open("three")).path(), "ipc (process_vm)");
+  }
+  std::string lines = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(lines, HasSubstr("warning: a ("));
+  EXPECT_THAT(lines, HasSubstr("cpu memory over ipc (process_vm): mapping: "));
+  EXPECT_THAT(lines, HasSubstr("Too many open files"));
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 1) << lines;
+}
+
+TEST_F(NodePaths, aPathThatTheCallerAskedForIsOnlyInformation) {
+  NodePair nodes;
+  auto target = must(nodes.a.allocate("target", 64));
+  testing::internal::CaptureStderr();
+  Node strict = must(Node::create(named("strict", {"tcp"})));
+  Peer peer = must(strict.connect(nodes.door));
+  EXPECT_EQ(must(peer.open("target")).path(), "tcp (2 streams)");
+  must(peer.open("target"));
+  std::string lines = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(lines, HasSubstr("info: a ("));
+  EXPECT_THAT(lines, HasSubstr("because ipc was not asked for"));
+  EXPECT_THAT(lines, Not(HasSubstr("warning")));
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 1) << lines;
+}
+
+TEST_F(NodePaths, aCallThatNamesItsTransportIsOnlyInformed) {
+  NodePair nodes;
+  auto target = must(nodes.a.allocate("target", 64));
+  auto impl = must(NodeImpl::create(named("c")));
+  auto peer = must(impl->connect(nodes.door, {}, kDefaultTimeout));
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(must(impl->open(peer, "target", {"tcp"}, kDefaultTimeout))->path(), "tcp (2 streams)");
+  EXPECT_EQ(must(impl->open(peer, "target", {"ipc"}, kDefaultTimeout))->path(), "ipc (mapped)");
+  std::string lines = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(lines, HasSubstr("cpu memory over tcp (2 streams), because ipc was not asked for"));
+  EXPECT_THAT(lines, Not(HasSubstr("warning")));
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 1) << lines;
+  impl->close();
+}
+
+TEST_F(NodePaths, aTransportThatFailedWarnsEvenAfterTheInformationThatAnotherWasNotAskedFor) {
+  PathNotes notes;
+  PassedOver passed;
+  EXPECT_FALSE(notes.tellIfSlow("a", DeviceKind::cpu, "tcp", passed, ""));
+  passed.addUnasked("ipc");
+  testing::internal::CaptureStderr();
+  EXPECT_TRUE(notes.tellIfSlow("a", DeviceKind::cpu, "tcp", passed, ""));
+  EXPECT_FALSE(notes.tellIfSlow("a", DeviceKind::cpu, "tcp", passed, ""));
+  passed.addBroken("verbs", "the cable is out");
+  EXPECT_TRUE(notes.tellIfSlow("a", DeviceKind::cpu, "tcp", passed, ""));
+  EXPECT_FALSE(notes.tellIfSlow("a", DeviceKind::cpu, "tcp", passed, "no luck"));
+  EXPECT_TRUE(notes.tellIfSlow("a", DeviceKind::cuda, "tcp", passed, "no luck"));
+  std::string lines = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(lines, HasSubstr("cpu memory over tcp: verbs: the cable is out. `hmc doctor`"));
+  EXPECT_THAT(lines, HasSubstr("cuda memory over tcp: verbs: the cable is out; no luck. `hmc"));
+}
+
+// A peer of an earlier version.
+class Elder : public test::Events {
+  Result<std::string> answer(const std::shared_ptr<Channel>&, uint16_t method,
+                             std::string_view) override {
+    return error(Code::unsupported, "the elder does not know request {}", method);
+  }
+};
+
+TEST_F(NodePaths, aPeerThatDoesNotKnowProbesIsSaidToBeTooOld) {
+  auto fds = must(FdExchange::create());
+  Elder events;
+  ControlOptions options;
+  options.name = "elder";
+  auto control = must(Control::create(options, *fds, events));
+  control->setAttributes(Attributes{}.encode());
+  Node node = must(Node::create(named("young")));
+  Peer elder = must(node.connect(must(control->listen(test::kAnyPort))));
+  Status status = elder.probe().status();
+  EXPECT_EQ(status.code(), Code::unsupported);
+  EXPECT_THAT(status.message(), HasSubstr("elder ("));
+  EXPECT_THAT(status.message(), HasSubstr("cannot be asked for its version"));
+}
+
+TEST_F(NodePaths, aProbeTellsVersionClockAndRoundTrip) {
+  NodePair nodes;
+  for (Peer* peer : {&nodes.toA, &nodes.toB}) {
+    PeerFacts facts = must(peer->probe());
+    EXPECT_EQ(facts.version, kVersion);
+    EXPECT_GT(facts.roundTrip, 0ns);
+    EXPECT_LT(facts.roundTrip, 30s);
+    // One clock: what is left is the estimate's error, half a round trip at most.
+    EXPECT_LE(std::chrono::abs(facts.clockOffset), facts.roundTrip);
+  }
+  nodes.toA.close();
+  EXPECT_EQ(nodes.toA.probe().status().code(), Code::disconnected);
+}
+
+}  // namespace
+}  // namespace hmc

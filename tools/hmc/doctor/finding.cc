@@ -1,0 +1,56 @@
+#include "doctor/finding.h"
+
+#include <algorithm>
+
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include "hmc/version.h"
+
+namespace hmc::tool {
+
+namespace {
+
+const char* nameOf(Level level) {
+  switch (level) {
+    case Level::ok:
+      return "ok";
+    case Level::warn:
+      return "warn";
+    case Level::fail:
+      return "fail";
+  }
+  return "";
+}
+
+}  // namespace
+
+bool healthy(const std::vector<Finding>& findings) {
+  return std::none_of(findings.begin(), findings.end(),
+                      [](const Finding& one) { return one.level == Level::fail; });
+}
+
+std::string toText(const Finding& finding) {
+  std::string text =
+      fmt::format("{:<5} {:<18} {}\n", nameOf(finding.level), finding.what, finding.detail);
+  if (!finding.fix.empty()) text += fmt::format("{:<5} {:<18} fix: {}\n", "", "", finding.fix);
+  return text;
+}
+
+std::string toJson(const std::vector<Finding>& findings) {
+  // Ordered, so that the fields come out as they are documented.
+  nlohmann::ordered_json report;
+  report["version"] = kVersion;
+  report["healthy"] = healthy(findings);
+  report["findings"] = nlohmann::ordered_json::array();
+  for (const auto& finding : findings) {
+    report["findings"].push_back({{"level", nameOf(finding.level)},
+                                  {"what", finding.what},
+                                  {"detail", finding.detail},
+                                  {"fix", finding.fix}});
+  }
+  // A host or a peer may have put bytes into a sentence that are no UTF-8.
+  return report.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+}  // namespace hmc::tool

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "doctor/finding.h"
+#include "hmc/node.h"
+
+namespace hmc::tool {
+
+// Where a peer listens, taken apart.
+struct Target {
+  std::string address;  // "tcp://host:5001" or "unix:///path"
+  std::string host;     // empty for a unix socket
+  std::string port;
+  std::string path;  // of a unix socket
+};
+Result<Target> parseTarget(const std::string& text);
+
+// What to make of each step's outcome. `problem` is an errno, 0 when the connection stood.
+Finding judgeReach(const Target& target, int problem, std::chrono::milliseconds patience);
+Finding judgeHello(const Target& target, const Status& hello, bool haveSecret);
+Finding judgeVersion(const std::string& ours, const Result<PeerFacts>& theirs);
+Finding judgeClock(std::chrono::nanoseconds offset, std::chrono::nanoseconds roundTrip);
+Finding judgePaths(const std::vector<PathReport>& paths);
+
+// Name, reachability, hello, versions, clocks, round trip and path of the Node behind an address,
+// as far as it gets, each within `patience`.
+std::vector<Finding> checkPeer(const std::string& address, const NodeOptions& options,
+                               std::chrono::milliseconds patience);
+
+}  // namespace hmc::tool

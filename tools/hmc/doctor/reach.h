@@ -1,0 +1,17 @@
+#pragma once
+
+#include <chrono>
+
+#include "doctor/finding.h"
+#include "doctor/peer_checks.h"
+
+namespace hmc::tool {
+
+// The steps below our own protocol.
+struct Reach {
+  Finding name;     // was the host's name found?
+  int problem = 0;  // errno of the attempt to connect, ETIMEDOUT when nobody answered in time
+};
+Reach tryReach(const Target& target, std::chrono::milliseconds patience);
+
+}  // namespace hmc::tool

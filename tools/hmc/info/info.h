@@ -1,0 +1,28 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "hmc/info.h"
+#include "hmc/node.h"
+
+namespace hmc::tool {
+
+// What `hmc info` shows.
+struct Info {
+  BuildReport build;
+  std::vector<MemoryReport> memory;
+  std::vector<PathReport> transports;
+  std::string transportProblem;  // why there are none
+  std::vector<SettingReport> settings;
+};
+
+Info collectInfo();
+std::string toText(const Info& info);
+// {"build": {"version", "compiler", "type", "library"}, "memory": [{"kind", "devices", "detail"}],
+//  "transports": [{"transport", "usable", "reason"}], "settings": [{"variable", "value", "from",
+//  "meaning"}]}, and where something is wrong "transportProblem" and a setting's "problem".
+std::string toJson(const Info& info);
+
+}  // namespace hmc::tool

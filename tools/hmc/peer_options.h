@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+
+#include "hmc/device.h"
+#include "hmc/node.h"
+#include "hmc/result.h"
+
+namespace hmc::tool {
+
+// Options for a Node that behaves as the documented classes do: with the secret and the transports
+// that the environment names.
+NodeOptions optionsFromEnvironment(const std::string& name);
+
+// An address as people type it: "host:5001" means tcp://host:5001.
+std::string withScheme(const std::string& address);
+
+// "cpu", "cuda", "cuda:1"
+Result<Device> parseDevice(const std::string& text);
+
+// "20 ns", "1.64 us", "12.3 ms", "2.5 s"
+std::string duration(double nanoseconds);
+
+}  // namespace hmc::tool

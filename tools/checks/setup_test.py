@@ -38,7 +38,8 @@ class Setup(unittest.TestCase):
 
     def test_installs_only_what_is_missing_after_an_update(self):
         self.apt(installed="make g++ cmake ninja-build pkg-config python3 libasio-dev libssl-dev "
-                 "libspdlog-dev libcli11-dev libgtest-dev libgmock-dev iproute2")
+                 "libspdlog-dev libcli11-dev nlohmann-json3-dev libgtest-dev libgmock-dev "
+                 "iproute2")
         self.assertEqual(0, self.setup_sh()[0])
         update, install = self.log.read_text().splitlines()
         self.assertRegex(update, "^noninteractive .* update$")

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 // What a benchmark run found out. Measuring fills it in, bench/report/ shows it.
@@ -53,6 +54,8 @@ struct Run {
   std::vector<std::pair<std::string, std::string>> header;
   std::vector<Figure> figures;
   std::vector<Bar> bars;
+  // Sentences for the end: who could not be compared with and why.
+  std::vector<std::string> notes;
 };
 
 }  // namespace hmc::bench

@@ -23,6 +23,10 @@ struct Ceiling {
   double value = 0;  // in the figure's unit
 };
 
+// The sections that others are shown in beside us.
+inline constexpr const char* kLatencySection = "blocking latency";
+inline constexpr const char* kBandwidthSection = "bandwidth";
+
 struct Figure {
   std::string section;      // "blocking latency", "bandwidth", "batch of 256", "control"
   std::string who = "hmc";  // or whom it is compared with: "UCX 1.13.1"

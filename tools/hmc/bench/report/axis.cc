@@ -12,7 +12,7 @@ namespace hmc::bench {
 namespace {
 
 constexpr int kMostSizeLabels = 8;
-constexpr int kMostSpeedLabels = 6;
+constexpr int kMostSpeedLabels = 8;
 
 std::string decadeText(int exponent) {
   static constexpr const char* kUnits[] = {"ns", "\u00b5s", "ms", "s"};

@@ -25,8 +25,8 @@ constexpr double kPanelTop = 92;
 constexpr std::array<double, 2> kPanelLeft{72, 590};
 constexpr double kLegendTop = kPanelTop + kPanelHeight + 66;
 constexpr double kLegendRow = 21;
-constexpr size_t kLegendColumns = 3;
-constexpr double kLegendColumn = 328;
+constexpr double kLegendWidth = kWidth - kPanelLeft[0];
+constexpr double kLegendSample = 42;  // the piece of line before the label
 
 // Seven colours that people with any kind of colour vision can tell apart (Okabe and Ito's), and
 // shapes for who prints in grey.
@@ -181,18 +181,39 @@ void drawPanel(Svg& svg, double left, const Panel& panel, Unit unit, const Looks
   }
 }
 
+struct Legend {
+  size_t columns = 1;
+  size_t rows = 0;
+};
+
+std::string legendLabel(const Look& look) {
+  return look.ceiling ? "ceiling: " + look.label : look.label;
+}
+
+// As many columns as the longest label allows.
+Legend legendOf(const std::vector<Look>& looks) {
+  size_t longest = 1;
+  for (const auto& look : looks) longest = std::max(longest, legendLabel(look).size());
+  constexpr double kLetter = 6.9;  // of the widest usual font
+  const double column = kLegendSample + kLetter * static_cast<double>(longest) + 14;
+  Legend legend;
+  legend.columns = std::clamp<size_t>(static_cast<size_t>(kLegendWidth / column), 1, 4);
+  legend.rows = (looks.size() + legend.columns - 1) / legend.columns;
+  return legend;
+}
+
 // Column by column, so that neighbours in the run stand below each other.
 void drawLegend(Svg& svg, const std::vector<Look>& looks) {
-  const size_t rows = (looks.size() + kLegendColumns - 1) / kLegendColumns;
+  const Legend legend = legendOf(looks);
+  const double column = kLegendWidth / static_cast<double>(legend.columns);
   for (size_t i = 0; i < looks.size(); ++i) {
-    const double left = kPanelLeft[0] + static_cast<double>(i / rows) * kLegendColumn;
-    const double y = kLegendTop + static_cast<double>(i % rows) * kLegendRow;
+    const double left = kPanelLeft[0] + static_cast<double>(i / legend.rows) * column;
+    const double y = kLegendTop + static_cast<double>(i % legend.rows) * kLegendRow;
     svg.path({{left, y}, {left + 34, y}}, looks[i].stroke);
     if (!looks[i].ceiling) {
       svg.marker(looks[i].marker, {left + 17, y}, looks[i].stroke.colour, !looks[i].ours);
     }
-    svg.text({left + 42, y + 4}, looks[i].ceiling ? "ceiling: " + looks[i].label : looks[i].label,
-             {.size = 12});
+    svg.text({left + kLegendSample, y + 4}, legendLabel(looks[i]), {.size = 12});
   }
 }
 
@@ -217,7 +238,7 @@ std::string plotText(const Run& run) {
   Looks looks;
   for (const auto* panel : {&latency, &bandwidth}) looks.add(panel->measured, false);
   for (const auto* panel : {&latency, &bandwidth}) looks.add(panel->ceilings, true);
-  const size_t rows = (looks.all().size() + kLegendColumns - 1) / kLegendColumns;
+  const size_t rows = legendOf(looks.all()).rows;
   const std::string title = "HMC: latency and bandwidth over size";
   Svg svg(kWidth, kLegendTop + kLegendRow * static_cast<double>(rows) + 6, title);
   svg.text({kPanelLeft[0], 30}, title, {.size = 18, .bold = true});

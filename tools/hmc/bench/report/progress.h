@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <string>
@@ -19,6 +20,8 @@ class Progress {
 
   // There is more to do than was known.
   void expect(size_t steps) { steps_ += steps; }
+  // And less: that many steps will not happen.
+  void skip(size_t steps) { steps_ -= std::min(steps, steps_); }
   // The next step begins.
   void next(const std::string& what);
   // Takes the line away, for somebody who wants to print. next() brings it back.

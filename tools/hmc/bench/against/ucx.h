@@ -6,10 +6,10 @@
 
 namespace hmc::bench {
 
-// What one run of ucx_perftest found out.
+// What one run of ucx_perftest found out about one message, in nanoseconds.
 struct UcxAnswer {
-  double nanoseconds = 0;        // of one message: the median
-  double messagesPerSecond = 0;  // over the whole run
+  double median = 0;
+  double mean = 0;  // of the whole run, waiting included
 };
 
 // From the text that `ucx_perftest -f -v` prints: a line of column names, a line of numbers, and

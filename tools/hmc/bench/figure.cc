@@ -6,13 +6,11 @@ namespace hmc::bench {
 
 std::optional<double> percentOfCeiling(const Figure& figure) {
   if (!figure.ceiling) return std::nullopt;
+  const double value = figure.value;
   const double limit = figure.ceiling->value;
   // What was not measured is no share of anything.
-  if (!(figure.value > 0) || !(limit > 0)) return std::nullopt;
-  const double share =
-      figure.unit == Unit::nanoseconds ? limit / figure.value : figure.value / limit;
-  if (!std::isfinite(share)) return std::nullopt;
-  return 100 * share;
+  if (!(value > 0) || !(limit > 0) || std::isinf(value) || std::isinf(limit)) return std::nullopt;
+  return 100 * (figure.unit == Unit::nanoseconds ? limit / value : value / limit);
 }
 
 }  // namespace hmc::bench

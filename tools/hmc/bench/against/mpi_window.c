@@ -1,7 +1,8 @@
 /* What MPI windows do between two processes of one host:
  *   mpirun -n 2 mpi_window SIZE...
- * Rank 0 prints lines "WINDOW OPERATION MODE SIZE NANOSECONDS": the time of one operation, the median
- * of several batches. MODE is "one" when each operation is flushed, "many" when a batch is. */
+ * Rank 0 prints lines "WINDOW OPERATION MODE SIZE NANOSECONDS": the time of one operation, the
+ * median of several batches. MODE is "one" when each operation is flushed, "many" when a batch is.
+ */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,12 +10,12 @@
 
 enum { kBatches = 9, kMostInFlight = 32 };
 
-static int compareTimes(const void *a, const void *b) {
-  const double x = *(const double *)a, y = *(const double *)b;
+static int compareTimes(const void* a, const void* b) {
+  const double x = *(const double*)a, y = *(const double*)b;
   return (x > y) - (x < y);
 }
 
-static void operate(int put, char *local, int bytes, MPI_Win window) {
+static void operate(int put, char* local, int bytes, MPI_Win window) {
   if (put) {
     MPI_Put(local, bytes, MPI_BYTE, 1, 0, bytes, MPI_BYTE, window);
   } else {
@@ -28,7 +29,7 @@ static long operationsOf(int bytes) {
   return count < 2 ? 2 : count > 5000 ? 5000 : count;
 }
 
-static double batchTime(int put, long inFlight, char *local, int bytes, MPI_Win window) {
+static double batchTime(int put, long inFlight, char* local, int bytes, MPI_Win window) {
   const long flushes = (operationsOf(bytes) + inFlight - 1) / inFlight;
   const double started = MPI_Wtime();
   for (long i = 0; i < flushes; ++i) {
@@ -38,7 +39,7 @@ static double batchTime(int put, long inFlight, char *local, int bytes, MPI_Win 
   return (MPI_Wtime() - started) / (double)(flushes * inFlight) * 1e9;
 }
 
-static void measure(const char *name, int put, int many, char *local, int bytes, MPI_Win window) {
+static void measure(const char* name, int put, int many, char* local, int bytes, MPI_Win window) {
   long inFlight = operationsOf(bytes);
   double times[kBatches];
   if (inFlight > kMostInFlight) inFlight = kMostInFlight;
@@ -51,7 +52,7 @@ static void measure(const char *name, int put, int many, char *local, int bytes,
   fflush(stdout);
 }
 
-static void sweep(const char *name, int rank, char *local, char **sizes, MPI_Win window) {
+static void sweep(const char* name, int rank, char* local, char** sizes, MPI_Win window) {
   MPI_Win_lock_all(0, window);
   if (rank == 0) {
     for (; *sizes != NULL; ++sizes) {
@@ -65,10 +66,10 @@ static void sweep(const char *name, int rank, char *local, char **sizes, MPI_Win
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   int rank = 0, ranks = 0, largest = 1;
   MPI_Win window;
-  void *memory = NULL;
+  void* memory = NULL;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
@@ -80,7 +81,7 @@ int main(int argc, char **argv) {
     }
     if (bytes > largest) largest = bytes;
   }
-  char *local = malloc((size_t)largest);
+  char* local = malloc((size_t)largest);
   if (local == NULL) MPI_Abort(MPI_COMM_WORLD, 1);
   memset(local, 1, (size_t)largest);
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <optional>
+#include <span>
 #include <sstream>
 #include <vector>
 
@@ -46,32 +47,23 @@ struct Test {
   bool bandwidth;
 };
 
+constexpr Test kShmTests[] = {{"ucp_put_bw", "put, streamed", true, true},
+                              {"ucp_put_lat", "put, half a ping-pong", true, false},
+                              {"ucp_get", "get", true, true}};
+// Over tcp the target's software has to take part, and in the streamed one-sided tests it looks
+// once in a millisecond: those would say more about ucx_perftest than about UCX.
+constexpr Test kTcpTests[] = {{"ucp_put_lat", "put, half a ping-pong", true, false},
+                              {"tag_bw", "send, streamed", false, true}};
+
 struct Path {
   const char* name;
   const char* transports;  // UCX_TLS
   size_t mostMessages;
   size_t mostBytes;
-  std::vector<Test> tests;
+  std::span<const Test> tests;
 };
-
-// Over tcp the target's software has to take part, and in the streamed one-sided tests it looks
-// once in a millisecond: those would say more about ucx_perftest than about UCX.
-const std::vector<Path>& paths() {
-  static const std::vector<Path> kPaths{{"shm",
-                                         "posix,self",
-                                         20000,
-                                         size_t{512} << 20,
-                                         {{"ucp_put_bw", "put, streamed", true, true},
-                                          {"ucp_put_lat", "put, half a ping-pong", true, false},
-                                          {"ucp_get", "get", true, true}}},
-                                        {"tcp",
-                                         "tcp",
-                                         1000,
-                                         size_t{128} << 20,
-                                         {{"ucp_put_lat", "put, half a ping-pong", true, false},
-                                          {"tag_bw", "send, streamed", false, true}}}};
-  return kPaths;
-}
+constexpr Path kPaths[] = {{"shm", "posix,self", 20000, size_t{512} << 20, kShmTests},
+                           {"tcp", "tcp", 1000, size_t{128} << 20, kTcpTests}};
 
 Result<UcxAnswer> runTest(const Path& path, const Test& test, size_t bytes,
                           std::chrono::milliseconds patience) {
@@ -174,8 +166,8 @@ Status runUcx(const Challenge& challenge, Progress& progress, Comparison& found)
   const std::string version = info.ok() ? parseUcxVersion(*info) : "";
   const std::string who = version.empty() ? "UCX" : "UCX " + version;
   const size_t before = found.figures.size();
-  for (const auto& path : paths()) progress.expect(path.tests.size() * challenge.sizes.size());
-  for (const auto& path : paths()) {
+  for (const auto& path : kPaths) progress.expect(path.tests.size() * challenge.sizes.size());
+  for (const auto& path : kPaths) {
     for (const auto& test : path.tests) sweep(challenge, path, test, who, progress, found);
   }
   if (found.figures.size() == before) return Status(Code::failed, "it gave no figures");

@@ -28,15 +28,15 @@ class Terminal {
   }
   int fd() const { return program_; }
 
-  // Everything that was written until now.
+  // Everything that was written until now. The kernel hands it over in its own time, so a mark of
+  // ours goes behind it.
   std::string seen() const {
     std::string text;
-    char bytes[1024];
+    char byte = '\a';
+    if (write(program_, &byte, 1) != 1) return "no terminal";
     pollfd entry{screen_, POLLIN, 0};
-    while (poll(&entry, 1, 0) > 0) {
-      ssize_t count = read(screen_, bytes, sizeof(bytes));
-      if (count <= 0) break;
-      text.append(bytes, static_cast<size_t>(count));
+    while (poll(&entry, 1, 60 * 1000) > 0 && read(screen_, &byte, 1) == 1 && byte != '\a') {
+      text += byte;
     }
     return text;
   }

@@ -1,11 +1,13 @@
 #include <sys/uio.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include <fmt/core.h>
 
 #include "bench/growth.h"
 #include "bench/measure.h"
+#include "bench/report/units.h"
 
 // The promises of docs/performance.md, each measured beside its ceiling.
 namespace hmc::bench {
@@ -14,23 +16,12 @@ namespace {
 
 constexpr size_t kKiB = 1024;
 constexpr size_t kMiB = 1024 * kKiB;
-
-std::string sizeName(size_t bytes) {
-  if (bytes >= kMiB) return fmt::format("{} MiB", bytes / kMiB);
-  if (bytes >= kKiB) return fmt::format("{} KiB", bytes / kKiB);
-  return fmt::format("{} B", bytes);
-}
-
-std::string timeName(double ns) {
-  if (ns < 1e3) return fmt::format("{:.1f} ns", ns);
-  if (ns < 1e6) return fmt::format("{:.2f} us", ns / 1e3);
-  return fmt::format("{:.2f} ms", ns / 1e6);
-}
+constexpr const char* kSmallPut = "put 8 B, Node";
 
 Bar atMost(std::string what, const Compared& compared, const std::string& ceiling, double limit) {
   return {std::move(what),
-          timeName(median(compared.ours)),
-          fmt::format("{} {}", ceiling, timeName(median(compared.ceiling))),
+          timeText(median(compared.ours)),
+          fmt::format("{} {}", ceiling, timeText(median(compared.ceiling))),
           compared.ratio,
           fmt::format("<= {} x", limit),
           compared.ratio <= limit};
@@ -40,8 +31,8 @@ Bar absolute(std::string what, const Compared& compared, const std::string& ceil
              double nanoseconds) {
   const double ours = median(compared.ours);
   return {std::move(what),
-          timeName(ours),
-          fmt::format("{} {}", ceiling, timeName(median(compared.ceiling))),
+          timeText(ours),
+          fmt::format("{} {}", ceiling, timeText(median(compared.ceiling))),
           compared.ratio,
           fmt::format("<= {:.0f} ns", nanoseconds),
           ours <= nanoseconds};
@@ -51,7 +42,16 @@ Status sameHost(Session& session, const Plan& plan, const Step& step, Run& run) 
   TOOL_ASSIGN(auto path, session.path("ipc"));
   step("put 8 B, Node");
   TOOL_ASSIGN(Compared small, compareTransfer(session, *path, "ipc", true, 8, plan.time));
-  run.bars.push_back(absolute("put 8 B, Node", small, "bare store", 25));
+  run.bars.push_back(absolute(kSmallPut, small, "bare store", 25));
+  Figure figure;
+  figure.section = kLatencySection;
+  figure.what = "put";
+  figure.path = "ipc";
+  figure.bytes = 8;
+  figure.spread = percentiles(small.ours);
+  figure.value = figure.spread->p50;
+  figure.ceiling = Ceiling{"memcpy", median(small.ceiling)};
+  run.figures.push_back(figure);
 
   step("put 8 B, Communicator");
   TOOL_ASSIGN(auto communicator, session.communicator(3, "ipc"));
@@ -75,9 +75,9 @@ Status sameHost(Session& session, const Plan& plan, const Step& step, Run& run) 
     double ratio;
   };
   for (auto [bytes, ratio] : {Limit{4 * kKiB, 1.4}, Limit{64 * kKiB, 1.05}, Limit{kMiB, 1.05}}) {
-    step("put " + sizeName(bytes));
+    step("put " + sizeText(bytes));
     TOOL_ASSIGN(Compared one, compareTransfer(session, *path, "ipc", true, bytes, plan.time));
-    run.bars.push_back(atMost("put " + sizeName(bytes), one, "memcpy", ratio));
+    run.bars.push_back(atMost("put " + sizeText(bytes), one, "memcpy", ratio));
   }
   step("put 256 x 16 KiB");
   TOOL_ASSIGN(Compared batch, compareBatch(session, *path, "ipc", 256, 16 * kKiB, plan.time));
@@ -85,14 +85,14 @@ Status sameHost(Session& session, const Plan& plan, const Step& step, Run& run) 
   step("put 64 MiB");
   TOOL_ASSIGN(Compared large,
               compareTransfer(session, *path, "ipc", true, path->local.size(), 4 * plan.time));
-  run.bars.push_back(atMost("put " + sizeName(path->local.size()), large, "memcpy", 0.9));
+  run.bars.push_back(atMost("put " + sizeText(path->local.size()), large, "memcpy", 0.9));
   return Status();
 }
 
 Status userMemory(Session& session, const Plan& plan, const Step& step, Run& run) {
   TOOL_ASSIGN(auto path, session.path("ipc", kUserRegion));
   for (size_t bytes : {size_t{8}, 64 * kKiB, kMiB}) {
-    step("put " + sizeName(bytes) + " into the user's own memory");
+    step("put " + sizeText(bytes) + " into the user's own memory");
     auto ours = [&] { return path->remote.put(path->local, 0, 0, bytes); };
     auto bare = [&] {
       iovec here{path->local.data(), bytes};
@@ -104,7 +104,7 @@ Status userMemory(Session& session, const Plan& plan, const Step& step, Run& run
     };
     TOOL_ASSIGN(Compared one, compare(ours, bare, plan.time));
     run.bars.push_back(
-        atMost("put " + sizeName(bytes) + ", user's memory", one, "process_vm_writev", 1.1));
+        atMost("put " + sizeText(bytes) + ", user's memory", one, "process_vm_writev", 1.1));
   }
   return Status();
 }
@@ -118,10 +118,10 @@ Status overTcp(Session& session, const Plan& plan, const Step& step, Run& run) {
   const size_t bytes = path->local.size();
   TOOL_ASSIGN(Compared large, compareTransfer(session, *path, "tcp", true, bytes, 8 * plan.time));
   const double share = 1 / large.ratio;
-  auto rate = [&](const Series& series) {
+  auto rate = [&](const Samples& series) {
     return fmt::format("{:.2f} GB/s", static_cast<double>(bytes) / median(series));
   };
-  run.bars.push_back({"tcp put " + sizeName(bytes), rate(large.ours),
+  run.bars.push_back({"tcp put " + sizeText(bytes), rate(large.ours),
                       "raw socket " + rate(large.ceiling), share, ">= 0.9 x", share >= 0.9});
   return Status();
 }
@@ -136,7 +136,27 @@ Status tags(Session& session, const Plan& plan, const Step& step, Run& run) {
   return Status();
 }
 
+bool isSmallSharedPut(const Figure& figure) {
+  return figure.section == kLatencySection && figure.bytes == 8 &&
+         figure.what.rfind("put", 0) == 0 && figure.path != "tcp";
+}
+
 }  // namespace
+
+void addRivalBars(Run& run) {
+  auto ours = std::find_if(run.figures.begin(), run.figures.end(), [](const Figure& figure) {
+    return figure.who == "hmc" && isSmallSharedPut(figure);
+  });
+  if (ours == run.figures.end()) return;
+  for (const Figure& rival : run.figures) {
+    if (rival.who == "hmc" || !isSmallSharedPut(rival)) continue;
+    const double ratio = ours->value / rival.value;
+    run.bars.push_back(
+        {kSmallPut, timeText(ours->value),
+         fmt::format("{} {} ({}) {}", rival.who, rival.what, rival.path, timeText(rival.value)),
+         ratio, "< 1 x", ratio < 1});
+  }
+}
 
 Status measureBars(Session& session, const Plan& plan, const Step& step, Run& run) {
   if (!session.local()) {

@@ -1,81 +1,107 @@
 #include <memory>
 
-#include <fmt/core.h>
-
-#include "bench/measure.h"
+#include "bench/against/rivals.h"
+#include "bench/bench.h"
 #include "bench/server.h"
 #include "commands.h"
+#include "peer_options.h"
 
 namespace hmc::tool {
 
 namespace {
 
+constexpr size_t kSmallest = 1;
+constexpr size_t kLargest = size_t{4} << 30;
+
 struct Options {
-  bench::SessionOptions session;
+  bench::BenchOptions bench;
   bench::ServerOptions server;
   std::string listen;
-  std::vector<std::string> transports;
-  size_t smallest = 8;
-  size_t largest = size_t{64} << 20;
-  double seconds = 0.2;
-  size_t window = 16;
-  bool verify = false;
-  bool bars = false;
 };
 
-int fail(const Status& status) {
-  fmt::print(stderr, "hmc: {}\n", status.message());
-  return 1;
+int run(Options& options) {
+  if (options.listen.empty()) {
+    options.bench.session.bytes = std::max(options.bench.largest, size_t{64} << 20);
+    options.bench.session.connect =
+        options.bench.session.connect.empty() ? "" : withScheme(options.bench.session.connect);
+    return bench::runBench(options.bench);
+  }
+  options.server.address = withScheme(options.listen);
+  options.server.bytes = std::max(options.bench.largest, size_t{64} << 20);
+  options.server.secret = options.bench.session.secret;
+  return bench::serveBench(options.server, /*forAPerson=*/true);
 }
 
-int runBench(const Options& options) {
-  auto session = bench::Session::open(options.session);
-  if (!session.ok()) return fail(session.status());
-  bench::Plan plan;
-  plan.time = std::chrono::duration_cast<bench::Clock::duration>(
-      std::chrono::duration<double>(options.seconds));
-  plan.window = options.window;
-  plan.verify = options.verify;
-  for (size_t bytes = options.smallest; bytes <= options.largest; bytes *= 2)
-    plan.sizes.push_back(bytes);
-  bench::Run run;
-  auto step = [](const std::string& what) { fmt::print(stderr, "{}\n", what); };
-  if (options.bars) {
-    Status status = bench::measureBars(**session, plan, step, run);
-    for (const auto& bar : run.bars)
-      fmt::print("{:<36} {:>16} {:>36} {:>8.3f} {:>12} {}\n", bar.what, bar.measured, bar.against,
-                 bar.ratio, bar.limit, bar.met ? "met" : "MISSED");
-    if (!status.ok()) return fail(status);
-    return 0;
-  }
-  for (const auto& transport : options.transports) {
-    Status status = bench::measureTransfers(**session, transport, plan, step, run);
-    if (status.ok()) status = bench::measureBatches(**session, transport, plan, step, run);
-    if (status.ok()) status = bench::measureControl(**session, transport, plan, step, run);
-    if (!status.ok()) return fail(status);
-  }
-  for (const auto& f : run.figures)
-    fmt::print("{} {} {} {} {:.2f} / {:.2f}\n", f.section, f.path, f.what, f.bytes, f.value,
-               f.ceiling->value);
-  return 0;
+std::string rivalNames() {
+  std::string names;
+  for (const auto& rival : bench::allRivals())
+    names += (names.empty() ? "" : ", ") + rival.name + " (" + rival.what + ")";
+  return names;
+}
+
+void addWhatToMeasure(CLI::App& bench, Options& options) {
+  bench.add_option("--transport", options.bench.transports, "Only these, for example ipc,tcp")
+      ->delimiter(',');
+  bench.add_option("--from", options.bench.smallest, "Smallest transfer in bytes; sizes double")
+      ->capture_default_str()
+      ->check(CLI::Range(kSmallest, kLargest));
+  bench.add_option("--to", options.bench.largest, "Largest transfer in bytes")
+      ->capture_default_str()
+      ->check(CLI::Range(kSmallest, kLargest));
+  bench.add_option("--seconds", options.bench.seconds, "Time for each figure and its ceiling")
+      ->capture_default_str()
+      ->check(CLI::Range(0.001, 60.0));
+  bench.add_option("--window", options.bench.window, "Transfers under way at once, for bandwidth")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1024));
+  bench.add_flag("--verify", options.bench.verify, "Compare the bytes at both ends as well");
+  bench.add_flag("--bars", options.bench.bars,
+                 "Instead of the sweep: every promise of docs/performance.md, met or missed");
+  bench
+      .add_option("--against", options.bench.against,
+                  "Others beside us, all or some of: " + rivalNames())
+      ->delimiter(',')
+      ->expected(0, -1)
+      ->each([&options](const std::string&) { options.bench.compare = true; });
+}
+
+void addWhereTo(CLI::App& bench, Options& options) {
+  auto* csv = bench.add_flag("--csv", options.bench.csv, "Print CSV instead of tables");
+  bench.add_flag("--json", options.bench.json, "Print JSON instead of tables")->excludes(csv);
+  bench.add_option("--plot", options.bench.plot, "Draw latency and bandwidth into this SVG file");
+  auto* connect = bench.add_option("--connect", options.bench.session.connect,
+                                   "Measure to a `hmc bench --listen` there: HOST:PORT");
+  bench
+      .add_option("--listen", options.listen,
+                  "Be the other side for somebody's --connect: HOST:PORT, port 0 picks one")
+      ->excludes(connect);
+  bench.add_option("--secret", options.bench.session.secret, "The shared secret of both sides");
 }
 
 }  // namespace
 
 void addBench(CLI::App& app, int& exitStatus) {
   auto options = std::make_shared<Options>();
-  auto* bench =
-      app.add_subcommand("bench", "How fast each transport is, beside what this machine can do");
-  bench->add_option("--listen", options->listen, "Be the other side, at this address");
-  bench->add_option("--connect", options->session.connect, "Measure against that other side");
-  bench->add_option("--transport", options->transports)->delimiter(',');
-  bench->add_option("--from", options->smallest);
-  bench->add_option("--to", options->largest);
-  bench->add_option("--seconds", options->seconds);
-  bench->add_option("--window", options->window);
-  bench->add_flag("--verify", options->verify);
-  bench->add_flag("--bars", options->bars);
-  bench->callback([options, &exitStatus] { exitStatus = runBench(*options); });
+  options->bench.session.secret = optionsFromEnvironment("bench").secret;
+  auto* bench = app.add_subcommand(
+      "bench",
+      "How fast each transport is: latency, bandwidth, batches and tags, every figure beside what "
+      "this machine could do at best, measured in the same run.");
+  addWhatToMeasure(*bench, *options);
+  addWhereTo(*bench, *options);
+  bench->footer(
+      "GB is 1e9 bytes. 100 % is the ceiling: memcpy, a bare flag in shared memory, a raw socket.\n"
+      "Examples:\n"
+      "  hmc bench                                   # two processes on this machine\n"
+      "  hmc bench --transport tcp --to 1048576\n"
+      "  hmc bench --bars --against                  # the promises, and others beside us\n"
+      "  hmc bench --plot out.svg --json > out.json\n"
+      "  hmc bench --listen 0.0.0.0:5001             # on one host; on the other:\n"
+      "  hmc bench --connect HOST:5001");
+  bench->callback([options, bench, &exitStatus] {
+    if (bench->count("--against") > 0) options->bench.compare = true;
+    exitStatus = run(*options);
+  });
 
   auto* server =
       app.add_subcommand("bench-server", "The other process of the benchmark")->group("");

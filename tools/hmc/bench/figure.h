@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 // What a benchmark run found out. Measuring fills it in, bench/report/ shows it.
@@ -21,6 +22,10 @@ struct Ceiling {
   std::string name;  // "memcpy", "raw socket echo"
   double value = 0;  // in the figure's unit
 };
+
+// The sections that others are shown in beside us.
+inline constexpr const char* kLatencySection = "blocking latency";
+inline constexpr const char* kBandwidthSection = "bandwidth";
 
 struct Figure {
   std::string section;      // "blocking latency", "bandwidth", "batch of 256", "control"
@@ -53,6 +58,8 @@ struct Run {
   std::vector<std::pair<std::string, std::string>> header;
   std::vector<Figure> figures;
   std::vector<Bar> bars;
+  // Sentences for the end: who could not be compared with and why.
+  std::vector<std::string> notes;
 };
 
 }  // namespace hmc::bench

@@ -87,7 +87,7 @@ Result<double> rate(size_t count, Clock::duration time, const Job& job) {
     std::vector<std::jthread> threads;
     for (size_t i = 0; i < count; ++i) {
       threads.emplace_back([&, i] {
-        Series series;
+        Samples series;
         auto one = [&] { return job(i); };
         start.arrive_and_wait();
         statuses[i] = slice(one, 64, time, series);
@@ -122,9 +122,9 @@ Status threads(Session& session, const Plan& plan, const Step& step, Run& run, s
     session.lines().flag(static_cast<int>(i % 8)).store(1, std::memory_order_release);
     return Status();
   };
-  Series speedups;
-  Series itsSpeedups;
-  Series ratios;
+  Samples speedups;
+  Samples itsSpeedups;
+  Samples ratios;
   for (int i = 0; i < 7; ++i) {
     TOOL_ASSIGN(double itsOne, rate(1, plan.time / 14, bare));
     TOOL_ASSIGN(double ourOne, rate(1, plan.time / 14, ours));

@@ -32,6 +32,9 @@ Status measureControl(Session& session, const std::string& transport, const Plan
 // Every promise of docs/performance.md.
 Status measureBars(Session& session, const Plan& plan, const Step& step, Run& run);
 
+// The fastest 8-byte put of the others that were measured beside us is a bar as well.
+void addRivalBars(Run& run);
+
 // Shared by those above.
 
 // Blocking puts or gets of that many bytes beside their ceiling.

@@ -12,7 +12,7 @@ constexpr uint32_t kRankInMemory = 1;
 constexpr uint32_t kRankOverTcp = 2;
 constexpr uint32_t kServerRank = 1000;
 
-Series timeRounds(uint64_t rounds, Clock::time_point start) {
+Samples timeRounds(uint64_t rounds, Clock::time_point start) {
   return {std::chrono::duration<double, std::nano>(Clock::now() - start).count() /
           static_cast<double>(rounds)};
 }
@@ -70,7 +70,7 @@ Result<Compared> compareTags(Session& session, const std::string& transport, Clo
   const auto slice = std::chrono::duration<double, std::nano>(time).count() / (2 * kSlices);
   const auto rounds = static_cast<uint64_t>(slice / (memory ? 500 : 10000)) + 10;
   Compared all;
-  Series ratios;
+  Samples ratios;
   for (size_t i = 0; i <= kSlices; ++i) {
     TOOL_ASSIGN(double ceiling, memory ? flagsNs(session, rounds) : socketNs(session, rounds));
     TOOL_ASSIGN(double ours, tagsNs(session, *communicator, rank, rounds));

@@ -169,7 +169,7 @@ Status measureTransfers(Session& session, const std::string& transport, const Pl
       step(fmt::format("{} {} of {} bytes", transport, put ? "put" : "get", bytes));
       TOOL_ASSIGN(Compared latency,
                   compareTransfer(session, *path, transport, put, bytes, plan.time));
-      run.figures.push_back(figureOf(session, transport, "blocking latency", put, bytes, latency));
+      run.figures.push_back(figureOf(session, transport, kLatencySection, put, bytes, latency));
     }
     for (size_t bytes : plan.sizes) {
       step(fmt::format("{} {} of {} bytes, {} under way", transport, put ? "put" : "get", bytes,
@@ -184,9 +184,8 @@ Status measureTransfers(Session& session, const std::string& transport, const Pl
             ours, [&] { return session.socket().exchange(); }, plan.time);
       }
       TOOL_TRY(compared.status());
-      run.figures.push_back(asBandwidth(
-          figureOf(session, transport, fmt::format("bandwidth, {} under way", plan.window), put,
-                   bytes, *compared)));
+      run.figures.push_back(
+          asBandwidth(figureOf(session, transport, kBandwidthSection, put, bytes, *compared)));
     }
   }
   return Status();

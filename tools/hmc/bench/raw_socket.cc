@@ -124,6 +124,11 @@ RawSocket::~RawSocket() {
 }
 
 Status RawSocket::prepare(size_t request, size_t reply) {
+  if (request == 0 || reply == 0) {
+    return Status(Code::invalidArgument,
+                  fmt::format("raw socket: an exchange of {} and {} bytes: both need at least 1",
+                              request, reply));
+  }
   if (!request_.empty()) {
     request_[0] = 1;  // the last one with the old sizes
     if (!sendAll(fd_, request_.data(), request_.size(), false)) return failure("sending");

@@ -38,6 +38,8 @@ class Session {
   const std::string& address() const { return address_; }
   const std::string& host() const { return host_; }
 
+  // Every transport, and whether it reaches the server.
+  std::vector<PathReport> paths() const { return peer_->explain(); }
   // A path that uses nothing but that transport, to one of the server's regions.
   Result<std::unique_ptr<Path>> path(const std::string& transport,
                                      const std::string& region = kRegion) const;

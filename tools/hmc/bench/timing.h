@@ -17,14 +17,14 @@ using Clock = std::chrono::steady_clock;
 
 // Nanoseconds per operation, one entry per sample. An operation that is short against the clock
 // is timed many at a time, so a percentile of it is one of short averages.
-using Series = std::vector<double>;
+using Samples = std::vector<double>;
 
-double median(Series values);
-Percentiles percentiles(Series values);
+double median(Samples values);
+Percentiles percentiles(Samples values);
 
 struct Compared {
-  Series ours;
-  Series ceiling;
+  Samples ours;
+  Samples ceiling;
   double ratio = 0;  // of time, ours over the ceiling: the median over the slices
 };
 
@@ -46,7 +46,7 @@ Result<size_t> calibrate(Job&& job) {
 
 // One slice: at least one sample, then until the time is over.
 template <class Job>
-Status slice(Job&& job, size_t perSample, Clock::duration length, Series& into) {
+Status slice(Job&& job, size_t perSample, Clock::duration length, Samples& into) {
   const auto end = Clock::now() + length;
   for (auto start = Clock::now();;) {
     for (size_t i = 0; i < perSample; ++i) TOOL_TRY(job());
@@ -65,7 +65,7 @@ Result<Compared> compare(Ours&& ours, Ceiling&& ceiling, Clock::duration length)
   TOOL_ASSIGN(const size_t ourCount, calibrate(ours));
   TOOL_ASSIGN(const size_t itsCount, calibrate(ceiling));
   Compared all;
-  Series ratios;
+  Samples ratios;
   for (int i = 0; i <= kSlices; ++i) {
     Compared one;
     TOOL_TRY(slice(ceiling, itsCount, length / (2 * kSlices), one.ceiling));

@@ -1,0 +1,272 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "bench/against/mpi.h"
+#include "bench/against/program.h"
+#include "bench/against/rivals.h"
+#include "bench/against/ucx.h"
+#include "bench/against/verbs.h"
+
+namespace hmc::bench {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr const char* kHang = "exec tail -f /dev/null";
+
+// A machine on which only the programs of the test are installed.
+class Against : public testing::Test {
+ protected:
+  Against() {
+    std::string name = testing::TempDir() + "bench_against_XXXXXX";
+    folder_ = mkdtemp(name.data());
+    usual_ = std::getenv("PATH");
+    setenv("PATH", folder_.c_str(), 1);
+  }
+  ~Against() override {
+    setenv("PATH", usual_.c_str(), 1);
+    std::filesystem::remove_all(folder_);
+  }
+
+  void install(const std::string& name, const std::string& body) {
+    const std::filesystem::path path = folder_ / name;
+    std::ofstream(path) << "#!/bin/sh\nPATH=" << usual_ << "\n" << body << "\n";
+    chmod(path.c_str(), 0755);
+  }
+  Comparison run(const std::string& rival, milliseconds patience = seconds(60)) {
+    Progress progress;
+    return runRivals({rival}, {{8, 64}, patience}, progress);
+  }
+
+  std::filesystem::path folder_;
+  std::string usual_;
+};
+
+// One line of figures, whatever it is asked; the server says nothing and waits.
+std::string ucxScript(const std::string& client) {
+  return std::string("case $1 in -p) ") + kHang + ";; esac\n" + client;
+}
+constexpr const char* kUcxFigures =
+    "echo iterations,50.0_percentile_lat,avg_lat,overall_lat,avg_bw,overall_bw,avg_mr,overall_mr\n"
+    "echo 1000,0.020,0.030,0.040,1.0,1.0,25000000,25000000";
+
+TEST_F(Against, tellsHowToInstallWhoIsMissing) {
+  EXPECT_THAT(run("ucx").notes,
+              ElementsAre("ucx: ucx_perftest is not installed: apt install ucx-utils"));
+  EXPECT_THAT(run("mpi").notes, ElementsAre(HasSubstr("apt install openmpi-bin libopenmpi-dev")));
+  EXPECT_THAT(run("verbs").notes, ElementsAre(HasSubstr("apt install perftest")));
+  EXPECT_THAT(run("nobody").notes, ElementsAre("nobody: not one of ucx, mpi, verbs, socket"));
+}
+
+TEST_F(Against, saysWhichProgramHangs) {
+  install("ucx_perftest", std::string("echo still thinking >&2; ") + kHang);
+  const auto found = run("ucx", milliseconds(300));
+  EXPECT_TRUE(found.figures.empty());
+  ASSERT_EQ(6U, found.notes.size()) << "each test once, not each size";
+  EXPECT_THAT(found.notes[0], HasSubstr("ucx_perftest did not end in time and was stopped"));
+  EXPECT_THAT(found.notes[5], HasSubstr("no figures"));
+}
+
+TEST_F(Against, quotesAProgramThatFails) {
+  install("ucx_perftest", ucxScript("echo no transport for you >&2; exit 3"));
+  const auto found = run("ucx");
+  EXPECT_TRUE(found.figures.empty());
+  EXPECT_THAT(found.notes[0], HasSubstr("failed with status 3: no transport for you"));
+}
+
+TEST_F(Against, quotesAServerThatFails) {
+  install("ucx_perftest",
+          "case $1 in -p) echo address in use >&2; exit 1;; esac\n"
+          "echo connect failed: refused >&2; exit 1");
+  EXPECT_THAT(run("ucx").notes[0], HasSubstr("address in use"));
+}
+
+TEST_F(Against, asksAgainUntilTheServerListens) {
+  const std::string tried = (folder_ / "tried").string();
+  install("ucx_perftest",
+          ucxScript("if ! [ -e " + tried + " ]; then echo >" + tried +
+                    "; echo connect failed: refused >&2; exit 1; fi\n" + kUcxFigures));
+  const auto found = run("ucx");
+  EXPECT_EQ(14U, found.figures.size()) << testing::PrintToString(found.notes);
+}
+
+TEST_F(Against, readsUcxsFigures) {
+  install("ucx_perftest", ucxScript(kUcxFigures));
+  install("ucx_info", "echo '# Version 9.8.7'");
+  const auto found = run("ucx");
+  ASSERT_EQ(14U, found.figures.size()) << testing::PrintToString(found.notes);
+  const Figure& latency = found.figures[0];
+  EXPECT_EQ(kLatencySection, latency.section);
+  EXPECT_EQ("UCX 9.8.7", latency.who);
+  EXPECT_EQ("put, streamed", latency.what);
+  EXPECT_EQ("shm", latency.path);
+  EXPECT_EQ(8U, latency.bytes);
+  EXPECT_DOUBLE_EQ(20, latency.value);
+  const Figure& bandwidth = found.figures[1];
+  EXPECT_EQ(kBandwidthSection, bandwidth.section);
+  EXPECT_EQ(Unit::gigabytesPerSecond, bandwidth.unit);
+  EXPECT_DOUBLE_EQ(8 * 25e6 / 1e9, bandwidth.value);
+  EXPECT_EQ("tcp", found.figures.back().path);
+}
+
+TEST_F(Against, refusesAnMpiThatIsNotOpenMpi) {
+  install("mpicc", "exit 0");
+  install("mpirun", "echo HYDRA build details:");
+  EXPECT_THAT(run("mpi").notes, ElementsAre(HasSubstr("another MPI")));
+}
+
+TEST_F(Against, quotesAnMpiThatCannotCompile) {
+  install("mpicc", "echo no compiler >&2; exit 1");
+  install("mpirun", "echo 'mpirun (Open MPI) 4.1.4'");
+  EXPECT_THAT(run("mpi").notes, ElementsAre(HasSubstr("mpicc failed with status 1: no compiler")));
+}
+
+TEST_F(Against, compilesAndRunsTheMpiProgram) {
+  // A compiler whose programs print what mpi_window.c would.
+  install("mpicc",
+          "for last; do :; done\n"
+          "printf '#!/bin/sh\\necho shared put one $1 50.0\\n' >$last; chmod +x $last");
+  install("mpirun",
+          "case $1 in --version) echo 'mpirun (Open MPI) 4.1.4';; *) shift 4; exec \"$@\";; esac");
+  const auto found = run("mpi");
+  ASSERT_EQ(1U, found.figures.size()) << testing::PrintToString(found.notes);
+  EXPECT_EQ("Open MPI 4.1.4", found.figures[0].who);
+  EXPECT_EQ(8U, found.figures[0].bytes);
+  EXPECT_EQ(50, found.figures[0].value);
+}
+
+TEST_F(Against, measuresSocketsItself) {
+  Progress progress;
+  const auto found = runRivals({"socket"}, {{65536}, seconds(60)}, progress);
+  ASSERT_EQ(3U, found.figures.size()) << testing::PrintToString(found.notes);
+  for (const auto& figure : found.figures) EXPECT_GT(figure.value, 0);
+}
+
+// 'Z' also for a process that is no longer there: init may or may not have collected it.
+char stateOf(pid_t pid) {
+  std::string word;
+  char state = 'Z';
+  std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
+  return stat >> word >> word >> state ? state : 'Z';
+}
+
+TEST_F(Against, endsTheWholeGroupOfAProgram) {
+  const std::string pidFile = (folder_ / "pid").string();
+  install("parent", "tail -f /dev/null & echo $! >" + pidFile + ".new; mv " + pidFile + ".new " +
+                        pidFile + "; wait");
+  const Deadline deadline = seconds(60);
+  pid_t child = 0;
+  {
+    auto program = Program::start({{"parent"}, {}});
+    ASSERT_TRUE(program.ok()) << program.status().toString();
+    while (child == 0 && !deadline.passed()) std::ifstream(pidFile) >> child;
+    ASSERT_GT(child, 0);
+    EXPECT_TRUE((*program)->running());
+    EXPECT_NE('Z', stateOf(child));
+  }
+  while (stateOf(child) != 'Z' && !deadline.passed()) {
+  }
+  EXPECT_EQ('Z', stateOf(child));
+}
+
+TEST_F(Against, doesNotWaitForWhatAProgramLeavesBehind) {
+  install("parent", "tail -f /dev/null & echo done");
+  auto printed = runProgram({{"parent"}, {}}, seconds(60));
+  ASSERT_TRUE(printed.ok()) << printed.status().toString();
+  EXPECT_EQ("done\n", *printed);
+}
+
+TEST_F(Against, givesAProgramItsSettings) {
+  install("show", "echo $WHAT $HOME");
+  setenv("WHAT", "ours", 1);
+  EXPECT_EQ("theirs /nowhere\n",
+            *runProgram({{"show"}, {"WHAT=theirs", "HOME=/nowhere"}}, seconds(60)));
+  EXPECT_EQ("ours /nowhere\n", *runProgram({{"show"}, {"HOME=/nowhere"}}, seconds(60)));
+  unsetenv("WHAT");
+}
+
+TEST_F(Against, namesTheSignalThatEndedAProgram) {
+  install("victim", "kill -9 $$");
+  EXPECT_THAT(runProgram({{"victim"}, {}}, seconds(60)).status().message(),
+              HasSubstr("victim was ended by signal 9"));
+}
+
+TEST(ParseUcx, readsOldAndNewHeadingsBetweenWarnings) {
+  auto answer = parseUcx(
+      "[1794722328.585674] [vm:19313:0] perftest.c:405 UCX WARN something, else\n"
+      "iterations,typical_lat,avg_lat,overall_lat,avg_bw,overall_bw,avg_mr,overall_mr\n"
+      "  60,28899.074,24919.178,31863.558,321.04,251.07,40,31\n");
+  ASSERT_TRUE(answer.ok()) << answer.status().toString();
+  EXPECT_DOUBLE_EQ(28899074, answer->median);
+  EXPECT_DOUBLE_EQ(31863558, answer->mean) << "31 messages a second would be too coarse";
+  answer = parseUcx(
+      "iterations,50.0_percentile_lat,avg_lat,overall_lat,avg_bw,overall_bw,avg_mr,overall_mr\n"
+      "100000,0.029,0.027,0.027,286.58,286.58,40000000,40000000\n");
+  ASSERT_TRUE(answer.ok());
+  EXPECT_DOUBLE_EQ(29, answer->median);
+  EXPECT_DOUBLE_EQ(25, answer->mean) << "the rate is finer than 27 ns";
+}
+
+TEST(ParseUcx, refusesWhatHoldsNoFigures) {
+  const char* heading =
+      "iterations,50.0_percentile_lat,avg_lat,overall_lat,avg_bw,overall_bw,avg_mr,overall_mr\n";
+  EXPECT_FALSE(parseUcx("").ok());
+  EXPECT_FALSE(parseUcx(heading).ok());
+  EXPECT_FALSE(parseUcx(std::string(heading) + "1000,0.029,0.027\n").ok());
+  EXPECT_FALSE(parseUcx(std::string(heading) + "1000,nan,inf,0,0,0,0,0\n").ok());
+  EXPECT_FALSE(parseUcx("1000,0.029,0.027,0.027,286.58,286.58,37563174,37563174\n").ok());
+}
+
+TEST(ParseUcx, findsTheVersion) {
+  EXPECT_EQ("1.13.1", parseUcxVersion("# Version 1.13.1\n# Git branch '<unknown>'\n"));
+  EXPECT_EQ("1.16.0", parseUcxVersion("# Library version: 1.16.0\n"));
+  EXPECT_EQ("", parseUcxVersion("nothing of the kind\n"));
+}
+
+TEST(ParseMpi, readsTimesAndSpeeds) {
+  const auto figures = parseMpi(
+      "a warning of somebody\n"
+      "shared put one 8 47.8\nown get many 1024 512\nshared put one 64 nan\nshared put one\n",
+      "Open MPI 4.1.4");
+  ASSERT_EQ(2U, figures.size());
+  EXPECT_EQ(kLatencySection, figures[0].section);
+  EXPECT_EQ("shared window", figures[0].path);
+  EXPECT_EQ("put + flush", figures[0].what);
+  EXPECT_DOUBLE_EQ(47.8, figures[0].value);
+  EXPECT_EQ(kBandwidthSection, figures[1].section);
+  EXPECT_EQ("window", figures[1].path);
+  EXPECT_DOUBLE_EQ(2, figures[1].value) << "1024 bytes in 512 ns are 2 GB/s";
+}
+
+TEST(ParseVerbs, readsGigabitsAndMicroseconds) {
+  auto speed = parseWriteBandwidth(
+      "---------\n #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   "
+      "MsgRate[Mpps]\n"
+      " 65536      1000             97.00              96.00  \t\t   0.18\n---------\n");
+  ASSERT_TRUE(speed.ok());
+  EXPECT_DOUBLE_EQ(12, *speed);
+  auto times = parseWriteLatency(
+      " #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    "
+      "t_stdev[usec]   99% percentile[usec]   99.9% percentile[usec] \n"
+      " 8       1000          0.90           5.10         1.10               1.20        "
+      "0.10            2.20                    5.10\n");
+  ASSERT_TRUE(times.ok());
+  EXPECT_DOUBLE_EQ(1100, times->p50);
+  EXPECT_DOUBLE_EQ(2200, times->p99);
+  EXPECT_DOUBLE_EQ(5100, times->p999);
+  EXPECT_FALSE(parseWriteBandwidth("Couldn't connect to 127.0.0.1\n").ok());
+  EXPECT_FALSE(parseWriteLatency(" #bytes #iterations\n 8 1000 0.9\n").ok());
+}
+
+}  // namespace
+}  // namespace hmc::bench

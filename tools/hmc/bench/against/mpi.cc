@@ -1,0 +1,136 @@
+#include "bench/against/mpi.h"
+
+#include <climits>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <sstream>
+
+#include <fmt/core.h>
+
+#include "bench/against/program.h"
+#include "bench/against/rivals.h"
+
+namespace hmc::bench {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kSource = "mpi_window.c";
+
+// share/hmc beside or above the running program: the same installed and in a build folder.
+std::optional<fs::path> findSource() {
+  std::error_code ignored;
+  fs::path folder = fs::read_symlink("/proc/self/exe", ignored);
+  while (folder.has_relative_path()) {
+    folder = folder.parent_path();
+    fs::path file = folder / "share" / "hmc" / kSource;
+    if (fs::exists(file, ignored)) return file;
+  }
+  return std::nullopt;
+}
+
+// A folder for what is compiled, removed at the end.
+class Workplace {
+ public:
+  Workplace() {
+    std::error_code ignored;
+    fs::path parent = fs::temp_directory_path(ignored);
+    std::string name = ((parent.empty() ? "/tmp" : parent) / "hmc-mpi-XXXXXX").string();
+    if (mkdtemp(name.data()) != nullptr) folder_ = name;
+  }
+  ~Workplace() {
+    std::error_code ignored;
+    if (!folder_.empty()) fs::remove_all(folder_, ignored);
+  }
+  Workplace(const Workplace&) = delete;
+  Workplace& operator=(const Workplace&) = delete;
+  const fs::path& folder() const { return folder_; }
+
+ private:
+  fs::path folder_;
+};
+
+Result<std::string> compileAndRun(const Challenge& challenge) {
+  auto source = findSource();
+  if (!source) {
+    return Status(Code::notFound,
+                  fmt::format("{} is missing: it is installed to share/hmc", kSource));
+  }
+  Workplace workplace;
+  if (workplace.folder().empty()) return Status(Code::failed, "no temporary folder can be made");
+  const std::string program = (workplace.folder() / "mpi_window").string();
+  auto compiled = runProgram({{"mpicc", "-std=c99", "-O2", source->string(), "-o", program}, {}},
+                             challenge.patience);
+  if (!compiled.ok()) return compiled.status();
+  std::vector<std::string> words{"mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2",
+                                 program};
+  size_t runs = 0;
+  for (size_t bytes : challenge.sizes) {
+    if (bytes == 0 || bytes > INT_MAX) continue;  // MPI counts in int
+    words.push_back(std::to_string(bytes));
+    ++runs;
+  }
+  return runProgram({words, {}}, challenge.patience * (runs + 1));
+}
+
+}  // namespace
+
+std::vector<Figure> parseMpi(const std::string& printed, const std::string& who) {
+  std::vector<Figure> figures;
+  std::istringstream lines(printed);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string window;
+    std::string operation;
+    std::string mode;
+    size_t bytes = 0;
+    double nanoseconds = 0;
+    if (!(words >> window >> operation >> mode >> bytes >> nanoseconds)) continue;
+    if (bytes == 0 || !(nanoseconds > 0) || !std::isfinite(nanoseconds)) continue;
+    const bool one = mode == "one";
+    figures.push_back({.section = one ? kLatencySection : kBandwidthSection,
+                       .who = who,
+                       .what = operation + " + flush",
+                       .path = window == "shared" ? "shared window" : "window",
+                       .bytes = bytes,
+                       .unit = one ? Unit::nanoseconds : Unit::gigabytesPerSecond,
+                       .value = one ? nanoseconds : static_cast<double>(bytes) / nanoseconds});
+  }
+  return figures;
+}
+
+std::optional<std::string> parseOpenMpiVersion(const std::string& printed) {
+  const std::string mark = "(Open MPI) ";
+  const size_t at = printed.find(mark);
+  if (at == std::string::npos) return std::nullopt;
+  const size_t begin = at + mark.size();
+  return printed.substr(begin, printed.find_first_of(" \r\n", begin) - begin);
+}
+
+Status runMpi(const Challenge& challenge, Progress& progress, Comparison& found) {
+  for (const char* program : {"mpicc", "mpirun"}) {
+    if (findProgram(program)) continue;
+    return Status(
+        Code::notFound,
+        fmt::format("{} is not installed: apt install openmpi-bin libopenmpi-dev", program));
+  }
+  progress.expect(1);
+  progress.next("Open MPI windows, all sizes");
+  auto about = runProgram({{"mpirun", "--version"}, {}}, challenge.patience);
+  if (!about.ok()) return about.status();
+  auto version = parseOpenMpiVersion(*about);
+  if (!version) {
+    return Status(Code::unsupported,
+                  "mpirun is another MPI's: apt install openmpi-bin libopenmpi-dev");
+  }
+  auto printed = compileAndRun(challenge);
+  if (!printed.ok()) return printed.status();
+  auto figures = parseMpi(*printed, "Open MPI " + *version);
+  if (figures.empty()) return Status(Code::failed, "mpi_window printed no figures");
+  found.figures.insert(found.figures.end(), figures.begin(), figures.end());
+  return Status();
+}
+
+}  // namespace hmc::bench

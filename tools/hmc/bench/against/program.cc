@@ -1,0 +1,208 @@
+#include "bench/against/program.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <sstream>
+#include <utility>
+
+#include <fmt/core.h>
+
+extern char** environ;
+
+namespace hmc::bench {
+
+namespace {
+
+constexpr size_t kMostKept = 1 << 20;  // of what a program prints
+
+bool isProgram(const std::string& path) {
+  return access(path.c_str(), X_OK) == 0;
+}
+
+// Ours, with the additions in the place of what they replace.
+std::vector<std::string> environmentWith(const std::vector<std::string>& additions) {
+  std::vector<std::string> all = additions;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string text = *entry;
+    const std::string start = text.substr(0, text.find('=') + 1);
+    const bool replaced = std::any_of(additions.begin(), additions.end(), [&](const auto& added) {
+      return added.compare(0, start.size(), start) == 0;
+    });
+    if (!replaced) all.push_back(text);
+  }
+  return all;
+}
+
+std::vector<char*> pointersTo(const std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  for (const auto& text : texts) pointers.push_back(const_cast<char*>(text.c_str()));
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+// Both ends of both pipes; closed when this goes, except what was taken.
+struct Pipes {
+  std::array<int, 2> output{-1, -1};
+  std::array<int, 2> errors{-1, -1};
+  bool open() {
+    return pipe2(output.data(), O_CLOEXEC) == 0 && pipe2(errors.data(), O_CLOEXEC) == 0;
+  }
+  static int take(int& end) { return std::exchange(end, -1); }
+  ~Pipes() {
+    for (int fd : {output[0], output[1], errors[0], errors[1]}) {
+      if (fd >= 0) close(fd);
+    }
+  }
+};
+
+// After fork(): nothing here allocates or locks.
+[[noreturn]] void become(const char* path, char** words, char** environment, const Pipes& pipes) {
+  setpgid(0, 0);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // an interrupted benchmark leaves no server behind
+  int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  dup2(nothing, STDIN_FILENO);
+  dup2(pipes.output[1], STDOUT_FILENO);
+  dup2(pipes.errors[1], STDERR_FILENO);
+  execve(path, words, environment);
+  _exit(127);
+}
+
+// Reads what is there. False at the end of it.
+bool drain(int fd, std::string& into) {
+  char bytes[4096];
+  ssize_t count = read(fd, bytes, sizeof(bytes));
+  if (count < 0) return errno == EINTR || errno == EAGAIN;
+  into.append(bytes, std::min(static_cast<size_t>(count), kMostKept - into.size()));
+  return count > 0;
+}
+
+}  // namespace
+
+std::optional<std::string> findProgram(const std::string& name) {
+  if (name.find('/') != std::string::npos) {
+    return isProgram(name) ? std::optional(name) : std::nullopt;
+  }
+  const char* path = std::getenv("PATH");
+  std::istringstream folders(path == nullptr ? "/usr/local/bin:/usr/bin:/bin" : path);
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    std::string file = (folder.empty() ? "." : folder) + "/" + name;
+    if (isProgram(file)) return file;
+  }
+  return std::nullopt;
+}
+
+Result<std::unique_ptr<Program>> Program::start(const Command& command) {
+  const std::string& name = command.words.front();
+  auto path = findProgram(name);
+  if (!path) return Status(Code::notFound, fmt::format("{} is not installed", name));
+  Pipes pipes;
+  if (!pipes.open()) {
+    return Status(Code::failed, fmt::format("pipes to {}: {}", name, std::strerror(errno)));
+  }
+  const auto environment = environmentWith(command.environment);
+  auto words = pointersTo(command.words);
+  auto settings = pointersTo(environment);
+  pid_t pid = fork();
+  if (pid < 0) return Status(Code::failed, fmt::format("start {}: {}", name, std::strerror(errno)));
+  if (pid == 0) become(path->c_str(), words.data(), settings.data(), pipes);
+  setpgid(pid, pid);  // whoever of the two comes first
+  std::unique_ptr<Program> program(new Program(name, pid));
+  program->output_ = Pipes::take(pipes.output[0]);
+  program->errors_ = Pipes::take(pipes.errors[0]);
+  program->ended_ = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
+  if (program->ended_ < 0) {
+    return Status(Code::unsupported, fmt::format("watch {}: {}", name, std::strerror(errno)));
+  }
+  return program;
+}
+
+Program::~Program() {
+  // The group outlives its first process when that one was killed by somebody else.
+  kill(-pid_, SIGKILL);
+  reap(true);
+  for (int fd : {output_, errors_, ended_}) {
+    if (fd >= 0) close(fd);
+  }
+}
+
+void Program::reap(bool block) {
+  if (waitStatus_) return;
+  int status = 0;
+  pid_t got = 0;
+  do {
+    got = waitpid(pid_, &status, block ? 0 : WNOHANG);
+  } while (got < 0 && errno == EINTR);
+  if (got == pid_) waitStatus_ = status;
+}
+
+bool Program::running() {
+  reap(false);
+  return !waitStatus_;
+}
+
+bool Program::collect(Deadline deadline) {
+  bool moreOutput = true;
+  bool moreErrors = true;
+  for (;;) {
+    std::array<pollfd, 3> entries{{{moreOutput ? output_ : -1, POLLIN, 0},
+                                   {moreErrors ? errors_ : -1, POLLIN, 0},
+                                   {ended_, POLLIN, 0}}};
+    int ready = poll(entries.data(), entries.size(), deadline.leftMs());
+    if (ready == 0 && deadline.passed()) return false;
+    if (ready <= 0) continue;
+    const bool printed = entries[0].revents != 0;
+    const bool complained = entries[1].revents != 0;
+    if (printed) moreOutput = drain(output_, printed_);
+    if (complained) moreErrors = drain(errors_, complained_);
+    // What it left in the pipes comes first; what its children hold open does not count.
+    if (!printed && !complained && entries[2].revents != 0) return true;
+  }
+}
+
+std::string Program::complaint() const {
+  const std::string& text = complained_.empty() ? printed_ : complained_;
+  constexpr size_t kMost = 300;
+  const size_t last = text.find_last_not_of(" \t\r\n");
+  if (last == std::string::npos) return "it said nothing";
+  std::string end = text.substr(0, last + 1);
+  if (end.size() > kMost) end = "... " + end.substr(end.size() - kMost);
+  std::replace(end.begin(), end.end(), '\n', ' ');
+  return end;
+}
+
+Result<std::string> Program::finish(Deadline deadline) {
+  if (!collect(deadline)) {
+    kill(-pid_, SIGKILL);
+    return Status(Code::deadlineExceeded,
+                  fmt::format("{} did not end in time and was stopped: {}", name_, complaint()));
+  }
+  reap(true);
+  if (WIFSIGNALED(*waitStatus_)) {
+    return Status(Code::failed, fmt::format("{} was ended by signal {}: {}", name_,
+                                            WTERMSIG(*waitStatus_), complaint()));
+  }
+  if (WEXITSTATUS(*waitStatus_) != 0) {
+    return Status(Code::failed, fmt::format("{} failed with status {}: {}", name_,
+                                            WEXITSTATUS(*waitStatus_), complaint()));
+  }
+  return printed_;
+}
+
+Result<std::string> runProgram(const Command& command, Deadline deadline) {
+  auto program = Program::start(command);
+  if (!program.ok()) return program.status();
+  return (*program)->finish(deadline);
+}
+
+}  // namespace hmc::bench

@@ -1,0 +1,180 @@
+#include "bench/against/ucx.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <optional>
+#include <span>
+#include <sstream>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include "bench/against/program.h"
+#include "bench/against/rivals.h"
+#include "bench/against/server_client.h"
+#include "bench/report/units.h"
+
+namespace hmc::bench {
+
+namespace {
+
+constexpr const char* kProgram = "ucx_perftest";
+
+std::vector<std::string> split(const std::string& line, char mark) {
+  std::vector<std::string> parts;
+  std::istringstream stream(line);
+  for (std::string part; std::getline(stream, part, mark);) parts.push_back(part);
+  return parts;
+}
+
+std::optional<double> positive(const std::string& text) {
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  if (end == text.c_str() || !(value > 0) || !std::isfinite(value)) return std::nullopt;
+  return value;
+}
+
+// The median is called after its rank or "typical", by version.
+bool isMedian(const std::string& column) {
+  return column.find("percentile_lat") != std::string::npos || column == "typical_lat";
+}
+
+struct Test {
+  const char* name;
+  const char* what;
+  bool latency;
+  bool bandwidth;
+};
+
+constexpr Test kShmTests[] = {{"ucp_put_bw", "put, streamed", true, true},
+                              {"ucp_put_lat", "put, half a ping-pong", true, false},
+                              {"ucp_get", "get", true, true}};
+// Over tcp the target's software has to take part, and in the streamed one-sided tests it looks
+// once in a millisecond: those would say more about ucx_perftest than about UCX.
+constexpr Test kTcpTests[] = {{"ucp_put_lat", "put, half a ping-pong", true, false},
+                              {"tag_bw", "send, streamed", false, true}};
+
+struct Path {
+  const char* name;
+  const char* transports;  // UCX_TLS
+  size_t mostMessages;
+  size_t mostBytes;
+  std::span<const Test> tests;
+};
+constexpr Path kPaths[] = {{"shm", "posix,self", 20000, size_t{512} << 20, kShmTests},
+                           {"tcp", "tcp", 1000, size_t{128} << 20, kTcpTests}};
+
+Result<UcxAnswer> runTest(const Path& path, const Test& test, size_t bytes,
+                          std::chrono::milliseconds patience) {
+  auto port = freePort();
+  if (!port.ok()) return port.status();
+  const std::string portText = std::to_string(*port);
+  const size_t messages = std::clamp<size_t>(path.mostBytes / bytes, 5, path.mostMessages);
+  // Warnings about settings that other programs made would be all that a failure shows.
+  const std::vector<std::string> settings{std::string("UCX_TLS=") + path.transports,
+                                          "UCX_WARN_UNUSED_ENV_VARS=n"};
+  auto printed = runServerAndClient(
+      {{kProgram, "-p", portText}, settings},
+      {{kProgram, "127.0.0.1", "-p", portText, "-t", test.name, "-s", std::to_string(bytes), "-n",
+        std::to_string(messages), "-w", std::to_string(messages / 10 + 1), "-f", "-v"},
+       settings},
+      patience);
+  if (!printed.ok()) return printed.status();
+  return parseUcx(*printed);
+}
+
+void add(const UcxAnswer& answer, const std::string& who, const Path& path, const Test& test,
+         size_t bytes, Comparison& found) {
+  Figure figure{.who = who, .what = test.what, .path = path.name, .bytes = bytes};
+  if (test.latency) {
+    figure.section = kLatencySection;
+    figure.unit = Unit::nanoseconds;
+    figure.value = answer.median;
+    found.figures.push_back(figure);
+  }
+  if (test.bandwidth) {
+    figure.section = kBandwidthSection;
+    figure.unit = Unit::gigabytesPerSecond;
+    // Its own MB/s are 2^20 bytes, so the speed is counted from the time.
+    figure.value = static_cast<double>(bytes) / answer.mean;
+    found.figures.push_back(figure);
+  }
+}
+
+void sweep(const Challenge& challenge, const Path& path, const Test& test, const std::string& who,
+           Progress& progress, Comparison& found) {
+  size_t left = challenge.sizes.size();
+  for (size_t bytes : challenge.sizes) {
+    progress.next(fmt::format("{} {}, {}, {}", who, test.what, path.name, sizeText(bytes)));
+    --left;
+    if (bytes == 0) continue;
+    auto answer = runTest(path, test, bytes, challenge.patience);
+    if (!answer.ok()) {
+      found.notes.push_back(fmt::format("ucx: {} over {}, {}: {}", test.name, path.name,
+                                        sizeText(bytes), answer.status().message()));
+      progress.skip(left);
+      return;  // larger sizes would not go better, and each could cost the whole patience
+    }
+    add(*answer, who, path, test, bytes, found);
+  }
+}
+
+}  // namespace
+
+Result<UcxAnswer> parseUcx(const std::string& printed) {
+  std::vector<std::string> columns;
+  for (const auto& line : split(printed, '\n')) {
+    auto parts = split(line, ',');
+    if (!parts.empty() && parts[0] == "iterations") {
+      columns = parts;
+      continue;
+    }
+    if (columns.empty() || parts.size() != columns.size()) continue;
+    std::optional<double> median;
+    std::optional<double> mean;
+    std::optional<double> rate;
+    for (size_t i = 0; i < columns.size(); ++i) {
+      if (isMedian(columns[i])) median = positive(parts[i]);
+      if (columns[i] == "overall_lat") mean = positive(parts[i]);
+      if (columns[i] == "overall_mr") rate = positive(parts[i]);
+    }
+    // Times have three decimals of a microsecond, rates none: each is exact where the other is not.
+    if (rate && *rate > 1e5) mean = 1e6 / *rate;
+    if (median && mean) return UcxAnswer{*median * 1000, *mean * 1000};
+  }
+  return Status(Code::failed, fmt::format("{} printed no figures: {}", kProgram,
+                                          printed.empty() ? "nothing" : printed.substr(0, 200)));
+}
+
+std::string parseUcxVersion(const std::string& printed) {
+  for (const auto& line : split(printed, '\n')) {
+    if (line.find("ersion") == std::string::npos) continue;
+    for (const auto& word : split(line, ' ')) {
+      if (!word.empty() && word[0] >= '0' && word[0] <= '9') return word;
+    }
+  }
+  return "";
+}
+
+Status runUcx(const Challenge& challenge, Progress& progress, Comparison& found) {
+  if (!findProgram(kProgram)) {
+    return Status(Code::notFound,
+                  fmt::format("{} is not installed: apt install ucx-utils", kProgram));
+  }
+  auto info = runProgram({{"ucx_info", "-v"}, {}}, challenge.patience);
+  const std::string version = info.ok() ? parseUcxVersion(*info) : "";
+  const std::string who = version.empty() ? "UCX" : "UCX " + version;
+  const size_t before = found.figures.size();
+  for (const auto& path : kPaths) progress.expect(path.tests.size() * challenge.sizes.size());
+  for (const auto& path : kPaths) {
+    for (const auto& test : path.tests) sweep(challenge, path, test, who, progress, found);
+  }
+  if (found.figures.size() == before) return Status(Code::failed, "it gave no figures");
+  found.notes.push_back(
+      "UCX: \"put, streamed\" is the time per message of ucp_put_bw, \"half a ping-pong\" is "
+      "ucp_put_lat with both sides spinning, \"send, streamed\" is tag_bw.");
+  return Status();
+}
+
+}  // namespace hmc::bench

@@ -1,0 +1,157 @@
+#include "bench/bench.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include <fmt/core.h>
+
+#include "bench/against/rivals.h"
+#include "bench/machine.h"
+#include "bench/report/csv.h"
+#include "bench/report/json.h"
+#include "bench/report/plot.h"
+#include "bench/report/progress.h"
+#include "bench/report/table.h"
+#include "bench/report/units.h"
+#include "hmc/figures.h"
+#include "hmc/info.h"
+
+namespace hmc::bench {
+
+namespace {
+
+Plan planOf(const BenchOptions& options) {
+  Plan plan;
+  plan.time =
+      std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options.seconds));
+  plan.window = options.window;
+  plan.verify = options.verify;
+  for (size_t bytes = options.smallest; bytes <= options.largest; bytes *= 2)
+    plan.sizes.push_back(bytes);
+  return plan;
+}
+
+// What can be measured with this peer; an error for one that was asked for and cannot.
+Result<std::vector<std::string>> transportsFor(const Session& session,
+                                               const std::vector<std::string>& wanted) {
+  std::vector<std::string> usable;
+  std::string reasons;
+  for (const PathReport& path : session.paths()) {
+    const bool asked = std::find(wanted.begin(), wanted.end(), path.transport) != wanted.end();
+    if (path.usable && (wanted.empty() || asked)) usable.push_back(path.transport);
+    if (!path.usable && asked)
+      return Status(Code::unsupported, path.transport + " cannot be measured: " + path.reason);
+    reasons += (reasons.empty() ? "" : ", ") + path.transport;
+  }
+  for (const auto& name : wanted) {
+    if (std::find(usable.begin(), usable.end(), name) == usable.end()) {
+      return Status(Code::invalidArgument,
+                    fmt::format("there is no transport \"{}\"; there are {}", name, reasons));
+    }
+  }
+  if (usable.empty()) return Status(Code::unsupported, "no transport reaches the other side");
+  return usable;
+}
+
+std::string changedSettings() {
+  std::string all;
+  for (const SettingReport& setting : settingsReport()) {
+    if (!setting.fromEnvironment) continue;
+    all += (all.empty() ? "" : ", ") + setting.variable + "=" + setting.value;
+  }
+  return all.empty() ? "defaults" : all;
+}
+
+void describe(const Session& session, const BenchOptions& options,
+              const std::vector<std::string>& transports, Run& run) {
+  run.header = describeMachine();
+  run.header.emplace_back(
+      "peer", session.local() ? "a second process on this machine" : "at " + session.address());
+  std::string names;
+  for (const auto& name : transports) {
+    auto path = session.path(name);
+    names += (names.empty() ? "" : ", ") + (path.ok() ? (*path)->remote.path() : name);
+  }
+  run.header.emplace_back("transports", names);
+  run.header.emplace_back("settings", changedSettings());
+  run.header.emplace_back(
+      "method", fmt::format("{} s per figure, ours and its ceiling in turns, medians; a window of "
+                            "{} for bandwidth",
+                            options.seconds, options.window));
+}
+
+void compareWithOthers(const BenchOptions& options, const Plan& plan, Progress& progress,
+                       Run& run) {
+  Challenge challenge;
+  challenge.sizes = plan.sizes;
+  Comparison others = runRivals(options.against, challenge, progress);
+  run.figures.insert(run.figures.end(), others.figures.begin(), others.figures.end());
+  run.notes.insert(run.notes.end(), others.notes.begin(), others.notes.end());
+}
+
+// For Peer::explain().
+void keep(const Run& run) {
+  std::vector<MeasuredFigure> figures;
+  for (const Figure& figure : run.figures) {
+    if (figure.who == "hmc" && figure.section == kLatencySection)
+      figures.push_back({figure.path, DeviceKind::cpu, figure.what, figure.bytes, figure.value});
+  }
+  if (figures.empty() || figuresPath().empty()) return;
+  if (Status status = saveFigures(figures); !status.ok())
+    fmt::print(stderr, "hmc: the figures could not be kept for explain: {}\n", status.message());
+}
+
+Status measure(Session& session, const BenchOptions& options,
+               const std::vector<std::string>& transports, Run& run) {
+  const Plan plan = planOf(options);
+  constexpr size_t kBarSteps = 22;
+  constexpr size_t kOtherSteps = 7;  // of a transport: batches, tags and verifying
+  Progress progress(options.bars ? kBarSteps
+                                 : transports.size() * (4 * plan.sizes.size() + kOtherSteps));
+  auto step = [&](const std::string& what) { progress.next(what); };
+  if (options.bars) TOOL_TRY(measureBars(session, plan, step, run));
+  for (const auto& transport : transports) {
+    if (options.bars) break;
+    TOOL_TRY(measureTransfers(session, transport, plan, step, run));
+    TOOL_TRY(measureBatches(session, transport, plan, step, run));
+    TOOL_TRY(measureControl(session, transport, plan, step, run));
+  }
+  if (options.compare) compareWithOthers(options, plan, progress, run);
+  if (options.bars && options.compare) addRivalBars(run);
+  return Status();
+}
+
+}  // namespace
+
+int runBench(const BenchOptions& options) {
+  Run run;
+  auto session = Session::open(options.session);
+  Status status = session.status();
+  if (status.ok()) {
+    auto transports = transportsFor(**session, options.transports);
+    status = transports.status();
+    if (status.ok()) {
+      describe(**session, options, *transports, run);
+      status = measure(**session, options, *transports, run);
+    }
+  }
+  // What was measured before a failure is worth seeing, too.
+  if (!run.figures.empty() || !run.bars.empty()) {
+    std::string text = options.json  ? jsonText(run) + "\n"
+                       : options.csv ? csvText(run)
+                                     : tableText(run, wantsColour(STDOUT_FILENO));
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    keep(run);
+  }
+  if (status.ok() && !options.plot.empty()) status = writePlot(run, options.plot);
+  if (!status.ok()) {
+    fmt::print(stderr, "hmc: {}\n", status.message());
+    return 1;
+  }
+  return std::all_of(run.bars.begin(), run.bars.end(), [](const Bar& bar) { return bar.met; }) ? 0
+                                                                                               : 1;
+}
+
+}  // namespace hmc::bench

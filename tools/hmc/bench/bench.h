@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "bench/measure.h"
+
+namespace hmc::bench {
+
+struct BenchOptions {
+  SessionOptions session;
+  std::vector<std::string> transports;  // empty: all that reach the other side
+  size_t smallest = 8;
+  size_t largest = size_t{64} << 20;
+  double seconds = 0.2;  // per figure
+  size_t window = 16;
+  bool verify = false;
+  bool bars = false;
+  bool compare = false;              // with others that are installed,
+  std::vector<std::string> against;  // of these names; empty: all
+  bool csv = false;
+  bool json = false;
+  std::string plot;  // a file to draw into
+};
+
+// Measures and prints. The exit status: 0 when everything could be measured and verified, and every
+// bar was met where bars were asked for.
+int runBench(const BenchOptions& options);
+
+}  // namespace hmc::bench

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace hmc::bench {
+
+// What a reader of figures needs to know of where they were taken: date, machine, kernel, build.
+std::vector<std::pair<std::string, std::string>> describeMachine();
+
+}  // namespace hmc::bench

@@ -1,0 +1,90 @@
+#include "bench/report/csv.h"
+
+#include <array>
+#include <cmath>
+#include <map>
+
+#include <fmt/core.h>
+
+#include "bench/report/units.h"
+
+namespace hmc::bench {
+
+namespace {
+
+constexpr std::array kColumns{
+    "record", "name",    "section", "who",   "what",    "path",          "bytes",
+    "unit",   "value",   "p99",     "p999",  "ceiling", "ceiling_value", "percent_of_ceiling",
+    "text",   "against", "ratio",   "limit", "met"};
+
+using Record = std::map<std::string, std::string>;
+
+std::string quoted(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string out = "\"";
+  for (char c : text) {
+    if (c == '"') out += '"';
+    out += c;
+  }
+  return out + "\"";
+}
+
+std::string number(double value) {
+  return std::isfinite(value) ? fmt::format("{}", value) : "";
+}
+
+std::string line(const Record& record) {
+  std::string out;
+  for (const char* column : kColumns) {
+    if (!out.empty()) out += ',';
+    auto found = record.find(column);
+    if (found != record.end()) out += quoted(found->second);
+  }
+  return out + "\n";
+}
+
+Record recordOf(const Figure& figure) {
+  Record record{{"record", "figure"},
+                {"section", figure.section},
+                {"who", figure.who},
+                {"what", figure.what},
+                {"path", figure.path},
+                {"bytes", std::to_string(figure.bytes)},
+                {"unit", unitName(figure.unit)},
+                {"value", number(figure.value)}};
+  if (figure.spread) {
+    record["p99"] = number(figure.spread->p99);
+    record["p999"] = number(figure.spread->p999);
+  }
+  if (figure.ceiling) {
+    record["ceiling"] = figure.ceiling->name;
+    record["ceiling_value"] = number(figure.ceiling->value);
+  }
+  if (auto percent = percentOfCeiling(figure)) record["percent_of_ceiling"] = number(*percent);
+  return record;
+}
+
+}  // namespace
+
+std::string csvText(const Run& run) {
+  std::string out;
+  for (const char* column : kColumns) out += (out.empty() ? "" : ",") + std::string(column);
+  out += "\n";
+  for (const auto& [name, value] : run.header) {
+    out += line({{"record", "header"}, {"name", name}, {"text", value}});
+  }
+  for (const auto& figure : run.figures) out += line(recordOf(figure));
+  for (const auto& bar : run.bars) {
+    out += line({{"record", "bar"},
+                 {"what", bar.what},
+                 {"text", bar.measured},
+                 {"against", bar.against},
+                 {"ratio", number(bar.ratio)},
+                 {"limit", bar.limit},
+                 {"met", bar.met ? "true" : "false"}});
+  }
+  for (const auto& note : run.notes) out += line({{"record", "note"}, {"text", note}});
+  return out;
+}
+
+}  // namespace hmc::bench

@@ -67,7 +67,10 @@ Status Communicator::Impl::finish(const std::shared_ptr<Connection>& connection,
 Status Communicator::Impl::run(OpKind kind, const std::string& ip, uint16_t port,
                                size_t localOffset, size_t remoteOffset, size_t size,
                                ConnType type) {
-  HMC_ASSIGN(auto connection, connections_.find(ip, port, type));
+  auto connection = connections_.findAgain(ip, port, type);
+  if (!connection) {
+    HMC_ASSIGN(connection, connections_.find(ip, port, type));
+  }
   return finish(connection, connection->buffer->run(kind, *memory_, localOffset, remoteOffset, size,
                                                     settings_.transfer));
 }

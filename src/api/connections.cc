@@ -72,6 +72,7 @@ Result<std::shared_ptr<Connection>> Connections::open(const std::shared_ptr<Peer
   }
   if (!connection->turns) connection->turns = std::make_shared<BulkTurns>();
   table_[{ip, port, type}] = connection;
+  version_ = nextVersion();
   return connection;
 }
 
@@ -83,10 +84,22 @@ void Connections::warnOnce(ConnType type, const std::string& why, const std::str
   logWarn("{}; {} is used instead", why, instead);
 }
 
+uint64_t Connections::nextVersion() {
+  static std::atomic<uint64_t> last{0};
+  return ++last;
+}
+
+Connections::Recent& Connections::recent() {
+  thread_local Recent last;
+  return last;
+}
+
 std::shared_ptr<Connection> Connections::known(const Key& key) const {
   std::shared_lock lock(mutex_);
   auto found = table_.find(key);
-  return found == table_.end() ? nullptr : found->second;
+  if (found == table_.end()) return nullptr;
+  recent() = {version_.load(), key, found->second};
+  return found->second;
 }
 
 Result<std::shared_ptr<Connection>> Connections::find(const std::string& ip, uint16_t port,
@@ -176,6 +189,7 @@ void Connections::close(const std::string& ip, uint16_t port, ConnType type) {
     if (found == table_.end()) return;
     gone = found->second;
     table_.erase(found);
+    version_ = nextVersion();
   }
   closeIfUnused(gone->peer);
 }

@@ -45,6 +45,16 @@ class Connections {
   // The connection of that key: one that was opened, or a connected peer that answers to the
   // address. notFound says what is connected.
   Result<std::shared_ptr<Connection>> find(const std::string& ip, uint16_t port, ConnType type);
+  // The same if this thread asked for it last and nothing has changed since, else null.
+  std::shared_ptr<Connection> findAgain(const std::string& ip, uint16_t port, ConnType type) const {
+    const Recent& last = recent();
+    if (last.version != version_.load(std::memory_order_acquire) || last.key.port != port ||
+        last.key.type != type || last.key.ip != ip) {
+      return nullptr;
+    }
+    auto connection = last.connection.lock();
+    return connection && !connection->ended.load(std::memory_order_relaxed) ? connection : nullptr;
+  }
   // By address alone: the last one dialled so, else the only peer from there.
   Result<std::shared_ptr<Connection>> find(const std::string& ip, ConnType type);
   void remember(const std::string& ip, uint16_t port);
@@ -75,6 +85,16 @@ class Connections {
              static_cast<size_t>(key.type);
     }
   };
+  // What a thread looked up last: the way to a peer is most often the way that was taken before,
+  // and the table's lock is one that all threads write to. It holds nothing alive.
+  struct Recent {
+    uint64_t version = 0;
+    Key key{"", 0, ConnType::AUTO};
+    std::weak_ptr<Connection> connection;
+  };
+  static Recent& recent();
+  static uint64_t nextVersion();
+
   std::shared_ptr<Connection> known(const Key& key) const;
   Status ambiguous(const std::string& ip,
                    const std::vector<std::shared_ptr<PeerState>>& peers) const;
@@ -84,6 +104,8 @@ class Connections {
 
   const std::shared_ptr<NodeImpl> node_;
   const Settings settings_;
+  // Changes with table_, and no two tables of this process ever have the same.
+  std::atomic<uint64_t> version_{nextVersion()};
   mutable std::shared_mutex mutex_;
   std::unordered_map<Key, std::shared_ptr<Connection>, Hash> table_;  // guarded by mutex_
   std::map<std::string, uint16_t> dialled_;  // guarded by mutex_: port by address

@@ -61,8 +61,7 @@ void addWhatToMeasure(CLI::App& bench, Options& options) {
       .add_option("--against", options.bench.against,
                   "Others beside us, all or some of: " + rivalNames())
       ->delimiter(',')
-      ->expected(0, -1)
-      ->each([&options](const std::string&) { options.bench.compare = true; });
+      ->expected(0, -1);
 }
 
 void addWhereTo(CLI::App& bench, Options& options) {
@@ -99,7 +98,8 @@ void addBench(CLI::App& app, int& exitStatus) {
       "  hmc bench --listen 0.0.0.0:5001             # on one host; on the other:\n"
       "  hmc bench --connect HOST:5001");
   bench->callback([options, bench, &exitStatus] {
-    if (bench->count("--against") > 0) options->bench.compare = true;
+    options->bench.compare = bench->count("--against") > 0;
+    std::erase(options->bench.against, "");  // what --against alone leaves there
     exitStatus = run(*options);
   });
 

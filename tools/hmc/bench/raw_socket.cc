@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/tcp.h>
+#include <sched.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -43,12 +44,12 @@ bool sendAll(int fd, const char* data, size_t size, bool spin) {
 
 // Spinning ends when nothing comes for a while: in between, others are measured.
 bool receiveAll(int fd, char* data, size_t size, bool spin) {
-  constexpr int kFruitless = 2000;
+  constexpr int kFruitless = 300;
   int fruitless = 0;
   while (size > 0) {
     ssize_t got = recv(fd, data, size, spin && fruitless < kFruitless ? MSG_DONTWAIT : 0);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
-      ++fruitless;
+      if (++fruitless % 64 == 0) sched_yield();  // the other end may need this very core
       continue;
     }
     if (got <= 0) return false;

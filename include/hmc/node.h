@@ -61,9 +61,11 @@ class HMC_API Ticket {
   const std::string& transport() const;
 
  private:
-  friend class RemoteRegion;
-  explicit Ticket(std::shared_ptr<TransferState> state) : state_(std::move(state)) {}
-  std::shared_ptr<TransferState> state_;
+  friend class RemoteMapping;
+  Ticket(std::shared_ptr<RemoteMapping> mapping, std::shared_ptr<TransferState> state)
+      : mapping_(std::move(mapping)), state_(std::move(state)) {}
+  std::shared_ptr<RemoteMapping> mapping_;
+  std::shared_ptr<TransferState> state_;  // null for one that was done when it was started
 };
 
 struct Block {

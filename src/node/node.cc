@@ -20,16 +20,18 @@ const std::string& LocalRegion::name() const {
 }
 
 Status Ticket::wait(Timeout timeout) {
+  if (!state_) return Status();
   return state_->engine().wait(*state_, Deadline(timeout));
 }
 bool Ticket::done() {
-  return state_->engine().test(*state_);
+  return !state_ || state_->engine().test(*state_);
 }
 Status Ticket::cancel() {
+  if (!state_) return Status();
   return state_->engine().cancel(*state_);
 }
 const std::string& Ticket::transport() const {
-  return state_->engine().transport().facts().name;
+  return mapping_->transport();
 }
 
 size_t RemoteRegion::size() const {
@@ -58,43 +60,22 @@ Status RemoteRegion::get(const LocalRegion& local, size_t localOffset, size_t re
   return mapping_->run(OpKind::get, *local.memory_, localOffset, remoteOffset, size, timeout);
 }
 
-namespace {
-
-std::vector<Shape> shapesOf(const std::vector<Block>& blocks) {
-  std::vector<Shape> shapes;
-  shapes.reserve(blocks.size());
-  for (const Block& block : blocks)
-    shapes.push_back({block.localOffset, 0, block.remoteOffset, 0, 1, block.size});
-  return shapes;
-}
-
-std::vector<Shape> shapesOf(const Strided& shape) {
-  return {{shape.localOffset, shape.localStride, shape.remoteOffset, shape.remoteStride,
-           shape.count, shape.length}};
-}
-
-}  // namespace
-
 Result<Ticket> RemoteRegion::startPut(const LocalRegion& local,
                                       const std::vector<Block>& blocks) const {
-  HMC_ASSIGN(auto state, mapping_->start(OpKind::put, local.memory_, shapesOf(blocks), mapping_));
-  return Ticket(std::move(state));
+  return RemoteMapping::start(mapping_, OpKind::put, local.memory_, blocks);
 }
 
 Result<Ticket> RemoteRegion::startGet(const LocalRegion& local,
                                       const std::vector<Block>& blocks) const {
-  HMC_ASSIGN(auto state, mapping_->start(OpKind::get, local.memory_, shapesOf(blocks), mapping_));
-  return Ticket(std::move(state));
+  return RemoteMapping::start(mapping_, OpKind::get, local.memory_, blocks);
 }
 
 Result<Ticket> RemoteRegion::startPut(const LocalRegion& local, const Strided& shape) const {
-  HMC_ASSIGN(auto state, mapping_->start(OpKind::put, local.memory_, shapesOf(shape), mapping_));
-  return Ticket(std::move(state));
+  return RemoteMapping::start(mapping_, OpKind::put, local.memory_, shape);
 }
 
 Result<Ticket> RemoteRegion::startGet(const LocalRegion& local, const Strided& shape) const {
-  HMC_ASSIGN(auto state, mapping_->start(OpKind::get, local.memory_, shapesOf(shape), mapping_));
-  return Ticket(std::move(state));
+  return RemoteMapping::start(mapping_, OpKind::get, local.memory_, shape);
 }
 
 const std::string& Peer::name() const {

@@ -56,6 +56,43 @@ Status RemoteMapping::runThroughEngine(OpKind kind, const LocalMemory& local, ui
   return status;
 }
 
+bool RemoteMapping::copyAtOnce(OpKind kind, const LocalMemory& local,
+                               const std::vector<Block>& blocks) const {
+  if (!copies(kind, local)) return false;
+  size_t total = 0;
+  for (const Block& block : blocks) {
+    if (!fits(block.localOffset, block.size, local.region().size) ||
+        !fits(block.remoteOffset, block.size, size_) || block.size > kListAtOnce - total) {
+      return false;
+    }
+    total += block.size;
+  }
+  for (const Block& block : blocks)
+    copy(kind, local, block.localOffset, block.remoteOffset, block.size);
+  return true;
+}
+
+Result<Ticket> RemoteMapping::start(const Self& self, OpKind kind,
+                                    const std::shared_ptr<LocalMemory>& local,
+                                    const std::vector<Block>& blocks) {
+  if (self->copyAtOnce(kind, *local, blocks)) return Ticket(self, nullptr);
+  std::vector<Shape> shapes;
+  shapes.reserve(blocks.size());
+  for (const Block& block : blocks)
+    shapes.push_back({block.localOffset, 0, block.remoteOffset, 0, 1, block.size});
+  HMC_ASSIGN(auto state, self->start(kind, local, std::move(shapes), self));
+  return Ticket(self, std::move(state));
+}
+
+Result<Ticket> RemoteMapping::start(const Self& self, OpKind kind,
+                                    const std::shared_ptr<LocalMemory>& local,
+                                    const Strided& shape) {
+  Shape one{shape.localOffset,  shape.localStride, shape.remoteOffset,
+            shape.remoteStride, shape.count,       shape.length};
+  HMC_ASSIGN(auto state, self->start(kind, local, {one}, self));
+  return Ticket(self, std::move(state));
+}
+
 Result<std::shared_ptr<TransferState>> RemoteMapping::start(
     OpKind kind, std::shared_ptr<const LocalMemory> local, std::vector<Shape> shapes,
     std::shared_ptr<const RemoteMapping> self) const {

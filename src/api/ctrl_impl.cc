@@ -94,17 +94,8 @@ Status CtrlSocketManager::Impl::receive(CtrlId peer, MessageKind kind, void* dat
 
 Result<Message> CtrlSocketManager::Impl::receiveAny(CtrlId peer) {
   HMC_ASSIGN(auto now, running());
-  Deadline deadline(now->settings.receive);
-  for (;;) {
-    for (MessageKind kind : {MessageKind::integer, MessageKind::tag, MessageKind::structure}) {
-      auto message = now->ranks.receive(peer, kind, earlier(deadline, Deadline(kTurn)));
-      if (message.ok()) return message;
-      if (message.status().code() != Code::deadlineExceeded &&
-          message.status().code() != Code::notFound)
-        return message;
-      if (deadline.passed()) return message;
-    }
-  }
+  KindSet kinds{MessageKind::integer, MessageKind::tag, MessageKind::structure};
+  return now->ranks.receive(peer, kinds, now->settings.receive);
 }
 
 void CtrlSocketManager::Impl::close(CtrlId peer) {

@@ -62,8 +62,8 @@ Status ChannelImpl::send(MessageKind kind, uint16_t flags, std::string_view payl
   return status;
 }
 
-Result<Message> ChannelImpl::receive(MessageKind kind, Deadline deadline) {
-  Result<Message> result = inbox_.receive(kind, deadline);
+Result<Message> ChannelImpl::receive(KindSet kinds, Deadline deadline) {
+  Result<Message> result = inbox_.receive(kinds, deadline);
   if (!result.ok() && result.status().code() != Code::deadlineExceeded && status().ok()) {
     close(result.status());  // the ring is corrupt
   }

@@ -68,9 +68,12 @@ class ChannelImpl final : public Channel, public std::enable_shared_from_this<Ch
   Status status() const override { return inbox_.status(); }
   Status send(MessageKind kind, uint16_t flags, std::string_view payload,
               Deadline deadline) override;
-  Result<Message> receive(MessageKind kind, Deadline deadline) override;
-  bool unread(MessageKind kind) const override { return inbox_.unread(kind); }
-  bool unread() const override { return inbox_.unread(); }
+  bool trySend(MessageKind kind, uint16_t flags, std::string_view payload) override {
+    return outbox_->tryMessage(kind, flags, payload);
+  }
+  Result<Message> receive(KindSet kinds, Deadline deadline) override;
+  std::optional<Message> tryReceive(KindSet kinds) override { return inbox_.tryReceive(kinds); }
+  bool unread(KindSet kinds) const override { return inbox_.unread(kinds); }
   Result<std::string> call(uint16_t method, std::string_view request, Deadline deadline) override;
   void close(const Status& why) override;
 

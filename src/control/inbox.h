@@ -5,6 +5,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "control/message.h"
@@ -27,9 +28,11 @@ class Inbox {
   void attachRing(std::shared_ptr<RingMemory> memory, int direction);
   // Moves the ring's records into the queues. Not ok when the ring is corrupt.
   Status drain();
-  Result<Message> receive(MessageKind kind, Deadline deadline);
-  bool unread(MessageKind kind);
-  bool unread();
+  // The oldest message of those kinds.
+  Result<Message> receive(KindSet kinds, Deadline deadline);
+  // Looks for as long as an answer through the ring takes, without a clock.
+  std::optional<Message> tryReceive(KindSet kinds);
+  bool unread(KindSet kinds = KindSet::all());
 
   // The reason of the end; what arrived before stays readable. Only the first counts, and that
   // one is answered.
@@ -37,8 +40,17 @@ class Inbox {
   Status status() const;
 
  private:
-  Status drainLocked();
-  Status takeRecord(const RingRecord& record);
+  struct Queued {
+    uint64_t order;  // of arrival, among all kinds
+    Message message;
+  };
+  using Queue = std::deque<Queued>;
+
+  Queue* oldestLocked(KindSet kinds);
+  std::optional<Message> takeLocked(KindSet kinds);
+  // Stops at the first message of `wanted`, which goes to `found` and into no queue.
+  Status drainLocked(KindSet wanted, std::optional<Message>* found);
+  Status takeRecord(const RingRecord& record, KindSet wanted, std::optional<Message>* found);
   Status queueLocked(Message message);
   void wakeLocked();
   void wait(std::atomic<uint32_t>& word, uint32_t seen, RingReader* ring, Deadline deadline);
@@ -46,16 +58,21 @@ class Inbox {
   const std::string who_;
   // What waiters sleep on before there is a ring; then they sleep on the ring's word.
   std::atomic<uint32_t> signal_{0};
+  // Waiters that sleep or are about to. Each counts itself before it sleeps on the word, and who
+  // changes the word looks here afterwards: one of the two sees the other.
+  std::atomic<int> sleepers_{0};
+  std::atomic<bool> over_{false};  // ended_ is set: spares status() the lock
 
   // Guards everything below. The ring is destroyed last, so waiters may use it without the lock.
   mutable std::mutex mutex_;
   std::unique_ptr<RingReader> ring_;
-  std::array<std::deque<Message>, kMessageKinds> queues_;
+  std::array<Queue, kMessageKinds> queues_;
+  uint64_t arrived_ = 0;
   size_t queuedBytes_ = 0;
   std::string partial_;  // records of a message whose last record has not come
   Status corrupt_;
   Status ended_;
-  int waiters_ = 0;
+  int waiters_ = 0;  // in wait(), asleep or not
 };
 
 }  // namespace hmc

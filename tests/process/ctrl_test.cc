@@ -109,6 +109,24 @@ TEST(CtrlByRank, carriesEveryKindOverAUnixSocket) {
   EXPECT_EQ(CtrlSocketManager::udsPathFor("/run/x", 3), "/run/x/hmc_ctrl_rank_3.sock");
 }
 
+TEST(CtrlByRank, recvTakesWhatCameFirstWhateverItIs) {
+  CtrlSocketManager server, client;
+  uint16_t port = freePort();
+  ASSERT_TRUE(server.start(kHere, port)) << lastError();
+  ASSERT_TRUE(client.connectTcp(0, kHere, port, 1)) << lastError();
+  for (int round = 0; round < 50; ++round) {
+    ASSERT_TRUE(client.sendStruct(0, Greeting{round, 0, "first"}));
+    ASSERT_TRUE(client.sendU64(0, 2));
+    ASSERT_TRUE(client.sendInt(0, 3));
+    for (size_t expected : {sizeof(Greeting), sizeof(uint64_t), sizeof(int)}) {
+      CtrlMsgHeader header{};
+      std::vector<uint8_t> payload;
+      ASSERT_TRUE(server.recv(1, header, payload)) << lastError();
+      ASSERT_EQ(payload.size(), expected);
+    }
+  }
+}
+
 TEST(CtrlByRank, receivingWaitsForAPeerThatIsNotThereYet) {
   CtrlSocketManager server;
   uint16_t port = freePort();

@@ -18,6 +18,9 @@ constexpr size_t kQueueCost = sizeof(Message);
 constexpr int kEagerLooks = 1000;
 constexpr int kLooksPerYield = 64;
 constexpr std::chrono::microseconds kSpin{30};
+// The same for a socket.
+constexpr std::chrono::microseconds kSourceSpin{50};
+constexpr int kLooksPerSourceYield = 16;
 
 const char* kindName(MessageKind kind) {
   switch (kind) {
@@ -199,24 +202,39 @@ bool Inbox::unread(KindSet kinds) {
 }
 
 void Inbox::wait(std::atomic<uint32_t>& word, uint32_t seen, RingReader* ring, Deadline deadline) {
-  if (ring) {
-    auto somethingNew = [&] { return ring->readable() || word.load() != seen; };
-    for (int i = 0; i < kEagerLooks; ++i) {
-      if (somethingNew()) return;
-    }
-    auto until = Deadline::Clock::now() + kSpin;
-    do {
-      for (int i = 0; i < kLooksPerYield; ++i) {
-        if (somethingNew()) return;
-        relax();
-      }
-      sched_yield();
-    } while (Deadline::Clock::now() < until);
+  if (!ring) return waitForSource(seen, deadline);
+  auto somethingNew = [&] { return ring->readable() || word.load() != seen; };
+  for (int i = 0; i < kEagerLooks; ++i) {
+    if (somethingNew()) return;
   }
+  auto until = Deadline::Clock::now() + kSpin;
+  do {
+    for (int i = 0; i < kLooksPerYield; ++i) {
+      if (somethingNew()) return;
+      relax();
+    }
+    sched_yield();
+  } while (Deadline::Clock::now() < until);
   ++sleepers_;
-  if (ring) ring->announceSleeping();
-  if (!ring || !ring->readable()) futexWait(word, seen, deadline);
+  ring->announceSleeping();
+  if (!ring->readable()) futexWait(word, seen, deadline);
   --sleepers_;
+}
+
+// A look is a system call, so that there is no more haste to be made than this.
+void Inbox::waitForSource(uint32_t seen, Deadline deadline) {
+  if (source_) {
+    Deadline until = earlier(deadline, kSourceSpin);
+    for (int i = 1; signal_.load() == seen && !until.passed(); ++i) {
+      if (!source_->look() || i % kLooksPerSourceYield == 0) sched_yield();
+    }
+  }
+  if (signal_.load() != seen) return;
+  if (source_) source_->rest();
+  ++sleepers_;
+  futexWait(signal_, seen, deadline);
+  --sleepers_;
+  if (source_) source_->resume();
 }
 
 Status Inbox::end(const Status& why) {

@@ -15,12 +15,25 @@
 
 namespace hmc {
 
+// Where messages come from when they do not come through a ring, for a thread that waits. Safe from
+// any thread.
+class MessageSource {
+ public:
+  virtual ~MessageSource() = default;
+  // Moves what has arrived into the inbox. False when somebody else is at it.
+  virtual bool look() = 0;
+  // The caller is about to sleep until somebody else has looked; resume() when it is awake.
+  virtual void rest() = 0;
+  virtual void resume() = 0;
+};
+
 // What a peer sent and nobody has asked for yet: a queue per kind, filled by the control thread
 // from the socket and by whoever looks from the ring. Safe from any thread.
 class Inbox {
  public:
-  // `who` names the peer in sentences.
-  explicit Inbox(std::string who) : who_(std::move(who)) {}
+  // `who` names the peer in sentences. `source` may be null: then push() is all there is.
+  explicit Inbox(std::string who, MessageSource* source = nullptr)
+      : who_(std::move(who)), source_(source) {}
 
   // Not ok when the peer sent more than may lie here unread.
   Status push(Message message);
@@ -54,8 +67,10 @@ class Inbox {
   Status queueLocked(Message message);
   void wakeLocked();
   void wait(std::atomic<uint32_t>& word, uint32_t seen, RingReader* ring, Deadline deadline);
+  void waitForSource(uint32_t seen, Deadline deadline);
 
   const std::string who_;
+  MessageSource* const source_;
   // What waiters sleep on before there is a ring; then they sleep on the ring's word.
   std::atomic<uint32_t> signal_{0};
   // Waiters that sleep or are about to. Each counts itself before it sleeps on the word, and who

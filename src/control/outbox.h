@@ -51,7 +51,7 @@ class Outbox {
   Status status() const;
   // Gives the socket up; control thread.
   void disconnect();
-  // For reading, on the control thread, until disconnect().
+  // For reading, with the Intake's turn, until disconnect().
   Stream& stream() { return *stream_; }
 
  private:

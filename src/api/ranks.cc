@@ -62,12 +62,14 @@ Status Ranks::send(uint32_t rank, MessageKind kind, uint16_t flags, std::string_
   return peer->channel().send(kind, flags, payload, deadline);
 }
 
+std::optional<Message> Ranks::tryReceive(uint32_t rank, KindSet kinds) {
+  if (node_->someLeftBehind()) return std::nullopt;
+  auto peer = bound(rank);
+  if (!peer) return std::nullopt;
+  return peer->channel().tryReceive(kinds);
+}
+
 Result<Message> Ranks::receive(uint32_t rank, KindSet kinds, std::chrono::milliseconds timeout) {
-  if (!node_->someLeftBehind()) {
-    auto peer = bound(rank);
-    auto message = peer ? peer->channel().tryReceive(kinds) : std::nullopt;
-    if (message) return *std::move(message);
-  }
   Deadline deadline(timeout);
   auto left = node_->takeLeftBehind([rank, kinds](const PeerState& peer) {
     return peer.attributes().rank == rank && peer.channel().unread(kinds);

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string_view>
 
 #include "control/message.h"
@@ -26,6 +27,8 @@ class Ranks {
   // Arrives after the data of every transfer to that peer that was started before.
   Status send(uint32_t rank, MessageKind kind, uint16_t flags, std::string_view payload,
               std::chrono::milliseconds timeout);
+  // What is there or comes at once, by the shortest way; nothing says nothing about why.
+  std::optional<Message> tryReceive(uint32_t rank, KindSet kinds);
   // What a peer had sent before it left is still received.
   Result<Message> receive(uint32_t rank, KindSet kinds, std::chrono::milliseconds timeout);
 

@@ -61,6 +61,7 @@ class Inbox {
 
   Queue* oldestLocked(KindSet kinds);
   std::optional<Message> takeLocked(KindSet kinds);
+  std::optional<Message> takeShortLocked(KindSet kinds);
   // Stops at the first message of `wanted`, which goes to `found` and into no queue.
   Status drainLocked(KindSet wanted, std::optional<Message>* found);
   Status takeRecord(const RingRecord& record, KindSet wanted, std::optional<Message>* found);

@@ -199,6 +199,21 @@ RingOutcome RingReader::read(RingRecord& record, std::string& payload) {
   return RingOutcome::done;
 }
 
+std::optional<RingReader::Short> RingReader::shortMessage() const {
+  uint64_t head = head_.load(std::memory_order_relaxed);
+  const RingLine& line = lines_[head % kRingLines];
+  uint64_t word = line.word.load(std::memory_order_acquire);
+  size_t length = static_cast<uint32_t>(word);
+  bool plain = (word & (kMore | kAbandoned | kUnknownBits)) == 0 && length <= kLineBytes;
+  if ((word & kTurn) != turnAt(head) || !plain) return std::nullopt;
+  RingRecord record = decode(word);
+  return Short{record.kind, record.flags, {line.bytes, length}};
+}
+
+void RingReader::skip() {
+  head_.store(head_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
+
 void RingReader::release() {
   uint64_t head = head_.load(std::memory_order_relaxed);
   if (head - released_ < kReleaseEvery) return;

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -95,6 +96,14 @@ class RingReader {
 
   // Appends the next record's bytes to `payload`.
   RingOutcome read(RingRecord& record, std::string& payload);
+  // The next record where it is, if it is one line and a whole message; skip() it to have read it.
+  struct Short {
+    uint8_t kind;
+    uint16_t flags;
+    std::string_view bytes;  // in the ring: the peer may still write there
+  };
+  std::optional<Short> shortMessage() const;
+  void skip();
   // Gives the producer the room of what was read, once it is worth telling.
   void release();
 

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
+#include <fstream>
 #include <thread>
 
 #include "pair.h"
@@ -107,6 +108,24 @@ TEST(CtrlByRank, carriesEveryKindOverAUnixSocket) {
   ASSERT_TRUE(client.connectUds(0, path, 1)) << lastError();
   exchange(client, server);
   EXPECT_EQ(CtrlSocketManager::udsPathFor("/run/x", 3), "/run/x/hmc_ctrl_rank_3.sock");
+}
+
+bool usesSharedMemory() {
+  std::ifstream maps("/proc/self/maps");
+  std::string all((std::istreambuf_iterator<char>(maps)), std::istreambuf_iterator<char>());
+  return all.find("hmc-ring") != std::string::npos;
+}
+
+TEST(CtrlByRank, usesNoSharedMemoryWhereIpcWasNotAskedFor) {
+  for (const char* transports : {"tcp", "ipc,tcp"}) {
+    Variable only("HMC_TRANSPORTS", transports);
+    CtrlSocketManager server, client;
+    uint16_t port = freePort();
+    ASSERT_TRUE(server.start(kHere, port)) << lastError();
+    ASSERT_TRUE(client.connectTcp(0, kHere, port, 1)) << lastError();
+    EXPECT_EQ(usesSharedMemory(), std::string(transports) != "tcp");
+    exchange(client, server);
+  }
 }
 
 TEST(CtrlByRank, recvTakesWhatCameFirstWhateverItIs) {

@@ -82,6 +82,33 @@ TEST(Ring, aShortMessageTakesOneLine) {
   for (size_t size : {57, 112}) EXPECT_EQ(howManyFit(size), kRingLines / 2) << size;
 }
 
+TEST(Ring, aShortMessageIsReadWhereItLies) {
+  Pair ring;
+  EXPECT_FALSE(ring.reader.shortMessage());
+  for (size_t i = 0; i < 3 * kRingLines; ++i) {
+    ASSERT_EQ(ring.writer.write({3, 9}, std::to_string(i)), RingOutcome::done);
+    auto next = ring.reader.shortMessage();
+    ASSERT_TRUE(next);
+    ASSERT_EQ(next->kind, 3);
+    ASSERT_EQ(next->flags, 9);
+    ASSERT_EQ(next->bytes, std::to_string(i));
+    ring.reader.skip();
+    ring.reader.release();
+    ASSERT_FALSE(ring.reader.shortMessage());
+    ASSERT_EQ(readOne(ring.reader), RingOutcome::notNow);
+  }
+}
+
+TEST(Ring, aRecordThatIsLongOrNotAWholeMessageIsNotShort) {
+  Pair ring;
+  RingRecord part{.more = true}, nothing{.abandoned = true};
+  for (const auto& [record, size] : {std::pair(part, 1), {nothing, 0}, {RingRecord{}, 57}}) {
+    ASSERT_EQ(ring.writer.write(record, std::string(size, 'x')), RingOutcome::done);
+    EXPECT_FALSE(ring.reader.shortMessage());
+    ASSERT_EQ(readOne(ring.reader), RingOutcome::done);
+  }
+}
+
 TEST(Ring, aReaderThatEmptiedTheRingHasMadeRoomForTheLargestRecord) {
   for (size_t first = 0; first < 300; first += 7) {
     Pair ring;
@@ -192,6 +219,7 @@ TEST(Ring, bitsThatNobodyKnowsAreCorrupt) {
     Hostile ring;
     ASSERT_EQ(ring.writer.write({}, "x"), RingOutcome::done);
     *ring.word(0) |= uint64_t{1} << bit;
+    EXPECT_FALSE(ring.reader.shortMessage());
     EXPECT_EQ(ring.read(), RingOutcome::corrupt) << bit;
   }
 }

@@ -171,9 +171,11 @@ struct Note {
 };
 
 struct NodeOptions {
-  std::string name;                     // for sentences and Node::peer(); a random one when empty
-  std::string secret;                   // both sides need the same
-  std::vector<std::string> transports;  // the ones to use, best first; empty: all
+  std::string name;    // for sentences and Node::peer(); a random one when empty
+  std::string secret;  // both sides need the same
+  // The ones to use, best first; empty: all. Without "ipc" notes, tags and other messages to peers
+  // of this host take the socket too, not shared memory.
+  std::vector<std::string> transports;
   std::chrono::milliseconds heartbeat{1000};
   // A peer that is silent for so long is lost, and a cancelled transfer ends after it at the
   // latest.

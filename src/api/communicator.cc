@@ -1,5 +1,7 @@
 #include "hmc/communicator.h"
 
+#include <array>
+
 #include "api/communicator_impl.h"
 #include "api/status_map.h"
 #include "api/transport_for.h"
@@ -15,8 +17,11 @@ status_t reportFor(ConnType type, const Status& status) {
   return known ? report(status) : report(status, status_t::INVALID_CONFIG);
 }
 
-std::string numberBytes(uint64_t value) {
-  return Writer().u64(value).take();
+// As Writer would, without its string.
+std::array<char, sizeof(uint64_t)> numberBytes(uint64_t value) {
+  std::array<char, sizeof(value)> bytes{};
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(value >> 8 * i);
+  return bytes;
 }
 
 }  // namespace
@@ -114,13 +119,18 @@ status_t Communicator::recvDataFrom(const std::string& ip, uint16_t port, void* 
 
 status_t Communicator::ctrlSend(CtrlId peer, uint64_t tag) {
   HMC_IMPL();
-  return report(
-      impl.ranks().send(peer, MessageKind::tag, 0, numberBytes(tag), impl.settings().transfer));
+  auto bytes = numberBytes(tag);
+  std::string_view payload(bytes.data(), bytes.size());
+  return report(impl.ranks().send(peer, MessageKind::tag, 0, payload, impl.settings().transfer));
 }
 
 status_t Communicator::ctrlRecv(CtrlId peer, uint64_t* tag) {
   HMC_IMPL();
   if (!tag) return report(Status(Code::invalidArgument, "ctrlRecv needs a place for the tag"));
+  if (auto message = impl.ranks().tryReceive(peer, MessageKind::tag)) {
+    *tag = Reader(message->payload).u64();
+    return status_t::SUCCESS;
+  }
   auto message = impl.ranks().receive(peer, MessageKind::tag, impl.settings().receive);
   if (message.ok()) *tag = Reader(message->payload).u64();
   return report(message.status());

@@ -12,14 +12,18 @@ namespace {
 // Several peers can share an address: how long to listen to one before looking at the next.
 constexpr std::chrono::milliseconds kTurn{10};
 
+Status unpack(const Message& message, void* data, size_t size) {
+  if (message.payload.size() != size) {
+    return error(Code::invalidArgument, "the message has {} bytes, {} were expected",
+                 message.payload.size(), size);
+  }
+  std::memcpy(data, message.payload.data(), size);
+  return Status();
+}
+
 Status unpack(const Result<Message>& message, void* data, size_t size) {
   HMC_TRY(message.status());
-  if (message->payload.size() != size) {
-    return error(Code::invalidArgument, "the message has {} bytes, {} were expected",
-                 message->payload.size(), size);
-  }
-  std::memcpy(data, message->payload.data(), size);
-  return Status();
+  return unpack(*message, data, size);
 }
 
 // When a process dials itself it has both ends; what was sent arrives at the one that was dialled.
@@ -89,22 +93,14 @@ Status CtrlSocketManager::Impl::send(CtrlId peer, MessageKind kind, uint16_t fla
 
 Status CtrlSocketManager::Impl::receive(CtrlId peer, MessageKind kind, void* data, size_t size) {
   HMC_ASSIGN(auto now, running());
+  if (auto message = now->ranks.tryReceive(peer, kind)) return unpack(*message, data, size);
   return unpack(now->ranks.receive(peer, kind, now->settings.receive), data, size);
 }
 
 Result<Message> CtrlSocketManager::Impl::receiveAny(CtrlId peer) {
   HMC_ASSIGN(auto now, running());
-  Deadline deadline(now->settings.receive);
-  for (;;) {
-    for (MessageKind kind : {MessageKind::integer, MessageKind::tag, MessageKind::structure}) {
-      auto message = now->ranks.receive(peer, kind, earlier(deadline, Deadline(kTurn)));
-      if (message.ok()) return message;
-      if (message.status().code() != Code::deadlineExceeded &&
-          message.status().code() != Code::notFound)
-        return message;
-      if (deadline.passed()) return message;
-    }
-  }
+  KindSet kinds{MessageKind::integer, MessageKind::tag, MessageKind::structure};
+  return now->ranks.receive(peer, kinds, now->settings.receive);
 }
 
 void CtrlSocketManager::Impl::close(CtrlId peer) {

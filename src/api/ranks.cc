@@ -15,31 +15,40 @@ void Ranks::unbind(uint32_t rank, const std::shared_ptr<PeerState>& peer) {
   if (found != peers_.end() && found->second == peer) peers_.erase(found);
 }
 
+std::shared_ptr<PeerState> Ranks::bound(uint32_t rank) {
+  std::lock_guard lock(mutex_);
+  auto found = peers_.find(rank);
+  return found != peers_.end() ? found->second : nullptr;
+}
+
 std::shared_ptr<PeerState> Ranks::connected(uint32_t rank) {
-  {
-    std::lock_guard lock(mutex_);
-    auto found = peers_.find(rank);
-    if (found != peers_.end() && found->second->channel().status().ok()) return found->second;
-  }
+  if (auto peer = bound(rank); peer && peer->channel().status().ok()) return peer;
   auto found = find(rank, Deadline::now());
   return found.ok() && (*found)->channel().status().ok() ? *found : nullptr;
 }
 
 Result<std::shared_ptr<PeerState>> Ranks::find(uint32_t rank, Deadline deadline) {
-  {
-    std::lock_guard lock(mutex_);
-    auto found = peers_.find(rank);
-    // One that ended may have left messages; receive() unbinds it once they are read.
-    if (found != peers_.end()) return found->second;
-  }
+  // One that ended may have left messages; receive() unbinds it once they are read.
+  if (auto peer = bound(rank)) return peer;
   auto hasRank = [rank](const PeerState& peer) { return peer.attributes().rank == rank; };
   HMC_ASSIGN(auto peer, node_->waitForPeer(hasRank, fmt::format("rank {}", rank), deadline));
   bind(rank, peer);
   return peer;
 }
 
+// The usual case, which waits for nothing: under our own lock, because a reference to the peer and
+// a look at the clock cost as much as all the rest.
+bool Ranks::sendAtOnce(uint32_t rank, MessageKind kind, uint16_t flags, std::string_view payload) {
+  std::lock_guard lock(mutex_);
+  auto found = peers_.find(rank);
+  return found != peers_.end() && found->second->quiet() &&
+         found->second->channel().trySend(kind, flags, payload);
+}
+
 Status Ranks::send(uint32_t rank, MessageKind kind, uint16_t flags, std::string_view payload,
-                   Deadline deadline) {
+                   std::chrono::milliseconds timeout) {
+  if (sendAtOnce(rank, kind, flags, payload)) return Status();
+  Deadline deadline(timeout);
   HMC_ASSIGN(auto peer, find(rank, deadline));
   if (!peer->channel().status().ok()) {
     // It may have come back as a new process.
@@ -53,13 +62,21 @@ Status Ranks::send(uint32_t rank, MessageKind kind, uint16_t flags, std::string_
   return peer->channel().send(kind, flags, payload, deadline);
 }
 
-Result<Message> Ranks::receive(uint32_t rank, MessageKind kind, Deadline deadline) {
-  auto left = node_->takeLeftBehind([rank, kind](const PeerState& peer) {
-    return peer.attributes().rank == rank && peer.channel().unread(kind);
+std::optional<Message> Ranks::tryReceive(uint32_t rank, KindSet kinds) {
+  if (node_->someLeftBehind()) return std::nullopt;
+  auto peer = bound(rank);
+  if (!peer) return std::nullopt;
+  return peer->channel().tryReceive(kinds);
+}
+
+Result<Message> Ranks::receive(uint32_t rank, KindSet kinds, std::chrono::milliseconds timeout) {
+  Deadline deadline(timeout);
+  auto left = node_->takeLeftBehind([rank, kinds](const PeerState& peer) {
+    return peer.attributes().rank == rank && peer.channel().unread(kinds);
   });
-  if (left) return left->channel().receive(kind, Deadline::now());
+  if (left) return left->channel().receive(kinds, Deadline::now());
   HMC_ASSIGN(auto peer, find(rank, deadline));
-  auto message = peer->channel().receive(kind, deadline);
+  auto message = peer->channel().receive(kinds, deadline);
   if (!message.ok() && !peer->channel().status().ok()) unbind(rank, peer);
   return message;
 }

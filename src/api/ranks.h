@@ -1,8 +1,10 @@
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string_view>
 
 #include "control/message.h"
@@ -24,13 +26,17 @@ class Ranks {
 
   // Arrives after the data of every transfer to that peer that was started before.
   Status send(uint32_t rank, MessageKind kind, uint16_t flags, std::string_view payload,
-              Deadline deadline);
+              std::chrono::milliseconds timeout);
+  // What is there or comes at once, by the shortest way; nothing says nothing about why.
+  std::optional<Message> tryReceive(uint32_t rank, KindSet kinds);
   // What a peer had sent before it left is still received.
-  Result<Message> receive(uint32_t rank, MessageKind kind, Deadline deadline);
+  Result<Message> receive(uint32_t rank, KindSet kinds, std::chrono::milliseconds timeout);
 
   void close(uint32_t rank);
 
  private:
+  std::shared_ptr<PeerState> bound(uint32_t rank);
+  bool sendAtOnce(uint32_t rank, MessageKind kind, uint16_t flags, std::string_view payload);
   void unbind(uint32_t rank, const std::shared_ptr<PeerState>& peer);
 
   const std::shared_ptr<NodeImpl> node_;

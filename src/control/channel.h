@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -36,13 +37,19 @@ class Channel {
   virtual Status send(MessageKind kind, uint16_t flags, std::string_view payload,
                       Deadline deadline) = 0;
 
-  // The oldest message of that kind, waiting for it until the deadline. When the channel has ended
-  // and the queue is empty: the reason of the end.
-  virtual Result<Message> receive(MessageKind kind, Deadline deadline) = 0;
+  // Sends if that takes no waiting. False says nothing about why not: send() does.
+  virtual bool trySend(MessageKind kind, uint16_t flags, std::string_view payload) = 0;
 
-  // Is a message of that kind, or with no argument of any kind, waiting?
-  virtual bool unread(MessageKind kind) const = 0;
-  virtual bool unread() const = 0;
+  // The oldest message of those kinds, waiting for it until the deadline. When the channel has
+  // ended and nothing is queued: the reason of the end.
+  virtual Result<Message> receive(KindSet kinds, Deadline deadline) = 0;
+
+  // The same for one that is there, or comes within a microsecond or two. Nothing says nothing
+  // about why: receive() does.
+  virtual std::optional<Message> tryReceive(KindSet kinds) = 0;
+
+  // Is a message of those kinds waiting?
+  virtual bool unread(KindSet kinds = KindSet::all()) const = 0;
 
   // Asks the peer's ControlEvents::answer(), which runs on its control thread, and waits.
   virtual Result<std::string> call(uint16_t method, std::string_view request,

@@ -3,7 +3,7 @@
 #include "control/channel_impl.h"
 #include "control/greeting.h"
 
-// What a channel does with the frames of its peer, on the control thread.
+// What a channel does with the frames of its peer, on the control thread and with the turn to read.
 
 namespace hmc {
 
@@ -13,13 +13,11 @@ constexpr size_t kPingSize = 8;
 
 // Every byte from the peer is a sign of life, also those of a frame that is not complete.
 Status ChannelImpl::take(std::string_view bytes) {
-  if (!lease_->hear() && status().ok()) {
-    return error(Code::disconnected, "heard nothing from {} for {:.1f} s", who_,
-                 std::chrono::duration<double>(lease_->length()).count());
-  }
-  reader_.feed(bytes);
+  if (!lease_->hear() && status().ok()) return silent();
+  FrameReader& frames = intake_.frames();
+  frames.feed(bytes);
   while (watch_ && !closing_) {
-    auto next = reader_.next();
+    auto next = frames.next();
     if (!next.ok()) return broke(next.status().message());
     if (!*next) return Status();
     HMC_TRY(handle(**next));
@@ -128,6 +126,11 @@ Status ChannelImpl::handleRing(const Frame& frame) {
     return Status();
   }
   return broke("a word about the ring that is not its to say");
+}
+
+Status ChannelImpl::silent() const {
+  return error(Code::disconnected, "heard nothing from {} for {:.1f} s", who_,
+               std::chrono::duration<double>(lease_->length()).count());
 }
 
 Status ChannelImpl::broke(std::string_view how) const {

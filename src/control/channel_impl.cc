@@ -11,6 +11,8 @@ namespace {
 // How long a goodbye may take to reach a peer that reads slowly or not at all.
 constexpr std::chrono::milliseconds kLinger{1000};
 constexpr size_t kReadSize = size_t{64} << 10;
+// How often the control thread asks whether a user's thread still reads in its place.
+constexpr std::chrono::milliseconds kGuardEvery{2};
 // One talkative channel must not keep the control thread from the others.
 constexpr int kReadsInARow = 16;
 
@@ -27,11 +29,7 @@ std::shared_ptr<ChannelImpl> ChannelImpl::create(std::shared_ptr<Loop> loop, Cha
   std::shared_ptr<ChannelImpl> channel(
       new ChannelImpl(std::move(loop), owner, events, std::move(facts)));
   channel->outbox_ = std::make_unique<Outbox>(std::move(stream), channel->who_,
-                                              [weak = channel->weak_from_this()] {
-                                                auto self = weak.lock();
-                                                if (self)
-                                                  self->loop_->post([self] { self->flush(); });
-                                              });
+                                              channel->onLoop(&ChannelImpl::flush));
   if (channel->facts_.initiator && channel->facts_.ring) {
     channel->outbox_->switchToRing(FrameType::ringReady, channel->facts_.ring, kDiallerToAcceptor);
   }
@@ -46,8 +44,17 @@ ChannelImpl::ChannelImpl(std::shared_ptr<Loop> loop, ChannelOwner& owner, Contro
       facts_(std::move(facts)),
       who_(describe(facts_.peer, facts_.where)),
       lease_(std::make_shared<Lease>(facts_.lease)),
-      inbox_(who_),
-      calls_(who_) {}
+      inbox_(who_, facts_.ring ? nullptr : &intake_),
+      calls_(who_),
+      intake_(inbox_, lease_, onLoop(&ChannelImpl::readable), onLoop(&ChannelImpl::guard)) {}
+
+// For tasks of other threads: those after the channel's end do nothing.
+Loop::Task ChannelImpl::onLoop(void (ChannelImpl::*method)()) {
+  return [this, method] {
+    if (auto self = weak_from_this().lock())
+      self->loop_->post([self, method] { ((*self).*method)(); });
+  };
+}
 
 Status ChannelImpl::send(MessageKind kind, uint16_t flags, std::string_view payload,
                          Deadline deadline) {
@@ -62,8 +69,8 @@ Status ChannelImpl::send(MessageKind kind, uint16_t flags, std::string_view payl
   return status;
 }
 
-Result<Message> ChannelImpl::receive(MessageKind kind, Deadline deadline) {
-  Result<Message> result = inbox_.receive(kind, deadline);
+Result<Message> ChannelImpl::receive(KindSet kinds, Deadline deadline) {
+  Result<Message> result = inbox_.receive(kinds, deadline);
   if (!result.ok() && result.status().code() != Code::deadlineExceeded && status().ok()) {
     close(result.status());  // the ring is corrupt
   }
@@ -87,7 +94,10 @@ Result<std::string> ChannelImpl::call(uint16_t method, std::string_view request,
     calls_.forget(number);
     return sent;
   }
-  return calls_.wait(number, deadline);
+  intake_.rest();
+  auto answer = calls_.wait(number, deadline);
+  intake_.resume();
+  return answer;
 }
 
 void ChannelImpl::close(const Status& why) {
@@ -102,13 +112,19 @@ void ChannelImpl::close(const Status& why) {
 }
 
 Status ChannelImpl::prepare() {
-  HMC_ASSIGN(watch_, loop_->watch(outbox_->stream().fd()));
+  int socket = outbox_->stream().fd();
+  gated_ = !facts_.ring;
+  if (gated_) {
+    HMC_ASSIGN(gate_, ReadGate::create(socket));
+  }
+  HMC_ASSIGN(watch_, loop_->watch(gate_ ? gate_->fd() : socket));
   return Status();
 }
 
 void ChannelImpl::start(std::string_view first) {
   watch_->whenReadable([this] { readable(); });
   outbox_->uncork(first);
+  intake_.begin(outbox_->stream(), std::move(gate_));
 }
 
 void ChannelImpl::refuse(std::string_view last, const Status& why) {
@@ -140,6 +156,7 @@ void ChannelImpl::giveUp() {
 void ChannelImpl::finishClosing() {
   if (closing_) return;
   closing_ = true;
+  intake_.keep();
   leave();
   if (!watch_) return disconnect();
   linger_ = std::make_unique<Loop::Timer>(*loop_);
@@ -162,7 +179,11 @@ void ChannelImpl::disconnect() {
   auto self = shared_from_this();
   facts_.offer.reset();
   watch_.reset();
+  writeWatch_.reset();
   linger_.reset();
+  guardTimer_.reset();
+  gate_.reset();
+  intake_.stop();
   outbox_->disconnect();
   owner_.gone(self);
 }
@@ -171,11 +192,14 @@ void ChannelImpl::flush() {
   if (!watch_) return;
   switch (outbox_->flush()) {
     case Outbox::Flushed::everything:
+      writeWatch_.reset();
       if (closing_) outbox_->stream().finishWriting();
       return;
-    case Outbox::Flushed::more:
-      watch_->whenWritable([this] { flush(); });
+    case Outbox::Flushed::more: {
+      Status status = whenWritable();
+      if (!status.ok()) end(status);
       return;
+    }
     case Outbox::Flushed::broken:
       // It may have said why before it went.
       readable();
@@ -184,19 +208,51 @@ void ChannelImpl::flush() {
   }
 }
 
+// A gate says when to read only. The loop knows the socket itself no longer than it must, because
+// it wakes for what comes in as well.
+Status ChannelImpl::whenWritable() {
+  if (gated_ && !writeWatch_) {
+    HMC_ASSIGN(writeWatch_, loop_->watch(outbox_->stream().fd()));
+  }
+  (writeWatch_ ? writeWatch_ : watch_)->whenWritable([this] { flush(); });
+  return Status();
+}
+
 void ChannelImpl::readable() {
   auto self = shared_from_this();
+  bool outermost = !std::exchange(reading_, true);
+  readAll();
+  if (!outermost) return;
+  reading_ = false;
+  if (!watch_) return;
+  if (!closing_) intake_.giveBack();
+  watch_->whenReadable([this] { readable(); });
+}
+
+void ChannelImpl::readAll() {
+  if (!watch_) return;
+  if (intake_.take() && !closing_) {
+    Status status = take({});
+    if (!status.ok()) close(status);
+  }
   char bytes[kReadSize];
   for (int i = 0; i < kReadsInARow; ++i) {
     if (!watch_) return;
     Moved moved = outbox_->stream().read(bytes, sizeof(bytes));
     if (moved.errnum != 0 || moved.ended) return hungUp();
-    if (moved.bytes == 0) break;
+    if (moved.bytes == 0) return;
     if (closing_) continue;
     Status status = take({bytes, moved.bytes});
     if (!status.ok()) close(status);
   }
-  if (watch_) watch_->whenReadable([this] { readable(); });
+}
+
+void ChannelImpl::guard() {
+  if (!watch_ || closing_) return;
+  if (!guardTimer_) guardTimer_ = std::make_unique<Loop::Timer>(*loop_);
+  guardTimer_->after(kGuardEvery, [this] {
+    if (intake_.stillRead()) guard();
+  });
 }
 
 void ChannelImpl::hungUp() {
@@ -208,8 +264,7 @@ void ChannelImpl::hungUp() {
 void ChannelImpl::beat() {
   if (closing_) return;
   if (lease_->expired() && status().ok()) {
-    close(error(Code::disconnected, "heard nothing from {} for {:.1f} s", who_,
-                std::chrono::duration<double>(lease_->length()).count()));
+    close(silent());
     return;
   }
   probe();

@@ -9,6 +9,7 @@
 #include "control/control.h"
 #include "control/frame.h"
 #include "control/inbox.h"
+#include "control/intake.h"
 #include "control/loop.h"
 #include "control/outbox.h"
 #include "control/ring.h"
@@ -68,9 +69,12 @@ class ChannelImpl final : public Channel, public std::enable_shared_from_this<Ch
   Status status() const override { return inbox_.status(); }
   Status send(MessageKind kind, uint16_t flags, std::string_view payload,
               Deadline deadline) override;
-  Result<Message> receive(MessageKind kind, Deadline deadline) override;
-  bool unread(MessageKind kind) const override { return inbox_.unread(kind); }
-  bool unread() const override { return inbox_.unread(); }
+  bool trySend(MessageKind kind, uint16_t flags, std::string_view payload) override {
+    return outbox_->tryMessage(kind, flags, payload);
+  }
+  Result<Message> receive(KindSet kinds, Deadline deadline) override;
+  std::optional<Message> tryReceive(KindSet kinds) override { return inbox_.tryReceive(kinds); }
+  bool unread(KindSet kinds) const override { return inbox_.unread(kinds); }
   Result<std::string> call(uint16_t method, std::string_view request, Deadline deadline) override;
   void close(const Status& why) override;
 
@@ -97,12 +101,17 @@ class ChannelImpl final : public Channel, public std::enable_shared_from_this<Ch
   ChannelImpl(std::shared_ptr<Loop> loop, ChannelOwner& owner, ControlEvents& events,
               ChannelFacts facts);
 
+  Loop::Task onLoop(void (ChannelImpl::*method)());
   void flush();
+  Status whenWritable();
   void readable();
+  void readAll();
+  void guard();
   void hungUp();
   void finishClosing();
   void leave();
   Status take(std::string_view bytes);
+  Status silent() const;
   Status handle(const Frame& frame);
   Status handleMessage(const Frame& frame);
   Status handleCall(const Frame& frame);
@@ -119,13 +128,18 @@ class ChannelImpl final : public Channel, public std::enable_shared_from_this<Ch
   mutable Inbox inbox_;  // looking into it moves messages out of the ring
   Calls calls_;
   std::unique_ptr<Outbox> outbox_;  // set by create()
+  Intake intake_;
 
   // All below belong to the control thread.
-  FrameReader reader_{kLargestFrame};
-  std::unique_ptr<Loop::Watch> watch_;
+  std::unique_ptr<ReadGate> gate_;           // until start() gives it to the intake
+  std::unique_ptr<Loop::Watch> watch_;       // of the gate, or where there is none of the socket
+  std::unique_ptr<Loop::Watch> writeWatch_;  // of the socket, while it is full and has a gate
+  std::unique_ptr<Loop::Timer> guardTimer_;
   std::unique_ptr<Loop::Timer> linger_;
   uint64_t probes_ = 0;
   bool peerUsesRing_ = false;
+  bool gated_ = false;
+  bool reading_ = false;
   bool left_ = false;
   bool closing_ = false;  // we said goodbye: flushing, then discarding until the peer hangs up
   bool gone_ = false;

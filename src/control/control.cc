@@ -34,7 +34,7 @@ ControlImpl::ControlImpl(ControlOptions options, FdExchange& fds, ControlEvents&
       fds_(fds),
       events_(events),
       id_(randomBytes(kIdSize)),
-      hostId_(hostId()),
+      hostId_(options_.ring ? hostId() : std::string()),
       loop_(std::move(loop)) {
   loop_->run([this] {
     beat_ = std::make_unique<Loop::Timer>(*loop_);

@@ -39,6 +39,8 @@ struct ControlOptions {
   std::chrono::milliseconds lease{10000};
   // How long a visitor may take to say who it is.
   std::chrono::milliseconds greeting{10000};
+  // Messages to peers of this host go through shared memory, if those want it too.
+  bool ring = true;
 };
 
 // The control plane of one Node: its doors, its channels and the one thread that serves them.

@@ -84,7 +84,7 @@ class ControlImpl final : public Control, private ChannelOwner, private VisitorH
   FdExchange& fds_;
   ControlEvents& events_;
   const std::string id_;
-  const std::string hostId_;
+  const std::string hostId_;  // empty: as if no peer were on this host
   const std::shared_ptr<Loop> loop_;
 
   // Guards the six below. The table is written on the control thread and read by connect().

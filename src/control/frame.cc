@@ -40,7 +40,8 @@ Result<std::optional<Frame>> FrameReader::next() {
   }
   if (rest.size() - kFrameHeader < length) return std::optional<Frame>();
   frame.payload = rest.substr(kFrameHeader, length);
-  used_ += kFrameHeader + length;
+  last_ = kFrameHeader + length;
+  used_ += last_;
   return std::optional<Frame>(frame);
 }
 

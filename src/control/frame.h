@@ -59,6 +59,8 @@ class FrameReader {
   void feed(std::string_view bytes);
   // The next whole frame, or nothing yet. Its payload is valid until the next feed().
   Result<std::optional<Frame>> next();
+  // The frame that next() answered last comes again.
+  void putBack() { used_ -= last_; }
   // After next() found no whole frame: how many bytes the one that has begun still lacks.
   size_t missing() const;
   // True between frames.
@@ -68,6 +70,7 @@ class FrameReader {
   const size_t limit_;
   std::string buffer_;
   size_t used_ = 0;
+  size_t last_ = 0;
 };
 
 }  // namespace hmc

@@ -2,8 +2,6 @@
 
 #include <sched.h>
 
-#include <algorithm>
-
 #include "base/error.h"
 #include "base/futex.h"
 
@@ -14,9 +12,15 @@ namespace {
 // Beyond this a peer floods us: its own back-pressure ends where our queues begin.
 constexpr size_t kMostUnread = size_t{1} << 30;
 constexpr size_t kQueueCost = sizeof(Message);
-// How long a waiter watches the ring before it sleeps. Yields now and then: the producer may need
-// this very core.
+// How a waiter watches the ring: at first as fast as it can, for an answer that is on its way (a
+// `pause` would take as long as the answer), then with courtesy, then it sleeps. It yields now and
+// then: the producer may need this very core.
+constexpr int kEagerLooks = 1000;
+constexpr int kLooksPerYield = 64;
 constexpr std::chrono::microseconds kSpin{30};
+// The same for a socket.
+constexpr std::chrono::microseconds kSourceSpin{50};
+constexpr int kLooksPerSourceYield = 16;
 
 const char* kindName(MessageKind kind) {
   switch (kind) {
@@ -34,6 +38,15 @@ const char* kindName(MessageKind kind) {
       return "note";
   }
   return "message";
+}
+
+std::string kindNames(KindSet kinds) {
+  std::string names;
+  for (size_t i = 0; i < kMessageKinds; ++i) {
+    auto kind = static_cast<MessageKind>(i);
+    if (kinds.has(kind)) names += (names.empty() ? "" : " or ") + std::string(kindName(kind));
+  }
+  return names;
 }
 
 void relax() {
@@ -62,34 +75,31 @@ void Inbox::attachRing(std::shared_ptr<RingMemory> memory, int direction) {
 
 Status Inbox::drain() {
   std::lock_guard lock(mutex_);
-  return drainLocked();
+  return drainLocked(KindSet::all(), nullptr);
 }
 
-Status Inbox::drainLocked() {
-  if (!ring_ || !corrupt_.ok() || !ring_->readable()) return corrupt_;
+Status Inbox::drainLocked(KindSet wanted, std::optional<Message>* found) {
+  if (!ring_ || !corrupt_.ok()) return corrupt_;
   RingRecord record;
-  RingOutcome outcome = RingOutcome::done;
-  bool moved = false;
+  uint64_t before = arrived_;
   // One ring's worth at most: a producer that never pauses must not hold us here.
-  for (size_t bytes = 0; bytes < kRingSize; bytes += 8) {
-    size_t before = partial_.size();
-    outcome = ring_->read(record, partial_);
-    if (outcome != RingOutcome::done) break;
-    moved = true;
-    bytes += partial_.size() - before;
-    corrupt_ = takeRecord(record);
-    if (!corrupt_.ok()) break;
+  for (size_t records = 0; records < kRingLines && corrupt_.ok(); ++records) {
+    RingOutcome outcome = ring_->read(record, partial_);
+    if (outcome == RingOutcome::notNow) break;
+    if (outcome == RingOutcome::corrupt) {
+      corrupt_ =
+          error(Code::failed, "{} broke the protocol: its message ring holds no records", who_);
+      break;
+    }
+    corrupt_ = takeRecord(record, wanted, found);
+    ring_->release();
+    if (found && *found) break;
   }
-  if (outcome == RingOutcome::corrupt) {
-    corrupt_ =
-        error(Code::failed, "{} broke the protocol: its message ring holds no records", who_);
-  }
-  if (moved) ring_->release();
-  if (moved && waiters_ > 0) wakeLocked();
+  if (arrived_ != before && waiters_ > 0) wakeLocked();
   return corrupt_;
 }
 
-Status Inbox::takeRecord(const RingRecord& record) {
+Status Inbox::takeRecord(const RingRecord& record, KindSet wanted, std::optional<Message>* found) {
   if (record.abandoned) {
     partial_.clear();
     return Status();
@@ -103,9 +113,17 @@ Status Inbox::takeRecord(const RingRecord& record) {
                  who_, kLargestMessage);
   }
   if (record.more) return Status();
-  Message message{static_cast<MessageKind>(record.kind), record.flags, std::move(partial_)};
-  partial_.clear();
-  return queueLocked(std::move(message));
+  auto kind = static_cast<MessageKind>(record.kind);
+  if (!found || !wanted.has(kind)) {
+    Message message{kind, record.flags, std::move(partial_)};
+    partial_.clear();
+    return queueLocked(std::move(message));
+  }
+  Message& message = found->emplace();
+  message.kind = kind;
+  message.flags = record.flags;
+  message.payload.swap(partial_);
+  return Status();
 }
 
 Status Inbox::queueLocked(Message message) {
@@ -114,36 +132,72 @@ Status Inbox::queueLocked(Message message) {
     return error(Code::exhausted, "{} sent more than {} bytes of messages that nobody received",
                  who_, kMostUnread);
   }
-  queues_[static_cast<size_t>(message.kind)].push_back(std::move(message));
+  Queue& queue = queues_[static_cast<size_t>(message.kind)];
+  queue.push_back({++arrived_, std::move(message)});
   return Status();
+}
+
+Inbox::Queue* Inbox::oldestLocked(KindSet kinds) {
+  Queue* oldest = nullptr;
+  if (queuedBytes_ == 0) return oldest;
+  for (size_t i = 0; i < kMessageKinds; ++i) {
+    if (queues_[i].empty() || !kinds.has(static_cast<MessageKind>(i))) continue;
+    if (!oldest || queues_[i].front().order < oldest->front().order) oldest = &queues_[i];
+  }
+  return oldest;
+}
+
+// The queues are older than the ring.
+std::optional<Message> Inbox::takeLocked(KindSet kinds) {
+  Queue* queue = oldestLocked(kinds);
+  std::optional<Message> found = queue ? std::nullopt : takeShortLocked(kinds);
+  if (found) return found;
+  if (!queue) {
+    drainLocked(kinds, &found);
+    return found;
+  }
+  found.emplace(std::move(queue->front().message));
+  queue->pop_front();
+  queuedBytes_ -= kQueueCost + found->payload.size();
+  return found;
+}
+
+// What a tag is: it need not pass through anything on its way from the ring to its receiver, not
+// even through a string that is moved.
+std::optional<Message> Inbox::takeShortLocked(KindSet kinds) {
+  if (!ring_ || !partial_.empty() || !corrupt_.ok()) return std::nullopt;
+  auto next = ring_->shortMessage();
+  if (!next || next->kind >= static_cast<uint8_t>(MessageKind::note)) return std::nullopt;
+  auto kind = static_cast<MessageKind>(next->kind);
+  if (!kinds.has(kind)) return std::nullopt;
+  std::optional<Message> message(std::in_place);
+  message->kind = kind;
+  message->flags = next->flags;
+  message->payload.assign(next->bytes);
+  ring_->skip();
+  ring_->release();
+  return message;
 }
 
 void Inbox::wakeLocked() {
   std::atomic<uint32_t>& word = ring_ ? ring_->signal() : signal_;
   word.fetch_add(1);
-  if (waiters_ > 0) futexWakeAll(word);
+  if (sleepers_.load() > 0) futexWakeAll(word);
 }
 
-Result<Message> Inbox::receive(MessageKind kind, Deadline deadline) {
-  auto& queue = queues_[static_cast<size_t>(kind)];
+Result<Message> Inbox::receive(KindSet kinds, Deadline deadline) {
   std::unique_lock lock(mutex_);
   for (;;) {
     RingReader* ring = ring_.get();
     std::atomic<uint32_t>& word = ring ? ring->signal() : signal_;
     uint32_t seen = word.load();
-    // The order of these four is the contract: what was sent before the end is read before it.
-    Status drained = drainLocked();
-    if (!queue.empty()) {
-      Message message = std::move(queue.front());
-      queue.pop_front();
-      queuedBytes_ -= kQueueCost + message.payload.size();
-      return message;
-    }
+    // The order of these is the contract: what was sent before the end is read before it.
+    if (auto message = takeLocked(kinds)) return *std::move(message);
     if (!ended_.ok()) return ended_;
-    if (!drained.ok()) return drained;
+    if (!corrupt_.ok()) return corrupt_;
     if (deadline.passed()) {
       return error(Code::deadlineExceeded, "no {} arrived from {} before the deadline",
-                   kindName(kind), who_);
+                   kindNames(kinds), who_);
     }
     ++waiters_;
     lock.unlock();
@@ -153,44 +207,71 @@ Result<Message> Inbox::receive(MessageKind kind, Deadline deadline) {
   }
 }
 
-bool Inbox::unread(MessageKind kind) {
-  std::lock_guard lock(mutex_);
-  drainLocked();
-  return !queues_[static_cast<size_t>(kind)].empty();
+std::optional<Message> Inbox::tryReceive(KindSet kinds) {
+  std::unique_lock lock(mutex_);
+  auto message = takeLocked(kinds);
+  RingReader* ring = ring_.get();
+  if (message || !ring || !ended_.ok()) return message;
+  lock.unlock();
+  for (int i = 0; i < kEagerLooks && !ring->readable(); ++i) continue;
+  lock.lock();
+  return takeLocked(kinds);
 }
 
-bool Inbox::unread() {
+bool Inbox::unread(KindSet kinds) {
   std::lock_guard lock(mutex_);
-  drainLocked();
-  return std::any_of(queues_.begin(), queues_.end(), [](const auto& q) { return !q.empty(); });
+  drainLocked(kinds, nullptr);
+  return oldestLocked(kinds) != nullptr;
 }
 
 void Inbox::wait(std::atomic<uint32_t>& word, uint32_t seen, RingReader* ring, Deadline deadline) {
-  if (ring) {
-    auto until = Deadline::Clock::now() + kSpin;
-    do {
-      for (int i = 0; i < 64; ++i) {
-        if (ring->readable() || word.load() != seen) return;
-        relax();
-      }
-      sched_yield();
-    } while (Deadline::Clock::now() < until);
-    ring->announceSleeping();
-    if (ring->readable()) return;
+  if (!ring) return waitForSource(seen, deadline);
+  auto somethingNew = [&] { return ring->readable() || word.load() != seen; };
+  for (int i = 0; i < kEagerLooks; ++i) {
+    if (somethingNew()) return;
   }
-  futexWait(word, seen, deadline);
+  auto until = Deadline::Clock::now() + kSpin;
+  do {
+    for (int i = 0; i < kLooksPerYield; ++i) {
+      if (somethingNew()) return;
+      relax();
+    }
+    sched_yield();
+  } while (Deadline::Clock::now() < until);
+  ++sleepers_;
+  ring->announceSleeping();
+  if (!ring->readable()) futexWait(word, seen, deadline);
+  --sleepers_;
+}
+
+// A look is a system call, so that there is no more haste to be made than this.
+void Inbox::waitForSource(uint32_t seen, Deadline deadline) {
+  if (source_) {
+    Deadline until = earlier(deadline, kSourceSpin);
+    for (int i = 1; signal_.load() == seen && !until.passed(); ++i) {
+      if (!source_->look() || i % kLooksPerSourceYield == 0) sched_yield();
+    }
+  }
+  if (signal_.load() != seen) return;
+  if (source_) source_->rest();
+  ++sleepers_;
+  futexWait(signal_, seen, deadline);
+  --sleepers_;
+  if (source_) source_->resume();
 }
 
 Status Inbox::end(const Status& why) {
   std::lock_guard lock(mutex_);
   if (!ended_.ok()) return ended_;
-  drainLocked();  // once is enough: it moves whatever a ring can hold
+  drainLocked(KindSet::all(), nullptr);  // once is enough: it moves whatever a ring can hold
   ended_ = why;
+  over_.store(true, std::memory_order_release);
   wakeLocked();
   return ended_;
 }
 
 Status Inbox::status() const {
+  if (!over_.load(std::memory_order_acquire)) return Status();
   std::lock_guard lock(mutex_);
   return ended_;
 }

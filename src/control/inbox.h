@@ -5,6 +5,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "control/message.h"
@@ -14,12 +15,25 @@
 
 namespace hmc {
 
+// Where messages come from when they do not come through a ring, for a thread that waits. Safe from
+// any thread.
+class MessageSource {
+ public:
+  virtual ~MessageSource() = default;
+  // Moves what has arrived into the inbox. False when somebody else is at it.
+  virtual bool look() = 0;
+  // The caller is about to sleep until somebody else has looked; resume() when it is awake.
+  virtual void rest() = 0;
+  virtual void resume() = 0;
+};
+
 // What a peer sent and nobody has asked for yet: a queue per kind, filled by the control thread
 // from the socket and by whoever looks from the ring. Safe from any thread.
 class Inbox {
  public:
-  // `who` names the peer in sentences.
-  explicit Inbox(std::string who) : who_(std::move(who)) {}
+  // `who` names the peer in sentences. `source` may be null: then push() is all there is.
+  explicit Inbox(std::string who, MessageSource* source = nullptr)
+      : who_(std::move(who)), source_(source) {}
 
   // Not ok when the peer sent more than may lie here unread.
   Status push(Message message);
@@ -27,9 +41,11 @@ class Inbox {
   void attachRing(std::shared_ptr<RingMemory> memory, int direction);
   // Moves the ring's records into the queues. Not ok when the ring is corrupt.
   Status drain();
-  Result<Message> receive(MessageKind kind, Deadline deadline);
-  bool unread(MessageKind kind);
-  bool unread();
+  // The oldest message of those kinds.
+  Result<Message> receive(KindSet kinds, Deadline deadline);
+  // Looks for as long as an answer through the ring takes, without a clock.
+  std::optional<Message> tryReceive(KindSet kinds);
+  bool unread(KindSet kinds = KindSet::all());
 
   // The reason of the end; what arrived before stays readable. Only the first counts, and that
   // one is answered.
@@ -37,25 +53,42 @@ class Inbox {
   Status status() const;
 
  private:
-  Status drainLocked();
-  Status takeRecord(const RingRecord& record);
+  struct Queued {
+    uint64_t order;  // of arrival, among all kinds
+    Message message;
+  };
+  using Queue = std::deque<Queued>;
+
+  Queue* oldestLocked(KindSet kinds);
+  std::optional<Message> takeLocked(KindSet kinds);
+  std::optional<Message> takeShortLocked(KindSet kinds);
+  // Stops at the first message of `wanted`, which goes to `found` and into no queue.
+  Status drainLocked(KindSet wanted, std::optional<Message>* found);
+  Status takeRecord(const RingRecord& record, KindSet wanted, std::optional<Message>* found);
   Status queueLocked(Message message);
   void wakeLocked();
   void wait(std::atomic<uint32_t>& word, uint32_t seen, RingReader* ring, Deadline deadline);
+  void waitForSource(uint32_t seen, Deadline deadline);
 
   const std::string who_;
+  MessageSource* const source_;
   // What waiters sleep on before there is a ring; then they sleep on the ring's word.
   std::atomic<uint32_t> signal_{0};
+  // Waiters that sleep or are about to. Each counts itself before it sleeps on the word, and who
+  // changes the word looks here afterwards: one of the two sees the other.
+  std::atomic<int> sleepers_{0};
+  std::atomic<bool> over_{false};  // ended_ is set: spares status() the lock
 
   // Guards everything below. The ring is destroyed last, so waiters may use it without the lock.
   mutable std::mutex mutex_;
   std::unique_ptr<RingReader> ring_;
-  std::array<std::deque<Message>, kMessageKinds> queues_;
+  std::array<Queue, kMessageKinds> queues_;
+  uint64_t arrived_ = 0;
   size_t queuedBytes_ = 0;
   std::string partial_;  // records of a message whose last record has not come
   Status corrupt_;
   Status ended_;
-  int waiters_ = 0;
+  int waiters_ = 0;  // in wait(), asleep or not
 };
 
 }  // namespace hmc

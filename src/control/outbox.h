@@ -30,6 +30,8 @@ class Outbox {
 
   // Through the ring where there is one. Waits for room until the deadline.
   Status sendMessage(MessageKind kind, uint16_t flags, std::string_view payload, Deadline deadline);
+  // The same when it needs no waiting and no second look; else false, and nothing is sent.
+  bool tryMessage(MessageKind kind, uint16_t flags, std::string_view payload);
   // Through the socket. Waits for room until the deadline.
   Status sendFrame(FrameType type, std::string_view head, std::string_view body, Deadline deadline);
   // Never waits: queues whatever does not go out at once.
@@ -49,7 +51,7 @@ class Outbox {
   Status status() const;
   // Gives the socket up; control thread.
   void disconnect();
-  // For reading, on the control thread, until disconnect().
+  // For reading, with the Intake's turn, until disconnect().
   Stream& stream() { return *stream_; }
 
  private:

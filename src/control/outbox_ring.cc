@@ -7,6 +7,13 @@
 
 namespace hmc {
 
+bool Outbox::tryMessage(MessageKind kind, uint16_t flags, std::string_view payload) {
+  if (kind == MessageKind::note || payload.size() > kLargestRecord) return false;
+  Lock lock(mutex_);
+  if (!ring_ || ringBusy_ || unfinished_ || !ended_.ok()) return false;
+  return ring_->write({static_cast<uint8_t>(kind), flags}, payload) == RingOutcome::done;
+}
+
 Status Outbox::sendInRing(Lock& lock, MessageKind kind, uint16_t flags, std::string_view payload,
                           Deadline deadline) {
   while (ended_.ok() && ringBusy_) {

@@ -12,54 +12,60 @@
 
 namespace hmc {
 
-// Positions only grow; the place in the ring is the position modulo its size. What one side writes
-// shares no cache line with what the other does.
+// Positions count lines and only grow; the place in the ring is the position modulo its size. What
+// one side writes shares no cache line with what the other does.
 struct RingState {
-  alignas(64) std::atomic<uint64_t> tail;  // the producer's
   alignas(64) std::atomic<uint64_t> head;  // the consumer's
   alignas(64) std::atomic<uint32_t> signal;
-  std::atomic<uint32_t> sleeping;  // the consumer wants signal changed when there are bytes
+  std::atomic<uint32_t> sleeping;  // the consumer wants signal changed when there are records
   alignas(64) std::atomic<uint32_t> room;
   std::atomic<uint32_t> waiting;  // the producer wants room changed when there is room
+};
+
+struct RingLine {
+  std::atomic<uint64_t> word;
+  char bytes[56];
 };
 
 namespace {
 
 constexpr size_t kStates = 4096;
+constexpr size_t kStateStride = 256;
 constexpr size_t kMapping = kStates + 2 * kRingSize;
-constexpr size_t kRecordHeader = 8;
-constexpr uint8_t kMore = 1;
-constexpr uint8_t kAbandoned = 2;
+constexpr size_t kLineBytes = sizeof(RingLine::bytes);
+// A consumer tells its position every so often, not for every record. A producer that then finds no
+// room has at least a few times as many lines unread, so there is a next time.
+constexpr uint64_t kReleaseEvery = kRingLines / 8;
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
-static_assert(2 * sizeof(RingState) <= kStates);
+// A word: u32 length, u8 kind, u8 bits, u16 flags, from the low end. The turn changes with every
+// lap, so that a line that was not written in this lap is told from one that was. It begins at 1:
+// fresh memory is empty.
+constexpr uint64_t kMore = uint64_t{1} << 40;
+constexpr uint64_t kAbandoned = uint64_t{1} << 41;
+constexpr uint64_t kTurn = uint64_t{1} << 42;
+constexpr uint64_t kUnknownBits = uint64_t{0xf8} << 40;
+
+static_assert(sizeof(RingState) <= kStateStride && 2 * kStateStride <= kStates);
+static_assert(sizeof(RingLine) == kRingLine);
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
-static_assert(kRingSize % kRecordHeader == 0);
 
-struct RecordHeader {
-  uint32_t length;
-  uint8_t kind;
-  uint8_t bits;
-  uint16_t flags;
-};
-static_assert(sizeof(RecordHeader) == kRecordHeader);
-
-size_t padded(size_t length) {
-  return kRecordHeader + (length + 7) / 8 * 8;
+uint64_t turnAt(uint64_t position) {
+  return position / kRingLines % 2 == 0 ? kTurn : 0;
 }
 
-void copyIn(char* ring, uint64_t position, const void* from, size_t size) {
-  size_t place = position % kRingSize;
-  size_t first = std::min(size, kRingSize - place);
-  std::memcpy(ring + place, from, first);
-  std::memcpy(ring, static_cast<const char*>(from) + first, size - first);
+uint64_t encode(const RingRecord& record, size_t length) {
+  return length | uint64_t{record.kind} << 32 | (record.more ? kMore : 0) |
+         (record.abandoned ? kAbandoned : 0) | uint64_t{record.flags} << 48;
 }
 
-void copyOut(const char* ring, uint64_t position, void* to, size_t size) {
-  size_t place = position % kRingSize;
-  size_t first = std::min(size, kRingSize - place);
-  std::memcpy(to, ring + place, first);
-  std::memcpy(static_cast<char*>(to) + first, ring, size - first);
+RingRecord decode(uint64_t word) {
+  return {static_cast<uint8_t>(word >> 32), static_cast<uint16_t>(word >> 48), (word & kMore) != 0,
+          (word & kAbandoned) != 0};
+}
+
+size_t linesFor(size_t length) {
+  return std::max<size_t>(1, (length + kLineBytes - 1) / kLineBytes);
 }
 
 Result<void*> mapRing(int fd) {
@@ -101,30 +107,49 @@ RingMemory::~RingMemory() {
 }
 
 RingState& RingMemory::state(int direction) const {
-  return reinterpret_cast<RingState*>(base_)[direction];
+  return *reinterpret_cast<RingState*>(base_ + static_cast<size_t>(direction) * kStateStride);
 }
 
-char* RingMemory::bytes(int direction) const {
-  return base_ + kStates + static_cast<size_t>(direction) * kRingSize;
+RingLine* RingMemory::lines(int direction) const {
+  return reinterpret_cast<RingLine*>(base_ + kStates) + static_cast<size_t>(direction) * kRingLines;
 }
 
 RingWriter::RingWriter(std::shared_ptr<RingMemory> memory, int direction)
     : memory_(std::move(memory)),
       state_(&memory_->state(direction)),
-      bytes_(memory_->bytes(direction)) {}
+      lines_(memory_->lines(direction)) {}
+
+// The consumer's position is looked at only when the ring seems full: its cache line stays with the
+// consumer otherwise.
+bool RingWriter::hasRoom(size_t lines) {
+  if (tail_ + lines - head_ <= kRingLines) return true;
+  uint64_t head = state_->head.load();
+  // Positions only grow, and not beyond what was written.
+  corrupt_ = head < head_ || head > tail_;
+  if (corrupt_) return false;
+  head_ = head;
+  return tail_ + lines - head_ <= kRingLines;
+}
 
 RingOutcome RingWriter::write(const RingRecord& record, std::string_view payload) {
-  uint64_t used = tail_ - state_->head.load(std::memory_order_acquire);
-  if (used > kRingSize || payload.size() > kLargestRecord) return RingOutcome::corrupt;
-  if (padded(payload.size()) > kRingSize - used) return RingOutcome::notNow;
-  uint8_t bits =
-      static_cast<uint8_t>((record.more ? kMore : 0) | (record.abandoned ? kAbandoned : 0));
-  RecordHeader header{static_cast<uint32_t>(payload.size()), record.kind, bits, record.flags};
-  copyIn(bytes_, tail_, &header, sizeof(header));
-  copyIn(bytes_, tail_ + kRecordHeader, payload.data(), payload.size());
-  tail_ += padded(payload.size());
-  // Sequentially consistent with announceSleeping(): one of the two sees the other.
-  state_->tail.store(tail_);
+  size_t lines = linesFor(payload.size());
+  if (payload.size() > kLargestRecord) return RingOutcome::corrupt;
+  if (!hasRoom(lines)) return corrupt_ ? RingOutcome::corrupt : RingOutcome::notNow;
+  RingLine& first = lines_[tail_ % kRingLines];
+  uint64_t word = encode(record, payload.size()) | turnAt(tail_);
+  std::string_view rest = payload.substr(std::min(payload.size(), kLineBytes));
+  std::memcpy(first.bytes, payload.data(), payload.size() - rest.size());
+  for (uint64_t at = tail_ + 1; at < tail_ + lines; ++at) {
+    RingLine& line = lines_[at % kRingLines];
+    size_t size = std::min(rest.size(), kLineBytes);
+    std::memcpy(line.bytes, rest.data(), size);
+    line.word.store(turnAt(at), std::memory_order_relaxed);
+    rest.remove_prefix(size);
+  }
+  tail_ += lines;
+  // Releases the bytes, and is sequentially consistent with announceSleeping(): one of the two sees
+  // the other.
+  first.word.store(word);
   if (state_->sleeping.load() != 0) {
     state_->sleeping.store(0);
     wake(state_->signal);
@@ -151,27 +176,50 @@ void RingWriter::wakeWaiter() {
 RingReader::RingReader(std::shared_ptr<RingMemory> memory, int direction)
     : memory_(std::move(memory)),
       state_(&memory_->state(direction)),
-      bytes_(memory_->bytes(direction)) {}
+      lines_(memory_->lines(direction)) {}
 
 RingOutcome RingReader::read(RingRecord& record, std::string& payload) {
   uint64_t head = head_.load(std::memory_order_relaxed);
-  uint64_t there = state_->tail.load() - head;
-  if (there == 0) return RingOutcome::notNow;
-  if (there > kRingSize || there % kRecordHeader != 0) return RingOutcome::corrupt;
-  RecordHeader header;  // a copy: the peer can change the original at any time
-  copyOut(bytes_, head, &header, sizeof(header));
-  if (header.length > kLargestRecord || padded(header.length) > there) return RingOutcome::corrupt;
-  record = {header.kind, header.flags, (header.bits & kMore) != 0, (header.bits & kAbandoned) != 0};
-  size_t before = payload.size();
-  payload.resize(before + header.length);
-  copyOut(bytes_, head + kRecordHeader, payload.data() + before, header.length);
-  head_.store(head + padded(header.length), std::memory_order_relaxed);
+  const RingLine& first = lines_[head % kRingLines];
+  // A copy: the peer can change the original at any time.
+  uint64_t word = first.word.load(std::memory_order_acquire);
+  if ((word & kTurn) != turnAt(head)) return RingOutcome::notNow;
+  size_t length = static_cast<uint32_t>(word);
+  if (length > kLargestRecord || (word & kUnknownBits) != 0) return RingOutcome::corrupt;
+  record = decode(word);
+  size_t lines = linesFor(length);
+  payload.append(first.bytes, std::min(length, kLineBytes));
+  for (uint64_t at = head + 1; at < head + lines; ++at) {
+    const RingLine& line = lines_[at % kRingLines];
+    if (line.word.load(std::memory_order_relaxed) != turnAt(at)) return RingOutcome::corrupt;
+    length -= kLineBytes;
+    payload.append(line.bytes, std::min(length, kLineBytes));
+  }
+  head_.store(head + lines, std::memory_order_relaxed);
   return RingOutcome::done;
 }
 
+std::optional<RingReader::Short> RingReader::shortMessage() const {
+  uint64_t head = head_.load(std::memory_order_relaxed);
+  const RingLine& line = lines_[head % kRingLines];
+  uint64_t word = line.word.load(std::memory_order_acquire);
+  size_t length = static_cast<uint32_t>(word);
+  bool plain = (word & (kMore | kAbandoned | kUnknownBits)) == 0 && length <= kLineBytes;
+  if ((word & kTurn) != turnAt(head) || !plain) return std::nullopt;
+  RingRecord record = decode(word);
+  return Short{record.kind, record.flags, {line.bytes, length}};
+}
+
+void RingReader::skip() {
+  head_.store(head_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
+
 void RingReader::release() {
+  uint64_t head = head_.load(std::memory_order_relaxed);
+  if (head - released_ < kReleaseEvery) return;
+  released_ = head;
   // Sequentially consistent with announceWaiting(): one of the two sees the other.
-  state_->head.store(head_.load(std::memory_order_relaxed));
+  state_->head.store(head);
   if (state_->waiting.load() != 0) {
     state_->waiting.store(0);
     wake(state_->room);
@@ -179,7 +227,8 @@ void RingReader::release() {
 }
 
 bool RingReader::readable() const {
-  return state_->tail.load() != head_.load(std::memory_order_relaxed);
+  uint64_t head = head_.load(std::memory_order_relaxed);
+  return (lines_[head % kRingLines].word.load() & kTurn) == turnAt(head);
 }
 
 std::atomic<uint32_t>& RingReader::signal() const {

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -12,16 +13,21 @@
 
 namespace hmc {
 
-// Two byte rings in shared memory, one per direction, for messages between two processes of one
-// host. Each ring has one producer and one consumer. A record is {u32 length, u8 kind, u8 bits,
-// u16 flags} and `length` bytes, padded to 8. Both sides keep their own position privately and
-// believe nothing that the other can write: a position or length that cannot be is "corrupt".
+// Two rings in shared memory, one per direction, for messages between two processes of one host.
+// Each ring has one producer and one consumer and is made of cache lines: a word, and 56 bytes. A
+// record is one line or several; its first word says what it is and is written last, so that the
+// consumer watches the very line that the bytes come in, and a short message costs one line. Both
+// sides keep their own position privately and believe nothing that the other can write: a position
+// or word that cannot be is "corrupt".
 
-inline constexpr size_t kRingSize = size_t{64} << 10;
+inline constexpr size_t kRingLine = 64;
+inline constexpr size_t kRingLines = 1024;
+inline constexpr size_t kRingSize = kRingLines * kRingLine;
 // A longer message travels in several records.
 inline constexpr size_t kLargestRecord = kRingSize / 4;
 
 struct RingState;  // the shared words of one direction
+struct RingLine;
 
 // The mapping, as the acceptor (who creates it) or the dialler (who fetches it) sees it.
 class RingMemory {
@@ -38,7 +44,7 @@ class RingMemory {
   RingMemory& operator=(const RingMemory&) = delete;
 
   RingState& state(int direction) const;
-  char* bytes(int direction) const;
+  RingLine* lines(int direction) const;
 
  private:
   explicit RingMemory(void* base) : base_(static_cast<char*>(base)) {}
@@ -73,10 +79,14 @@ class RingWriter {
   void wakeWaiter();
 
  private:
+  bool hasRoom(size_t lines);
+
   std::shared_ptr<RingMemory> memory_;
   RingState* state_;
-  char* bytes_;
+  RingLine* lines_;
   uint64_t tail_ = 0;
+  uint64_t head_ = 0;  // the consumer's, as last looked at: only when it seems full
+  bool corrupt_ = false;
 };
 
 // read() and release() one thread at a time; the rest from any thread.
@@ -84,8 +94,17 @@ class RingReader {
  public:
   RingReader(std::shared_ptr<RingMemory> memory, int direction);
 
-  // Appends the next record's bytes to `payload`. Its room is the producer's after release().
+  // Appends the next record's bytes to `payload`.
   RingOutcome read(RingRecord& record, std::string& payload);
+  // The next record where it is, if it is one line and a whole message; skip() it to have read it.
+  struct Short {
+    uint8_t kind;
+    uint16_t flags;
+    std::string_view bytes;  // in the ring: the peer may still write there
+  };
+  std::optional<Short> shortMessage() const;
+  void skip();
+  // Gives the producer the room of what was read, once it is worth telling.
   void release();
 
   // A glance without a lock; may be wrong, never for long.
@@ -97,8 +116,9 @@ class RingReader {
  private:
   std::shared_ptr<RingMemory> memory_;
   RingState* state_;
-  const char* bytes_;
+  const RingLine* lines_;
   std::atomic<uint64_t> head_{0};
+  uint64_t released_ = 0;
 };
 
 }  // namespace hmc

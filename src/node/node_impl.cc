@@ -25,6 +25,8 @@ Result<std::shared_ptr<NodeImpl>> NodeImpl::create(const NodeOptions& options) {
   control.secret = options.secret;
   control.heartbeat = options.heartbeat;
   control.lease = options.lease;
+  const auto& asked = options.transports;
+  control.ring = asked.empty() || std::find(asked.begin(), asked.end(), "ipc") != asked.end();
   HMC_ASSIGN(node->control_, Control::create(control, *node->fds_, *node));
   node->control_->setAttributes(node->attributes({}).encode());
   return node;
@@ -146,10 +148,12 @@ std::vector<std::shared_ptr<PeerState>> NodeImpl::peers() const {
 }
 
 std::shared_ptr<PeerState> NodeImpl::takeLeftBehind(const PeerTest& wanted) {
+  if (!someLeftBehind()) return nullptr;
   std::lock_guard lock(mutex_);
   leftBehind_.erase(std::remove_if(leftBehind_.begin(), leftBehind_.end(),
                                    [](const auto& peer) { return !peer->channel().unread(); }),
                     leftBehind_.end());
+  leftBehindCount_.store(leftBehind_.size(), std::memory_order_release);
   for (const auto& peer : leftBehind_) {
     if (wanted(*peer)) return peer;
   }
@@ -211,6 +215,7 @@ void NodeImpl::left(const std::shared_ptr<Channel>& channel, const Status& why) 
   peers_.erase(std::remove(peers_.begin(), peers_.end(), peer), peers_.end());
   if (peer->channel().unread()) leftBehind_.push_back(peer);
   if (leftBehind_.size() > kMostLeftBehind) leftBehind_.erase(leftBehind_.begin());
+  leftBehindCount_.store(leftBehind_.size(), std::memory_order_release);
   changed_.notify_all();
 }
 

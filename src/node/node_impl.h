@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -59,6 +60,7 @@ class NodeImpl final : public ControlEvents, public std::enable_shared_from_this
   std::vector<std::shared_ptr<PeerState>> peers() const;
   // A peer that left before its messages were read, if `wanted` is true for it.
   std::shared_ptr<PeerState> takeLeftBehind(const PeerTest& wanted);
+  bool someLeftBehind() const { return leftBehindCount_.load(std::memory_order_acquire) > 0; }
 
   // Opens a region of the peer over the first of `transports` (empty: all, best first) that works;
   // if none does, the sentence has each one's reason.
@@ -114,7 +116,8 @@ class NodeImpl final : public ControlEvents, public std::enable_shared_from_this
   std::condition_variable changed_;                // peers_, notes_ or closed_
   std::vector<std::shared_ptr<PeerState>> peers_;  // guarded by mutex_, oldest first
   std::vector<std::shared_ptr<PeerState>>
-      leftBehind_;  // guarded by mutex_: gone, with unread messages
+      leftBehind_;                          // guarded by mutex_: gone, with unread messages
+  std::atomic<size_t> leftBehindCount_{0};  // its size: spares takeLeftBehind() the lock
   std::map<std::string, std::weak_ptr<LocalMemory>> memory_;  // guarded by mutex_
   std::map<std::string, Attributes::Door> doors_;             // guarded by mutex_, by address
   std::deque<NoteFrom> notes_;                                // guarded by mutex_

@@ -115,16 +115,23 @@ Result<std::string> PeerState::acceptLink(std::string_view request) {
 
 void PeerState::track(const std::shared_ptr<TransferState>& transfer) {
   std::lock_guard lock(mutex_);
+  if (!transfer->done()) active_.push_back(transfer);
+  forgetDoneLocked();
+}
+
+void PeerState::forgetDoneLocked() {
   active_.erase(
       std::remove_if(active_.begin(), active_.end(), [](const auto& one) { return one->done(); }),
       active_.end());
-  if (!transfer->done()) active_.push_back(transfer);
+  activeCount_.store(active_.size(), std::memory_order_release);
 }
 
 Status PeerState::flush(Deadline deadline) {
+  if (quiet()) return Status();
   std::vector<std::shared_ptr<TransferState>> pending;
   {
     std::lock_guard lock(mutex_);
+    forgetDoneLocked();
     pending = active_;
   }
   for (const auto& transfer : pending) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -44,6 +45,8 @@ class PeerState {
   // Transfers that a notification must not overtake.
   void track(const std::shared_ptr<TransferState>& transfer);
   Status flush(Deadline deadline);
+  // There is nothing to flush.
+  bool quiet() const { return activeCount_.load(std::memory_order_acquire) == 0; }
 
   // Ends the conversation from our side: goodbye on the channel, and end().
   void close(const Status& why);
@@ -58,6 +61,7 @@ class PeerState {
   Result<std::shared_ptr<Link>> openLink(size_t transport, Deadline deadline);
   Result<std::shared_ptr<Link>> makeLink(size_t transport);
   Status keep(size_t transport, const std::shared_ptr<Link>& link);
+  void forgetDoneLocked();
 
   NodeImpl& node_;
   const std::shared_ptr<Channel> channel_;
@@ -69,6 +73,7 @@ class PeerState {
   Attributes attributes_;                               // guarded by mutex_
   std::vector<Slot> slots_;                             // guarded by mutex_
   std::vector<std::shared_ptr<TransferState>> active_;  // guarded by mutex_
+  std::atomic<size_t> activeCount_{0};                  // its size: spares flush() the lock
   Status ended_;                                        // guarded by mutex_
 };
 

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
+#include <fstream>
 #include <thread>
 
 #include "pair.h"
@@ -107,6 +108,42 @@ TEST(CtrlByRank, carriesEveryKindOverAUnixSocket) {
   ASSERT_TRUE(client.connectUds(0, path, 1)) << lastError();
   exchange(client, server);
   EXPECT_EQ(CtrlSocketManager::udsPathFor("/run/x", 3), "/run/x/hmc_ctrl_rank_3.sock");
+}
+
+bool usesSharedMemory() {
+  std::ifstream maps("/proc/self/maps");
+  std::string all((std::istreambuf_iterator<char>(maps)), std::istreambuf_iterator<char>());
+  return all.find("hmc-ring") != std::string::npos;
+}
+
+TEST(CtrlByRank, usesNoSharedMemoryWhereIpcWasNotAskedFor) {
+  for (const char* transports : {"tcp", "ipc,tcp"}) {
+    Variable only("HMC_TRANSPORTS", transports);
+    CtrlSocketManager server, client;
+    uint16_t port = freePort();
+    ASSERT_TRUE(server.start(kHere, port)) << lastError();
+    ASSERT_TRUE(client.connectTcp(0, kHere, port, 1)) << lastError();
+    EXPECT_EQ(usesSharedMemory(), std::string(transports) != "tcp");
+    exchange(client, server);
+  }
+}
+
+TEST(CtrlByRank, recvTakesWhatCameFirstWhateverItIs) {
+  CtrlSocketManager server, client;
+  uint16_t port = freePort();
+  ASSERT_TRUE(server.start(kHere, port)) << lastError();
+  ASSERT_TRUE(client.connectTcp(0, kHere, port, 1)) << lastError();
+  for (int round = 0; round < 50; ++round) {
+    ASSERT_TRUE(client.sendStruct(0, Greeting{round, 0, "first"}));
+    ASSERT_TRUE(client.sendU64(0, 2));
+    ASSERT_TRUE(client.sendInt(0, 3));
+    for (size_t expected : {sizeof(Greeting), sizeof(uint64_t), sizeof(int)}) {
+      CtrlMsgHeader header{};
+      std::vector<uint8_t> payload;
+      ASSERT_TRUE(server.recv(1, header, payload)) << lastError();
+      ASSERT_EQ(payload.size(), expected);
+    }
+  }
 }
 
 TEST(CtrlByRank, receivingWaitsForAPeerThatIsNotThereYet) {

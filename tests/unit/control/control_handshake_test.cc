@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "base/codec.h"
+#include "control/host_id.h"
 #include "party.h"
 #include "raw_peer.h"
 
@@ -230,6 +231,33 @@ TEST(Handshake, aDialledStrangerThatSpeaksNonsenseIsAnError) {
   auto silent = client.control->connect(door, "", std::chrono::milliseconds(200));
   ASSERT_FALSE(silent.ok());
   EXPECT_EQ(silent.status().code(), Code::deadlineExceeded) << silent.status().toString();
+}
+
+TEST(Handshake, aRingIsOfferedToPeersOfThisHostUnlessToldNotTo) {
+  for (bool ring : {true, false}) {
+    ControlOptions options;
+    options.name = "server";
+    options.ring = ring;
+    Party server(options);
+    RawPeer peer(server.listen());
+    ASSERT_TRUE(peer.greet());
+    auto welcome = decodeWelcome(peer.introduce("raw", hostId()).payload);
+    ASSERT_TRUE(welcome.ok()) << welcome.status().toString();
+    EXPECT_EQ(!welcome->token.empty(), ring);
+  }
+}
+
+TEST(Handshake, oneSideThatWantsNoRingIsEnough) {
+  for (bool ring : {true, false}) {
+    ControlOptions with, without;
+    without.ring = false;
+    Party server(ring ? with : without);
+    Party client(ring ? without : with);
+    auto channel = client.connect(server.listen());
+    ASSERT_TRUE(channel.ok()) << channel.status().toString();
+    test::settle(**channel, *server.events.waitJoined());
+    EXPECT_FALSE((*channel)->trySend(MessageKind::tag, 0, "through the ring"));
+  }
 }
 
 }  // namespace

@@ -94,5 +94,17 @@ TEST(Frame, randomBytesNeverYieldMoreThanCameIn) {
   }
 }
 
+TEST(Frame, aFrameThatIsPutBackComesAgainAlsoAfterMoreBytes) {
+  FrameReader reader(100);
+  reader.feed(frameBytes(FrameType::ping, "one") + frameBytes(FrameType::pong, "two"));
+  ASSERT_EQ((**reader.next()).payload, "one");
+  ASSERT_EQ((**reader.next()).payload, "two");
+  reader.putBack();
+  reader.feed(frameBytes(FrameType::bye, "three"));
+  EXPECT_EQ((**reader.next()).payload, "two");
+  EXPECT_EQ((**reader.next()).payload, "three");
+  EXPECT_TRUE(reader.empty());
+}
+
 }  // namespace
 }  // namespace hmc

@@ -105,5 +105,42 @@ TEST(Inbox, aMessageInRecordsCannotGrowBeyondTheLargest) {
   EXPECT_LE(written, kLargestMessage + 2 * kRingSize);
 }
 
+TEST(Inbox, severalKindsComeInTheOrderOfTheirArrival) {
+  WithRing ring;
+  constexpr KindSet kBoth{MessageKind::tag, MessageKind::structure};
+  ASSERT_TRUE(ring.inbox.push({MessageKind::structure, 0, "1"}).ok());
+  ring.writer.write({static_cast<uint8_t>(MessageKind::tag)}, "2");
+  ring.writer.write({static_cast<uint8_t>(MessageKind::integer)}, "aside");
+  ring.writer.write({static_cast<uint8_t>(MessageKind::structure)}, "3");
+  ring.writer.write({static_cast<uint8_t>(MessageKind::tag)}, "4");
+  EXPECT_TRUE(ring.inbox.unread(MessageKind::integer)) << "moves everything into the queues";
+  ring.writer.write({static_cast<uint8_t>(MessageKind::structure)}, "5");
+  for (const char* expected : {"1", "2", "3", "4", "5"}) {
+    EXPECT_EQ(ring.inbox.receive(kBoth, kPatience)->payload, expected);
+  }
+  EXPECT_FALSE(ring.inbox.tryReceive(kBoth));
+  EXPECT_EQ(ring.inbox.tryReceive(MessageKind::integer)->payload, "aside");
+  auto none = ring.inbox.receive(kBoth, Deadline::now());
+  EXPECT_NE(none.status().message().find("no tag or structure arrived"), std::string::npos);
+}
+
+TEST(Inbox, aWaiterForSeveralKindsWakesForEach) {
+  for (auto kind : {MessageKind::tag, MessageKind::integer, MessageKind::structure}) {
+    WithRing ring;
+    KindSet any{MessageKind::tag, MessageKind::integer, MessageKind::structure};
+    std::jthread waiter([&] { EXPECT_EQ(ring.inbox.receive(any, kPatience)->kind, kind); });
+    ring.writer.write({static_cast<uint8_t>(kind)}, "x");
+  }
+}
+
+TEST(Inbox, whoTakesOneKindHandsTheOthersToTheirWaiters) {
+  WithRing ring;
+  std::jthread other(
+      [&] { EXPECT_EQ(ring.inbox.receive(MessageKind::integer, kPatience)->payload, "theirs"); });
+  ring.writer.write({static_cast<uint8_t>(MessageKind::integer)}, "theirs");
+  ring.writer.write({static_cast<uint8_t>(MessageKind::tag)}, "mine");
+  EXPECT_EQ(ring.inbox.receive(MessageKind::tag, kPatience)->payload, "mine");
+}
+
 }  // namespace
 }  // namespace hmc

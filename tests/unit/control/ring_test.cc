@@ -44,17 +44,81 @@ TEST(Ring, deliversRecordsAsTheyWere) {
   EXPECT_EQ(ring.reader.read(record, payload), RingOutcome::notNow);
 }
 
+size_t fill(RingWriter& writer, std::string_view payload) {
+  size_t written = 0;
+  while (writer.write({}, payload) == RingOutcome::done) ++written;
+  return written;
+}
+
+RingOutcome readOne(RingReader& reader) {
+  RingRecord record;
+  std::string payload;
+  RingOutcome outcome = reader.read(record, payload);
+  reader.release();
+  return outcome;
+}
+
 TEST(Ring, fullIsNotAnErrorAndRoomComesWithRelease) {
   Pair ring;
-  std::string piece(kLargestRecord - 8, 'x');
-  for (int i = 0; i < 4; ++i) ASSERT_EQ(ring.writer.write({}, piece), RingOutcome::done);
-  EXPECT_EQ(ring.writer.write({}, ""), RingOutcome::notNow);
+  std::string piece(kLargestRecord, 'x');
+  for (int i = 0; i < 3; ++i) ASSERT_EQ(ring.writer.write({}, piece), RingOutcome::done);
+  EXPECT_EQ(ring.writer.write({}, piece), RingOutcome::notNow);
   RingRecord record;
   std::string out;
   ASSERT_EQ(ring.reader.read(record, out), RingOutcome::done);
-  EXPECT_EQ(ring.writer.write({}, ""), RingOutcome::notNow);
+  EXPECT_EQ(out, piece);
+  EXPECT_EQ(ring.writer.write({}, piece), RingOutcome::notNow);
   ring.reader.release();
   EXPECT_EQ(ring.writer.write({}, piece), RingOutcome::done);
+}
+
+size_t howManyFit(size_t size) {
+  Pair ring;
+  return fill(ring.writer, std::string(size, 'x'));
+}
+
+TEST(Ring, aShortMessageTakesOneLine) {
+  for (size_t size : {0, 1, 8, 56}) EXPECT_EQ(howManyFit(size), kRingLines) << size;
+  for (size_t size : {57, 112}) EXPECT_EQ(howManyFit(size), kRingLines / 2) << size;
+}
+
+TEST(Ring, aShortMessageIsReadWhereItLies) {
+  Pair ring;
+  EXPECT_FALSE(ring.reader.shortMessage());
+  for (size_t i = 0; i < 3 * kRingLines; ++i) {
+    ASSERT_EQ(ring.writer.write({3, 9}, std::to_string(i)), RingOutcome::done);
+    auto next = ring.reader.shortMessage();
+    ASSERT_TRUE(next);
+    ASSERT_EQ(next->kind, 3);
+    ASSERT_EQ(next->flags, 9);
+    ASSERT_EQ(next->bytes, std::to_string(i));
+    ring.reader.skip();
+    ring.reader.release();
+    ASSERT_FALSE(ring.reader.shortMessage());
+    ASSERT_EQ(readOne(ring.reader), RingOutcome::notNow);
+  }
+}
+
+TEST(Ring, aRecordThatIsLongOrNotAWholeMessageIsNotShort) {
+  Pair ring;
+  RingRecord part{.more = true}, nothing{.abandoned = true};
+  for (const auto& [record, size] : {std::pair(part, 1), {nothing, 0}, {RingRecord{}, 57}}) {
+    ASSERT_EQ(ring.writer.write(record, std::string(size, 'x')), RingOutcome::done);
+    EXPECT_FALSE(ring.reader.shortMessage());
+    ASSERT_EQ(readOne(ring.reader), RingOutcome::done);
+  }
+}
+
+TEST(Ring, aReaderThatEmptiedTheRingHasMadeRoomForTheLargestRecord) {
+  for (size_t first = 0; first < 300; first += 7) {
+    Pair ring;
+    for (size_t i = 0; i < first; ++i) ring.writer.write({}, "");
+    for (size_t i = 0; i < first; ++i) ASSERT_EQ(readOne(ring.reader), RingOutcome::done);
+    size_t filled = fill(ring.writer, "x");
+    for (size_t i = 0; i < filled; ++i) ASSERT_EQ(readOne(ring.reader), RingOutcome::done);
+    ASSERT_EQ(readOne(ring.reader), RingOutcome::notNow);
+    EXPECT_EQ(ring.writer.write({}, std::string(kLargestRecord, 'y')), RingOutcome::done) << first;
+  }
 }
 
 TEST(Ring, tooLargeARecordIsRefused) {
@@ -67,13 +131,17 @@ TEST(Ring, keepsEveryByteAcrossManyWraps) {
   std::mt19937 random(3);
   RingRecord record;
   for (int i = 0; i < 20000; ++i) {
-    std::string sent(random() % 300, static_cast<char>(i));
+    std::string sent(random() % 300, static_cast<char>(i % 3 ? i : 0xff));
     ASSERT_EQ(ring.writer.write({0, static_cast<uint16_t>(i)}, sent), RingOutcome::done);
     std::string got;
+    ASSERT_TRUE(ring.reader.readable());
     ASSERT_EQ(ring.reader.read(record, got), RingOutcome::done);
     ring.reader.release();
     ASSERT_EQ(got, sent);
     ASSERT_EQ(record.flags, static_cast<uint16_t>(i));
+    // What the last lap left in the next line is no record, whatever it was.
+    ASSERT_FALSE(ring.reader.readable());
+    ASSERT_EQ(ring.reader.read(record, got), RingOutcome::notNow);
   }
 }
 
@@ -124,9 +192,10 @@ struct Hostile : Pair {
     length = size;
   }
   ~Hostile() { munmap(base, length); }
-  uint64_t* tail() { return reinterpret_cast<uint64_t*>(base); }
-  uint64_t* head() { return reinterpret_cast<uint64_t*>(base + 64); }
-  uint32_t* firstLength() { return reinterpret_cast<uint32_t*>(base + length - 2 * kRingSize); }
+  uint64_t* head() { return reinterpret_cast<uint64_t*>(base); }
+  uint64_t* word(size_t line) {
+    return reinterpret_cast<uint64_t*>(base + length - 2 * kRingSize + line * kRingLine);
+  }
   RingOutcome read() {
     RingRecord record;
     std::string payload;
@@ -136,37 +205,51 @@ struct Hostile : Pair {
   size_t length;
 };
 
-TEST(Ring, aTailThatCannotBeIsCorrupt) {
-  for (uint64_t tail : {uint64_t{kRingSize} + 8, ~uint64_t{0}, uint64_t{1} << 63, uint64_t{12}}) {
-    Hostile ring;
-    *ring.tail() = tail;
-    EXPECT_EQ(ring.read(), RingOutcome::corrupt) << tail;
-  }
-}
-
 TEST(Ring, aLengthThatCannotBeIsCorrupt) {
-  for (uint32_t length : {uint32_t{9}, uint32_t{kLargestRecord} + 1, ~uint32_t{0}, 0x7fffffffu}) {
+  for (uint64_t length : {uint64_t{kLargestRecord} + 1, uint64_t{0xffffffff}, uint64_t{1} << 31}) {
     Hostile ring;
-    ASSERT_EQ(ring.writer.write({}, "12345678"), RingOutcome::done);
-    *ring.firstLength() = length;
+    ASSERT_EQ(ring.writer.write({}, ""), RingOutcome::done);
+    *ring.word(0) |= length;
     EXPECT_EQ(ring.read(), RingOutcome::corrupt) << length;
   }
 }
 
+TEST(Ring, bitsThatNobodyKnowsAreCorrupt) {
+  for (int bit = 43; bit < 48; ++bit) {
+    Hostile ring;
+    ASSERT_EQ(ring.writer.write({}, "x"), RingOutcome::done);
+    *ring.word(0) |= uint64_t{1} << bit;
+    EXPECT_FALSE(ring.reader.shortMessage());
+    EXPECT_EQ(ring.read(), RingOutcome::corrupt) << bit;
+  }
+}
+
+TEST(Ring, aRecordWhoseFurtherLinesWereNotWrittenIsCorrupt) {
+  Hostile ring;
+  ASSERT_EQ(ring.writer.write({}, std::string(150, 'x')), RingOutcome::done);
+  *ring.word(2) = 0;
+  EXPECT_EQ(ring.read(), RingOutcome::corrupt);
+}
+
 TEST(Ring, aHeadThatCannotBeIsCorruptForTheWriter) {
   Hostile ring;
-  *ring.head() = 8;
+  fill(ring.writer, "x");
+  *ring.head() = kRingLines + 1;
   EXPECT_EQ(ring.writer.write({}, "x"), RingOutcome::corrupt);
+  *ring.head() = 5;
+  EXPECT_EQ(ring.writer.write({}, std::string(5 * 56, 'x')), RingOutcome::done);
+  *ring.head() = 4;
+  EXPECT_EQ(ring.writer.write({}, "x"), RingOutcome::corrupt) << "it went back";
 }
 
 TEST(Ring, randomContentsNeverReadOutOfBounds) {
   std::mt19937_64 random(5);
   for (int round = 0; round < 3000; ++round) {
     Hostile ring;
-    for (int i = 0; i < 64; ++i) {
-      ring.firstLength()[i * 2] = static_cast<uint32_t>(random() % 3 ? random() % 64 : random());
+    for (size_t line = 0; line < kRingLines; ++line) {
+      uint64_t length = random() % 3 ? random() % 200 : random();
+      *ring.word(line) = random() % 2 ? length : uint64_t{1} << 42 | length % (kLargestRecord + 9);
     }
-    *ring.tail() = random() % 2 ? random() % kRingSize / 8 * 8 : random();
     for (int reads = 0; reads < 10000 && ring.read() == RingOutcome::done; ++reads) {
       ring.reader.release();
     }

@@ -1,0 +1,109 @@
+#include "control/intake.h"
+
+namespace hmc {
+
+namespace {
+constexpr size_t kLookSize = size_t{16} << 10;
+}
+
+Intake::Intake(Inbox& inbox, std::shared_ptr<Lease> lease, Loop::Task handOver, Loop::Task guard)
+    : inbox_(inbox),
+      lease_(std::move(lease)),
+      handOver_(std::move(handOver)),
+      guard_(std::move(guard)) {}
+
+bool Intake::look() {
+  std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock || turn_ != Turn::anybody || !gate_) return false;
+  ++looks_;
+  if (gate_->isOpen() && resting_.load() == 0) closeGate();
+  char bytes[kLookSize];
+  Moved moved = stream_->read(bytes, sizeof(bytes));
+  bool over = moved.ended || moved.errnum != 0;
+  if (moved.bytes == 0 && !over) return true;
+  // Every byte is a sign of life. One that comes too late is the control thread's to judge.
+  bool late = !over && !lease_->hear();
+  frames_.feed({bytes, moved.bytes});
+  if (!over && !late && takeMessages()) return true;
+  turn_ = Turn::control;
+  handed_ = true;
+  lock.unlock();
+  handOver_();
+  return true;
+}
+
+// False when there is something that is not ours to take, which is then still there.
+bool Intake::takeMessages() {
+  for (;;) {
+    auto next = frames_.next();
+    if (!next.ok()) return false;
+    if (!*next) return true;
+    const Frame& frame = **next;
+    auto kind = static_cast<MessageKind>(frame.detail);
+    if (isMine(frame) && inbox_.push({kind, frame.flags, std::string(frame.payload)}).ok())
+      continue;
+    frames_.putBack();
+    return false;
+  }
+}
+
+bool Intake::isMine(const Frame& frame) const {
+  return frame.type == FrameType::message && frame.payload.size() <= kLargestMessage &&
+         frame.detail < static_cast<uint8_t>(MessageKind::note);
+}
+
+void Intake::closeGate() {
+  gate_->close();
+  if (guarded_) return;
+  guarded_ = true;
+  looksSeen_ = looks_;
+  guard_();
+}
+
+void Intake::rest() {
+  ++resting_;
+  std::lock_guard lock(mutex_);
+  if (gate_) gate_->open();
+}
+
+void Intake::begin(Stream& stream, std::unique_ptr<ReadGate> gate) {
+  std::lock_guard lock(mutex_);
+  stream_ = &stream;
+  gate_ = std::move(gate);
+  turn_ = Turn::anybody;
+}
+
+bool Intake::take() {
+  std::lock_guard lock(mutex_);
+  turn_ = Turn::control;
+  return std::exchange(handed_, false);
+}
+
+void Intake::giveBack() {
+  std::lock_guard lock(mutex_);
+  turn_ = Turn::anybody;
+}
+
+void Intake::keep() {
+  std::lock_guard lock(mutex_);
+  turn_ = Turn::control;
+  if (gate_) gate_->open();
+}
+
+void Intake::stop() {
+  std::lock_guard lock(mutex_);
+  turn_ = Turn::control;
+  stream_ = nullptr;
+  gate_.reset();
+}
+
+bool Intake::stillRead() {
+  std::lock_guard lock(mutex_);
+  bool read = gate_ && !gate_->isOpen() && looks_ != looksSeen_;
+  looksSeen_ = looks_;
+  guarded_ = read;
+  if (gate_ && !read) gate_->open();
+  return read;
+}
+
+}  // namespace hmc

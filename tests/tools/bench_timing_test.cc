@@ -38,8 +38,8 @@ TEST(Timing, oursAndTheCeilingRunInTurns) {
     if (order.empty() || order.back() != who) order += who;
     return Status();
   };
-  auto compared = compare([&] { return note('o'); }, [&] { return note('c'); },
-                          std::chrono::milliseconds(1));
+  auto compared =
+      compare([&] { return note('o'); }, [&] { return note('c'); }, std::chrono::milliseconds(1));
   ASSERT_TRUE(compared.ok());
   EXPECT_GT(order.size(), 10U) << order;
   EXPECT_GT(compared->ratio, 0);

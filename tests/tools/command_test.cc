@@ -1,8 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
-#include <cstdio>
 #include <string>
 
 #include <nlohmann/json.hpp>
@@ -10,39 +8,18 @@
 #include "hmc/info.h"
 #include "hmc/node.h"
 #include "hmc/version.h"
-
-// The built program, as a user runs it.
+#include "tools/hmc_command.h"
 
 namespace hmc::tool {
 namespace {
 
 using testing::HasSubstr;
 
-struct Outcome {
-  int status = -1;
-  std::string output;  // standard output and standard error
-};
-
-// `environment` is "NAME=value NAME=value".
-Outcome hmcCommand(const std::string& arguments, const std::string& environment = "") {
-  const std::string line = "env " + environment + " " + HMC_COMMAND + " " + arguments + " 2>&1";
-  FILE* pipe = popen(line.c_str(), "r");
-  Outcome outcome;
-  char bytes[4096];
-  for (size_t count = fread(bytes, 1, sizeof(bytes), pipe); count > 0;
-       count = fread(bytes, 1, sizeof(bytes), pipe)) {
-    outcome.output.append(bytes, count);
-  }
-  const int status = pclose(pipe);
-  outcome.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  return outcome;
-}
-
 TEST(Command, everyHelpTeachesWithAnExample) {
   auto help = hmcCommand("--help");
   EXPECT_EQ(help.status, 0);
   EXPECT_THAT(help.output, HasSubstr("hmc demo"));
-  for (const std::string command : {"demo", "info", "doctor", "explain"}) {
+  for (const std::string command : {"demo", "bench", "info", "doctor", "explain"}) {
     EXPECT_THAT(help.output, HasSubstr("  " + command + " "));
     auto one = hmcCommand(command + " --help");
     EXPECT_EQ(one.status, 0) << command;

@@ -33,12 +33,14 @@ Status refusal(const Op& op) {
                op.size);
 }
 
-inline void moveHost(const Op& op, char* there) {
+inline void moveHost(Copiers& copiers, const Op& op, char* there) {
   auto* here = static_cast<char*>(op.local);
-  if (op.kind == OpKind::put) {
-    quickCopy(there, here, op.size);
+  char* dst = op.kind == OpKind::put ? there : here;
+  const char* src = op.kind == OpKind::put ? here : there;
+  if (op.size < Copiers::kWorthwhile) {
+    quickCopy(dst, src, op.size);
   } else {
-    quickCopy(here, there, op.size);
+    copiers.copy(dst, src, op.size);
   }
 }
 
@@ -115,7 +117,8 @@ size_t IpcLink::post(std::span<const Op> ops) {
       op.completion->fail(refusal(op));
       ++i;
     } else if (remote.way == Way::mappedHost && op.registration->region.device.isHost()) {
-      moveHost(op, static_cast<const MappedRemote&>(remote).region.at(op.remoteOffset));
+      moveHost(shared_.copiers, op,
+               static_cast<const MappedRemote&>(remote).region.at(op.remoteOffset));
       finisher.add(op.completion);
       ++i;
     } else {

@@ -7,6 +7,7 @@
 
 #include "base/fd_exchange.h"
 #include "transport/ipc/bells.h"
+#include "transport/ipc/copiers.h"
 #include "transport/ipc/ipc.h"
 #include "transport/ipc/outgoing.h"
 #include "transport/ipc/service.h"
@@ -22,6 +23,7 @@ struct Shared {
   const IpcOptions options;
   OwnBells bells;
   Service service{bells};
+  Copiers copiers;
 
   // The rings that progress() looks at.
   void add(std::shared_ptr<Outgoing> ring);

@@ -54,7 +54,7 @@ Status sameHost(Session& session, const Plan& plan, const Step& step, Run& run) 
   run.figures.push_back(figure);
 
   step("put 8 B, Communicator");
-  TOOL_ASSIGN(auto communicator, session.communicator(3, "ipc"));
+  TOOL_ASSIGN(auto communicator, session.communicator(session.newRank(), "ipc"));
   const std::string host = session.host();
   const uint16_t port = session.server().communicatorPort;
   auto put = [&] {

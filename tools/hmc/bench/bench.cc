@@ -85,7 +85,8 @@ void describe(const Session& session, const BenchOptions& options,
 void compareWithOthers(const BenchOptions& options, const Plan& plan, Progress& progress,
                        Run& run) {
   Challenge challenge;
-  challenge.sizes = plan.sizes;
+  // A bar compares the smallest put only.
+  challenge.sizes = options.bars ? std::vector<size_t>{8} : plan.sizes;
   Comparison others = runRivals(options.against, challenge, progress);
   run.figures.insert(run.figures.end(), others.figures.begin(), others.figures.end());
   run.notes.insert(run.notes.end(), others.notes.begin(), others.notes.end());

@@ -1,5 +1,7 @@
 #include <memory>
 
+#include <fmt/core.h>
+
 #include "bench/against/rivals.h"
 #include "bench/bench.h"
 #include "bench/server.h"
@@ -20,6 +22,11 @@ struct Options {
 };
 
 int run(Options& options) {
+  if (options.bench.smallest > options.bench.largest) {
+    throw CLI::ValidationError(
+        "--from", fmt::format("{} is more than --to {}: sizes double from the one up to the other",
+                              options.bench.smallest, options.bench.largest));
+  }
   if (options.listen.empty()) {
     options.bench.session.bytes = std::max(options.bench.largest, size_t{64} << 20);
     options.bench.session.connect =

@@ -90,11 +90,12 @@ Result<std::unique_ptr<Path>> Session::path(const std::string& transport,
 
 Result<std::unique_ptr<Communicator>> Session::communicator(uint32_t rank,
                                                             const std::string& transports) const {
-  // The documented classes take this from the environment only.
+  // The documented classes take these from the environment only.
   setenv("HMC_TRANSPORTS", transports.c_str(), 1);
+  setenv("HMC_RECV_TIMEOUT_MS", "30000", 0);
   auto made = std::make_unique<Communicator>(
       std::make_shared<ConnBuffer>(0, size_t{1} << 20, MemoryType::CPU));
-  unsetenv("HMC_TRANSPORTS");
+  unsetenv("HMC_TRANSPORTS");  // the Nodes' transports are given to them
   Communicator::CtrlLink link;
   link.ip = host_;
   link.port = hello_.communicatorPort;

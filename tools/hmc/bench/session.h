@@ -43,6 +43,8 @@ class Session {
   // A path that uses nothing but that transport, to one of the server's regions.
   Result<std::unique_ptr<Path>> path(const std::string& transport,
                                      const std::string& region = kRegion) const;
+  // One that no Communicator of ours had before: the server would take it for that one.
+  uint32_t newRank() { return ++lastRank_; }
   // A Communicator of rank `rank`, connected to the server's as rank 1000.
   Result<std::unique_ptr<Communicator>> communicator(uint32_t rank,
                                                      const std::string& transports) const;
@@ -66,6 +68,7 @@ class Session {
   std::string host_;
   Hello hello_;
   std::unique_ptr<RawSocket> socket_;
+  uint32_t lastRank_ = 0;
   // For orders; measuring has Nodes of its own.
   std::unique_ptr<Node> node_;
   std::unique_ptr<Peer> peer_;

@@ -1,0 +1,116 @@
+#include "transport/ipc/copiers.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <system_error>
+
+#include "base/thread.h"
+#include "memory/copy.h"
+
+namespace hmc::ipc {
+
+namespace {
+
+constexpr size_t kMostHelpers = 3;  // a few cores fill a memory controller
+constexpr size_t kPiece = kStreamingThreshold;
+
+size_t coresOfOurs() {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return 1;
+  return static_cast<size_t>(CPU_COUNT(&allowed));
+}
+
+size_t idleCoresNow() {
+  const size_t ours = coresOfOurs();
+  if (ours < 2) return 0;
+  std::ifstream file("/proc/loadavg");
+  std::string line;
+  std::getline(file, line);
+  return idleCores(ours, line);
+}
+
+}  // namespace
+
+size_t idleCores(size_t ours, const std::string& loadavg) {
+  const size_t slash = loadavg.find('/');
+  if (slash == std::string::npos) return 0;
+  const size_t begin = loadavg.rfind(' ', slash) + 1;
+  size_t running = 0;
+  auto [stop, problem] = std::from_chars(loadavg.data() + begin, loadavg.data() + slash, running);
+  if (problem != std::errc() || stop != loadavg.data() + slash) return 0;
+  // Who asks is one of those that run.
+  running = std::max<size_t>(running, 1);
+  return ours > running ? ours - running : 0;
+}
+
+Copiers::~Copiers() {
+  for (auto& thread : threads_) thread.request_stop();
+}
+
+void Copiers::copy(char* dst, const char* src, size_t size) {
+  std::unique_lock turn(turn_, std::try_to_lock);
+  const size_t helpers = size < kWorthwhile || !turn ? 0 : std::min(idleCoresNow(), kMostHelpers);
+  if (helpers == 0) return copyHost(dst, src, size);
+  share(helpers, dst, src, size);
+}
+
+void Copiers::copyWith(size_t helpers, char* dst, const char* src, size_t size) {
+  std::lock_guard turn(turn_);
+  share(helpers, dst, src, size);
+}
+
+void Copiers::share(size_t helpers, char* dst, const char* src, size_t size) {
+  dst_ = dst;
+  src_ = src;
+  size_ = size;
+  next_.store(0, std::memory_order_relaxed);
+  {
+    std::lock_guard lock(mutex_);
+    while (threads_.size() < helpers && startHelper()) {
+    }
+    places_ = helpers;
+  }
+  wanted_.notify_all();
+  takePieces();
+  // Who has not come by now is not waited for.
+  std::unique_lock lock(mutex_);
+  places_ = 0;
+  over_.wait(lock, [&] { return helping_ == 0; });
+}
+
+// False when the system has no thread for us: then there is less help, and no more than that.
+bool Copiers::startHelper() {
+  try {
+    threads_.push_back(
+        namedThread("hmc-copy", [this](const std::stop_token& stop) { help(stop); }));
+    return true;
+  } catch (const std::system_error&) {
+    return false;
+  }
+}
+
+void Copiers::help(const std::stop_token& stop) {
+  std::unique_lock lock(mutex_);
+  while (wanted_.wait(lock, stop, [&] { return places_ > 0; })) {
+    --places_;
+    ++helping_;
+    lock.unlock();
+    takePieces();
+    lock.lock();
+    if (--helping_ == 0) over_.notify_one();
+  }
+}
+
+void Copiers::takePieces() {
+  for (;;) {
+    const size_t at = next_.fetch_add(kPiece, std::memory_order_relaxed);
+    if (at >= size_) return;
+    copyHost(dst_ + at, src_ + at, std::min(size_ - at, kPiece));
+  }
+}
+
+}  // namespace hmc::ipc

@@ -1,0 +1,124 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "tools/hmc_command.h"
+
+// `hmc bench` as a whole, with times too short to mean anything.
+
+namespace hmc::tool {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+constexpr const char* kShort = "bench --from 8 --to 64 --seconds 0.002 ";
+
+class BenchCommand : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string folder = testing::TempDir() + "hmc-bench-XXXXXX";
+    ASSERT_NE(mkdtemp(folder.data()), nullptr);
+    folder_ = folder;
+    figures_ = "HMC_FIGURES=" + folder_ + "/figures";
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  std::string folder_;
+  std::string figures_;
+};
+
+TEST_F(BenchCommand, measuresEveryTransportBesideItsCeilingAndVerifies) {
+  auto outcome = hmcCommand(std::string(kShort) + "--verify --json", figures_);
+  ASSERT_EQ(outcome.status, 0) << outcome.output;
+  auto run = json::parse(outcome.output);
+  std::set<std::string> seen;
+  for (const auto& figure : run["figures"]) {
+    seen.insert(figure["section"].get<std::string>() + "/" + figure["what"].get<std::string>() +
+                "/" + figure["path"].get<std::string>());
+    EXPECT_GT(figure["value"].get<double>(), 0) << figure;
+    EXPECT_GT(figure["ceiling"]["value"].get<double>(), 0) << figure;
+  }
+  for (const char* path : {"ipc", "tcp"}) {
+    for (const char* section : {"blocking latency", "bandwidth"}) {
+      for (const char* what : {"put", "get"}) {
+        EXPECT_EQ(seen.count(std::string(section) + "/" + what + "/" + path), 1U)
+            << section << " " << what << " " << path;
+      }
+    }
+  }
+  EXPECT_EQ(seen.count("control/tag round trip/shared memory"), 1U);
+  EXPECT_EQ(seen.count("control/tag round trip/tcp"), 1U);
+  EXPECT_THAT(run["header"]["transports"].get<std::string>(), HasSubstr("ipc (mapped)"));
+}
+
+TEST_F(BenchCommand, printsTablesCsvAndAPlot) {
+  const std::string plot = folder_ + "/out.svg";
+  auto table = hmcCommand(std::string(kShort) + "--transport ipc --plot " + plot, figures_);
+  ASSERT_EQ(table.status, 0) << table.output;
+  EXPECT_THAT(table.output, HasSubstr("blocking latency\n"));
+  EXPECT_THAT(table.output, HasSubstr("of ceiling"));
+  EXPECT_THAT(table.output, testing::Not(HasSubstr("tcp")));
+  std::ifstream drawn(plot);
+  std::string first;
+  std::getline(drawn, first);
+  EXPECT_THAT(first, HasSubstr("<")) << "an SVG file";
+  auto csv = hmcCommand(std::string(kShort) + "--transport ipc --csv", figures_);
+  ASSERT_EQ(csv.status, 0) << csv.output;
+  EXPECT_THAT(csv.output, HasSubstr("\nfigure,"));
+}
+
+TEST_F(BenchCommand, leavesItsFiguresForExplain) {
+  auto bench = hmcCommand(std::string(kShort) + "--transport ipc", figures_);
+  ASSERT_EQ(bench.status, 0) << bench.output;
+  std::ifstream file(folder_ + "/figures");
+  std::string text((std::istreambuf_iterator<char>(file)), {});
+  EXPECT_THAT(text, HasSubstr("ipc cpu put 8 "));
+  EXPECT_THAT(text, HasSubstr("ipc cpu get 64 "));
+}
+
+TEST_F(BenchCommand, measuresBetweenTwoThatAPersonStarted) {
+  FILE* server =
+      popen("exec 2>&1; " HMC_COMMAND " bench --listen 127.0.0.1:0 & echo $!; wait", "r");
+  ASSERT_NE(server, nullptr);
+  char line[512] = "";
+  ASSERT_NE(fgets(line, sizeof(line), server), nullptr);
+  const pid_t pid = std::stoi(line);
+  std::string command;
+  while (command.empty() && fgets(line, sizeof(line), server) != nullptr) {
+    const std::string said = line;
+    if (said.find("hmc bench --connect ") != std::string::npos)
+      command = said.substr(said.find("bench"), said.size() - said.find("bench") - 1);
+  }
+  EXPECT_FALSE(command.empty()) << "the server printed no command line";
+  auto client = hmcCommand(command + " --from 8 --to 64 --seconds 0.002", figures_);
+  kill(pid, SIGTERM);
+  pclose(server);
+  EXPECT_EQ(client.status, 0) << client.output;
+  EXPECT_THAT(client.output, HasSubstr("at tcp://127.0.0.1:"));
+  EXPECT_THAT(client.output, HasSubstr("raw socket"));
+}
+
+TEST_F(BenchCommand, saysWhatIsWrongWithWhatItWasAsked) {
+  auto transport = hmcCommand(std::string(kShort) + "--transport carrier-pigeon");
+  EXPECT_EQ(transport.status, 1);
+  EXPECT_THAT(transport.output, HasSubstr("carrier-pigeon"));
+  EXPECT_THAT(transport.output, HasSubstr("ipc"));
+  auto nobody = hmcCommand("bench --connect 127.0.0.1:1");
+  EXPECT_EQ(nobody.status, 1);
+  EXPECT_THAT(nobody.output, HasSubstr("127.0.0.1:1"));
+  EXPECT_EQ(hmcCommand("bench --from 0").status, 2);
+  EXPECT_EQ(hmcCommand("bench --csv --json").status, 2);
+  EXPECT_EQ(hmcCommand("bench --from 128 --to 64").status, 2);
+}
+
+}  // namespace
+}  // namespace hmc::tool

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <sys/wait.h>
+
+#include <cstdio>
+#include <string>
+
+// The built program, as a user runs it.
+namespace hmc::tool {
+
+struct Outcome {
+  int status = -1;
+  std::string output;  // standard output, and standard error unless it was sent elsewhere
+};
+
+// `environment` is "NAME=value NAME=value".
+inline Outcome hmcCommand(const std::string& arguments, const std::string& environment = "") {
+  const std::string line = "env " + environment + " " + HMC_COMMAND + " " + arguments + " 2>&1";
+  FILE* pipe = popen(line.c_str(), "r");
+  Outcome outcome;
+  char bytes[4096];
+  for (size_t count = fread(bytes, 1, sizeof(bytes), pipe); count > 0;
+       count = fread(bytes, 1, sizeof(bytes), pipe)) {
+    outcome.output.append(bytes, count);
+  }
+  const int status = pclose(pipe);
+  outcome.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  return outcome;
+}
+
+}  // namespace hmc::tool

@@ -100,7 +100,8 @@ struct Op {
 // The data path to one peer. Safe from any thread.
 class Link {
  public:
-  // As close(), and waits for the fence: at most the lease's length. No other call is under way.
+  // As close(), and waits for the fence: at most the lease's length. No other call is under way,
+  // unless it is a post() all of whose operations have finished.
   virtual ~Link() = default;
   Link() = default;
   Link(const Link&) = delete;

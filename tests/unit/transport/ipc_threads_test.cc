@@ -117,7 +117,8 @@ TEST_P(IpcThreads, closeWhileOthersPost) {
     std::atomic<size_t> ended{0};
     std::atomic<uint32_t> started{0};
     std::deque<Completion> completions;
-    for (size_t t = 0; t < kThreads; ++t) completions.emplace_back(0);
+    // One count is the thread's own: others may only join while it cannot reach zero.
+    for (size_t t = 0; t < kThreads; ++t) completions.emplace_back(1);
     std::vector<std::jthread> threads;
     for (size_t t = 0; t < kThreads; ++t) {
       threads.emplace_back([&, t] {
@@ -129,9 +130,10 @@ TEST_P(IpcThreads, closeWhileOthersPost) {
           while (link->post({&op, 1}) == 0) std::this_thread::yield();
           started.fetch_add(1);
           started.notify_all();
-          if (completion.done() && !completion.status().ok()) break;
+          if (completion.failed()) break;
           while (completion.pending() > 20) std::this_thread::yield();
         }
+        completion.finish();
         ++ended;
       });
     }

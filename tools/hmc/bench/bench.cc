@@ -77,8 +77,8 @@ void describe(const Session& session, const BenchOptions& options,
   run.header.emplace_back("transports", names);
   run.header.emplace_back("settings", changedSettings());
   run.header.emplace_back(
-      "method", fmt::format("{} s per figure, ours and its ceiling in turns, medians; a window of "
-                            "{} for bandwidth",
+      "method", fmt::format("{} s per figure, ours and its ceiling in turns, medians; up to {} "
+                            "under way for bandwidth",
                             options.seconds, options.window));
 }
 

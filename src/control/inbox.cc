@@ -21,6 +21,7 @@ constexpr std::chrono::microseconds kSpin{30};
 // The same for a socket.
 constexpr std::chrono::microseconds kSourceSpin{50};
 constexpr int kLooksPerSourceYield = 16;
+constexpr int kLooksPerClock = 8;  // asking the time takes a fifth of a look
 
 const char* kindName(MessageKind kind) {
   switch (kind) {
@@ -248,8 +249,9 @@ void Inbox::wait(std::atomic<uint32_t>& word, uint32_t seen, RingReader* ring, D
 void Inbox::waitForSource(uint32_t seen, Deadline deadline) {
   if (source_) {
     Deadline until = earlier(deadline, kSourceSpin);
-    for (int i = 1; signal_.load() == seen && !until.passed(); ++i) {
+    for (int i = 1; signal_.load() == seen; ++i) {
       if (!source_->look() || i % kLooksPerSourceYield == 0) sched_yield();
+      if (i % kLooksPerClock == 0 && until.passed()) break;
     }
   }
   if (signal_.load() != seen) return;

@@ -17,21 +17,20 @@ Result<std::unique_ptr<ReadGate>> ReadGate::create(int socket) {
   return std::unique_ptr<ReadGate>(new ReadGate(std::move(set), socket));
 }
 
+// Level-triggered: what came while it was closed shows at once. Fails only when the kernel has no
+// memory; then the next look of somebody who waits reads, or the lease ends the channel.
 void ReadGate::open() {
-  if (!open_) want(EPOLLIN);
-  open_ = true;
-}
-
-void ReadGate::close() {
-  if (open_) want(0);
-  open_ = false;
-}
-
-// Cannot fail for a descriptor that is in the set.
-void ReadGate::want(uint32_t events) {
+  if (open_) return;
   epoll_event event{};
-  event.events = events;
-  epoll_ctl(set_.get(), EPOLL_CTL_MOD, socket_, &event);
+  event.events = EPOLLIN;
+  open_ = epoll_ctl(set_.get(), EPOLL_CTL_ADD, socket_, &event) == 0;
+}
+
+// Taken out of the set, not only ignored by it: a socket that nobody watches is quicker.
+void ReadGate::close() {
+  if (!open_) return;
+  epoll_ctl(set_.get(), EPOLL_CTL_DEL, socket_, nullptr);
+  open_ = false;
 }
 
 }  // namespace hmc

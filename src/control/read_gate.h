@@ -16,7 +16,7 @@ class ReadGate {
   // The socket must outlive it.
   static Result<std::unique_ptr<ReadGate>> create(int socket);
 
-  // Readable while the gate is open and the socket is, and when the connection broke.
+  // Readable while the gate is open and the socket is, or broke.
   int fd() const { return set_.get(); }
   bool isOpen() const { return open_; }
   void open();
@@ -24,7 +24,6 @@ class ReadGate {
 
  private:
   ReadGate(Fd set, int socket) : set_(std::move(set)), socket_(socket) {}
-  void want(uint32_t events);
 
   const Fd set_;
   const int socket_;

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <cstring>
 
 #include "base/error.h"
 
@@ -31,6 +32,7 @@ class SocketStream final : public Stream {
   }
 
   Moved write(std::span<const iovec> parts) override {
+    if (Small small(parts); small.fits) return sendAll(small.bytes, small.size);
     msghdr message{};
     message.msg_iov = const_cast<iovec*>(parts.data());
     message.msg_iovlen = parts.size();
@@ -44,6 +46,29 @@ class SocketStream final : public Stream {
   void finishWriting() override { shutdown(socket_.get(), SHUT_WR); }
 
  private:
+  // The parts of a short message in one place: send() is a good deal quicker than sendmsg().
+  struct Small {
+    explicit Small(std::span<const iovec> parts) {
+      for (const iovec& part : parts) {
+        fits = fits && part.iov_len <= sizeof(bytes) - size;
+        if (!fits) return;
+        if (part.iov_len > 0) std::memcpy(bytes + size, part.iov_base, part.iov_len);
+        size += part.iov_len;
+      }
+    }
+    char bytes[256];
+    size_t size = 0;
+    bool fits = true;
+  };
+
+  Moved sendAll(const char* bytes, size_t size) {
+    ssize_t sent = 0;
+    do {
+      sent = send(socket_.get(), bytes, size, MSG_DONTWAIT | MSG_NOSIGNAL);
+    } while (sent < 0 && errno == EINTR);
+    return outcome(sent);
+  }
+
   static Moved outcome(ssize_t moved) {
     if (moved >= 0) return {.bytes = static_cast<size_t>(moved)};
     if (errno == EAGAIN || errno == EWOULDBLOCK) return {};

@@ -175,16 +175,20 @@ size_t TcpLink::post(std::span<const Op> ops) {
   return accepted;
 }
 
+// Stays with a stream until it is busier than the least busy one by kStick, then goes to that one.
 OriginStream* TcpLink::enqueue(const Op& op) {
-  uint64_t least = ~uint64_t{0} - kStick;
+  OriginStream* least = nullptr;
   for (auto& stream : streams_) {
-    if (stream->attached()) least = std::min(least, stream->load());
+    if (stream->attached() && (!least || stream->load() < least->load())) least = stream.get();
   }
-  for (auto& stream : streams_) {
-    if (stream->load() <= least + kStick && stream->enqueue(op)) return stream.get();
+  OriginStream* stream = favourite_.load(std::memory_order_relaxed);
+  if (least && (!stream || stream->load() > least->load() + kStick)) {
+    stream = least;
+    favourite_.store(stream, std::memory_order_relaxed);
   }
-  for (auto& stream : streams_) {
-    if (stream->enqueue(op)) return stream.get();
+  if (stream && stream->enqueue(op)) return stream;
+  for (auto& other : streams_) {
+    if (other->enqueue(op)) return other.get();
   }
   return nullptr;
 }

@@ -58,6 +58,7 @@ class TcpLink final : public Link, private Service::Host, private Progress::Watc
   const std::string encoded_;
   uint64_t number_ = 0;  // what progress_ calls us
   std::vector<std::unique_ptr<OriginStream>> streams_;
+  std::atomic<OriginStream*> favourite_{nullptr};  // one of streams_
   // When expire() has to look: the connections are late, or a fence is over.
   std::atomic<Clock::time_point> timer_{Clock::time_point::max()};
   std::atomic<bool> connected_{false};

@@ -44,10 +44,12 @@ TEST(ReadGate, whatCameWhileItWasClosedIsSaidWhenItOpens) {
   EXPECT_TRUE(connection.says());
 }
 
-TEST(ReadGate, aBrokenConnectionIsSaidAlwaysAndAnywhere) {
+TEST(ReadGate, aConnectionThatBrokeWhileItWasClosedIsSaidWhenItOpens) {
   Connection connection;
   connection.gate->close();
   connection.there.reset();
+  EXPECT_FALSE(connection.says());
+  connection.gate->open();
   EXPECT_TRUE(connection.says());
 }
 

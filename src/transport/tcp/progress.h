@@ -45,12 +45,14 @@ class Progress {
   Progress(Fd epoll, Fd wake) : epoll_(std::move(epoll)), wake_(std::move(wake)) {}
   int sleepMs(Deadline until);
   bool expire();
+  bool lookAgain();
 
   const Fd epoll_;
   const Fd wake_;
   std::mutex mutex_;  // guards what follows; held while a link is told
   uint64_t nextNumber_ = 1;
   std::map<uint64_t, Watched*> links_;
+  uint64_t recent_ = 0;  // tag of the stream that was heard last; 0 for none
 };
 
 }  // namespace hmc::tcp

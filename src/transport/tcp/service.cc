@@ -17,6 +17,7 @@ namespace {
 
 constexpr size_t kMostVisitors = 128;
 constexpr std::chrono::microseconds kSpin{50};
+constexpr int kLooksPerPoll = 4;
 
 }  // namespace
 
@@ -81,9 +82,15 @@ void Service::drop(Host& host) {
 
 void Service::run(const std::stop_token& stop) {
   auto lastTraffic = Deadline::Clock::time_point::min();
-  while (!stop.stop_requested()) {
+  for (int looks = 0; !stop.stop_requested(); ++looks) {
+    const bool spin = spinning(lastTraffic);
+    if (spin && looks % kLooksPerPoll != 0) {
+      std::lock_guard lock(mutex_);
+      if (lookAgain()) lastTraffic = Deadline::Clock::now();
+      continue;
+    }
     epoll_event events[64];
-    const int timeout = spinning(lastTraffic) ? 0 : patienceLeftMs();
+    const int timeout = spin ? 0 : patienceLeftMs();
     const int count = epoll_wait(epoll_.get(), events, std::size(events), timeout);
     bool traffic = false;
     for (int i = 0; i < count; ++i) {
@@ -98,6 +105,14 @@ void Service::run(const std::stop_token& stop) {
     if (traffic) lastTraffic = Deadline::Clock::now();
     if (timeout != 0) dropLateVisitors();
   }
+}
+
+// The next request most often comes where the last one came, and to read it there is one system
+// call where asking all guests first is two.
+bool Service::lookAgain() {
+  auto found = entries_.find(recent_);
+  Guest* guest = found == entries_.end() ? nullptr : std::get_if<Guest>(&found->second);
+  return guest != nullptr && step(recent_, *guest, 0);
 }
 
 // Answers come in bursts: who sleeps between two of them adds a wake-up to each.
@@ -166,7 +181,8 @@ bool Service::step(uint64_t id, Guest& guest, uint32_t events) {
     event.data.u64 = id;
     epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, guest.stream->fd(), &event);
   }
-  return true;
+  recent_ = id;
+  return guest.stream->moved();
 }
 
 void Service::admit(Door& door) {

@@ -70,6 +70,7 @@ class Service {
   uint64_t add(int fd, uint32_t events, Entry entry);
   void addGuest(Host& host, Fd fd, std::string greeting);
   bool step(uint64_t id, Guest& guest, uint32_t events);
+  bool lookAgain();
 
   Areas& areas_;
   const std::chrono::milliseconds patience_;
@@ -78,6 +79,7 @@ class Service {
   // Held while one entry is handled, and guards everything below.
   std::mutex mutex_;
   uint64_t nextId_ = 1;  // 0 is wake_
+  uint64_t recent_ = 0;  // the guest that asked last
   std::map<uint64_t, Entry> entries_;
   std::map<uint64_t, Deadline> visitors_;  // the oldest first
   std::map<std::string, uint64_t> doors_;  // by address

@@ -24,6 +24,8 @@ class TargetStream {
   int fd() const { return fd_.get(); }
   // Moves what the socket has and takes, for one turn; false when the stream is over.
   bool serve();
+  // Whether the last turn moved anything.
+  bool moved() const { return turnLeft_ != kTurn; }
   // Whether to serve again when the socket takes bytes (true) or has some (false).
   bool wantsToSend() const { return sending_ || !out_.empty(); }
 

@@ -87,11 +87,11 @@ TEST(PeerOptions, devicesAreReadAsPeopleWriteThem) {
     EXPECT_FALSE(parseDevice(wrong).ok()) << wrong;
 }
 
-TEST(PeerOptions, durationsHaveTheUnitThatFits) {
-  EXPECT_EQ(duration(20), "20 ns");
-  EXPECT_EQ(duration(1640), "1.64 us");
-  EXPECT_EQ(duration(12.34e6), "12.3 ms");
-  EXPECT_EQ(duration(-2.5e9), "-2.5 s");
+TEST(PeerOptions, theHostOfAnAddressIsWithoutItsDecoration) {
+  EXPECT_EQ(hostOf("tcp://10.0.0.3:5001"), "10.0.0.3");
+  EXPECT_EQ(hostOf("node7:5001"), "node7");
+  EXPECT_EQ(hostOf("tcp://[::1]:5001"), "::1");
+  EXPECT_EQ(hostOf("tcp://:5001"), "127.0.0.1");
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include "peer_options.h"
 
 #include <charconv>
-#include <cmath>
 #include <cstdlib>
 #include <sstream>
 
@@ -49,12 +48,12 @@ Result<Device> parseDevice(const std::string& text) {
   return device;
 }
 
-std::string duration(double nanoseconds) {
-  const double size = std::abs(nanoseconds);
-  if (size < 1e3) return fmt::format("{:.0f} ns", nanoseconds);
-  if (size < 1e6) return fmt::format("{:.3g} us", nanoseconds / 1e3);
-  if (size < 1e9) return fmt::format("{:.3g} ms", nanoseconds / 1e6);
-  return fmt::format("{:.3g} s", nanoseconds / 1e9);
+std::string hostOf(const std::string& address) {
+  auto begin = address.find("://");
+  begin = begin == std::string::npos ? 0 : begin + 3;
+  std::string host = address.substr(begin, address.rfind(':') - begin);
+  if (host.size() > 2 && host.front() == '[') host = host.substr(1, host.size() - 2);
+  return host.empty() ? "127.0.0.1" : host;
 }
 
 }  // namespace hmc::tool

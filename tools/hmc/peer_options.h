@@ -18,7 +18,7 @@ std::string withScheme(const std::string& address);
 // "cpu", "cuda", "cuda:1"
 Result<Device> parseDevice(const std::string& text);
 
-// "20 ns", "1.64 us", "12.3 ms", "2.5 s"
-std::string duration(double nanoseconds);
+// The host in an address: "::1" in "tcp://[::1]:5001".
+std::string hostOf(const std::string& address);
 
 }  // namespace hmc::tool

@@ -46,6 +46,6 @@ Result<Compared> compareBatch(Session& session, Path& path, const std::string& t
 // Tags beside a flag in shared memory, or beside a socket.
 Result<Compared> compareTags(Session& session, const std::string& transport, Clock::duration time);
 // The name of what a transport is measured against.
-std::string ceilingName(const Session& session, const std::string& transport);
+std::string ceilingName(const std::string& transport);
 
 }  // namespace hmc::bench

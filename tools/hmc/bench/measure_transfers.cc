@@ -13,8 +13,8 @@ namespace {
 constexpr size_t kAck = 8;
 constexpr size_t kMostUnderWay = size_t{64} << 20;  // bytes
 
-bool throughMemory(const Session& session, const std::string& transport) {
-  return transport == "ipc" && session.local();
+bool throughMemory(const std::string& transport) {
+  return transport == "ipc";
 }
 
 // A bare put: the bytes, then the flag that says so.
@@ -72,7 +72,7 @@ struct Window {
 Result<Compared> compareWindow(Session& session, Path& path, const std::string& transport, bool put,
                                size_t count, size_t bytes, Clock::duration time) {
   Window ours{path, put, count, {{0, 0, bytes}}, {}};
-  if (!throughMemory(session, transport)) {
+  if (!throughMemory(transport)) {
     TOOL_TRY(session.socket().prepare(put ? count * bytes : kAck, put ? kAck : count * bytes));
     return compare(
         ours, [&] { return session.socket().exchange(); }, time);
@@ -89,8 +89,8 @@ double gigabytesPerSecond(size_t bytes, double nanoseconds) {
   return static_cast<double>(bytes) / nanoseconds;
 }
 
-Figure figureOf(const Session& session, const std::string& transport, const std::string& section,
-                bool put, size_t bytes, const Compared& compared) {
+Figure figureOf(const std::string& transport, const std::string& section, bool put, size_t bytes,
+                const Compared& compared) {
   Figure figure;
   figure.section = section;
   figure.what = put ? "put" : "get";
@@ -98,7 +98,7 @@ Figure figureOf(const Session& session, const std::string& transport, const std:
   figure.bytes = bytes;
   figure.spread = percentiles(compared.ours);
   figure.value = figure.spread->p50;
-  figure.ceiling = Ceiling{ceilingName(session, transport), median(compared.ceiling)};
+  figure.ceiling = Ceiling{ceilingName(transport), median(compared.ceiling)};
   return figure;
 }
 
@@ -129,15 +129,14 @@ Status verify(Session& session, Path& path) {
 
 }  // namespace
 
-std::string ceilingName(const Session& session, const std::string& transport) {
-  return throughMemory(session, transport) ? "memcpy" : "raw socket";
+std::string ceilingName(const std::string& transport) {
+  return throughMemory(transport) ? "memcpy" : "raw socket";
 }
 
 Result<Compared> compareTransfer(Session& session, Path& path, const std::string& transport,
                                  bool put, size_t bytes, Clock::duration time) {
   OneTransfer ours{path, put, bytes};
-  if (throughMemory(session, transport))
-    return compare(ours, bareCopy(session, path, put, bytes), time);
+  if (throughMemory(transport)) return compare(ours, bareCopy(session, path, put, bytes), time);
   TOOL_TRY(session.socket().prepare(put ? bytes : kAck, put ? kAck : bytes));
   return compare(
       ours, [&] { return session.socket().exchange(); }, time);
@@ -151,7 +150,7 @@ Result<Compared> compareBatch(Session& session, Path& path, const std::string& t
     TOOL_ASSIGN(Ticket ticket, path.remote.startPut(path.local, blocks));
     return ticket.wait();
   };
-  if (!throughMemory(session, transport)) {
+  if (!throughMemory(transport)) {
     TOOL_TRY(session.socket().prepare(count * bytes, kAck));
     return compare(
         ours, [&] { return session.socket().exchange(); }, time);
@@ -176,7 +175,7 @@ Status measureTransfers(Session& session, const std::string& transport, const Pl
       step(fmt::format("{} {} of {} bytes", transport, put ? "put" : "get", bytes));
       TOOL_ASSIGN(Compared latency,
                   compareTransfer(session, *path, transport, put, bytes, plan.time));
-      run.figures.push_back(figureOf(session, transport, kLatencySection, put, bytes, latency));
+      run.figures.push_back(figureOf(transport, kLatencySection, put, bytes, latency));
     }
     for (size_t bytes : plan.sizes) {
       step(fmt::format("{} {} of {} bytes, {} under way", transport, put ? "put" : "get", bytes,
@@ -184,8 +183,8 @@ Status measureTransfers(Session& session, const std::string& transport, const Pl
       const size_t count = std::clamp<size_t>(kMostUnderWay / bytes, 1, plan.window);
       TOOL_ASSIGN(Compared compared,
                   compareWindow(session, *path, transport, put, count, bytes, plan.time));
-      run.figures.push_back(asBandwidth(
-          figureOf(session, transport, kBandwidthSection, put, bytes, compared), count));
+      run.figures.push_back(
+          asBandwidth(figureOf(transport, kBandwidthSection, put, bytes, compared), count));
     }
   }
   return Status();
@@ -200,9 +199,8 @@ Status measureBatches(Session& session, const std::string& transport, const Plan
     if (kBlocks * bytes > path->local.size()) break;
     step(fmt::format("{} {} blocks of {} bytes", transport, kBlocks, bytes));
     TOOL_ASSIGN(Compared batch, compareBatch(session, *path, transport, kBlocks, bytes, plan.time));
-    Figure figure =
-        figureOf(session, transport, fmt::format("batch of {} blocks in one put", kBlocks), true,
-                 bytes, batch);
+    Figure figure = figureOf(transport, fmt::format("batch of {} blocks in one put", kBlocks), true,
+                             bytes, batch);
     run.figures.push_back(figure);
   }
   return Status();

@@ -14,6 +14,7 @@
 #include "demo/demo.h"
 #include "hmc.h"
 #include "hmc/node.h"
+#include "peer_options.h"
 #include "try.h"
 
 namespace hmc::bench {
@@ -23,12 +24,13 @@ namespace {
 constexpr size_t kCommunicatorBytes = size_t{1} << 20;
 constexpr std::chrono::hours kForever{1};
 
-// "tcp://10.0.0.3:5001" is at "10.0.0.3".
-std::string hostOf(const std::string& address) {
-  auto begin = address.find("://");
-  begin = begin == std::string::npos ? 0 : begin + 3;
-  std::string host = address.substr(begin, address.rfind(':') - begin);
-  return host.empty() ? "127.0.0.1" : host;
+// As somebody on another host would say it: where we listen everywhere, by our name.
+std::string addressForOthers(const std::string& address) {
+  const std::string host = tool::hostOf(address);
+  if (host != "0.0.0.0" && host != "::") return address;
+  char name[256] = "";
+  if (gethostname(name, sizeof(name) - 1) != 0) return address;
+  return fmt::format("tcp://{}{}", name, address.substr(address.rfind(':')));
 }
 
 struct Memory {
@@ -84,7 +86,7 @@ Result<std::unique_ptr<Server>> Server::create(const ServerOptions& options) {
   nodeOptions.name = "bench server";
   nodeOptions.secret = options.secret;
   nodeOptions.transports = options.transports;
-  const std::string host = hostOf(options.address);
+  const std::string host = tool::hostOf(options.address);
   TOOL_ASSIGN(Node node, Node::create(nodeOptions));
   TOOL_ASSIGN(LocalRegion region, node.allocate(kRegion, options.bytes));
   TOOL_ASSIGN(RawSocketServer raw, RawSocketServer::listen(host));
@@ -231,7 +233,7 @@ int serveBench(const ServerOptions& options, bool forAPerson) {
   if (forAPerson) {
     fmt::print(
         "Listening. On the other host run\n\n  hmc bench --connect {}\n\nCtrl-C ends this.\n",
-        (*server)->address());
+        addressForOthers((*server)->address()));
   } else {
     fmt::print("{}\n", (*server)->address());
   }

@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include "peer_options.h"
 #include "try.h"
 
 namespace hmc::bench {
@@ -31,13 +32,12 @@ Result<std::unique_ptr<Session>> Session::open(const SessionOptions& options) {
   std::unique_ptr<Session> session(new Session);
   session->options_ = options;
   session->address_ = options.connect;
+  TOOL_ASSIGN(SharedLines lines, SharedLines::create(options.bytes));
+  session->lines_ = std::make_unique<SharedLines>(std::move(lines));
   if (options.connect.empty()) {
-    TOOL_ASSIGN(SharedLines lines, SharedLines::create(options.bytes));
-    session->lines_ = std::make_unique<SharedLines>(std::move(lines));
     TOOL_ASSIGN(session->address_, startServer(session->child_, *session->lines_, options.secret));
   }
-  const auto begin = session->address_.find("://") + 3;
-  session->host_ = session->address_.substr(begin, session->address_.rfind(':') - begin);
+  session->host_ = tool::hostOf(session->address_);
 
   NodeOptions nodeOptions;
   nodeOptions.name = "bench";

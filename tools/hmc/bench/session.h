@@ -33,7 +33,7 @@ class Session {
   static Result<std::unique_ptr<Session>> open(const SessionOptions& options);
 
   // The server that we started shares this machine's memory with us.
-  bool local() const { return lines_ != nullptr; }
+  bool local() const { return child_ != nullptr; }
   const Hello& server() const { return hello_; }
   const std::string& address() const { return address_; }
   const std::string& host() const { return host_; }
@@ -54,6 +54,7 @@ class Session {
   Status begin(const std::string& what);
   Status finish();
 
+  // Shared with the server where it is our own.
   const SharedLines& lines() const { return *lines_; }
   RawSocket& socket() { return *socket_; }
 

@@ -6,6 +6,7 @@
 
 #include <fmt/core.h>
 
+#include "bench/report/units.h"
 #include "doctor/loopback_checks.h"
 #include "doctor/reach.h"
 #include "hmc/version.h"
@@ -133,9 +134,10 @@ Finding judgeVersion(const std::string& ours, const Result<PeerFacts>& theirs) {
 
 Finding judgeClock(std::chrono::nanoseconds offset, std::chrono::nanoseconds roundTrip) {
   const auto count = static_cast<double>(offset.count());
-  const std::string detail = fmt::format(
-      "the peer's is {} {} ours, to within {}", duration(count < 0 ? -count : count),
-      count < 0 ? "behind" : "ahead of", duration(static_cast<double>(roundTrip.count()) / 2));
+  const std::string detail =
+      fmt::format("the peer's is {} {} ours, to within {}",
+                  bench::timeText(count < 0 ? -count : count), count < 0 ? "behind" : "ahead of",
+                  bench::timeText(static_cast<double>(roundTrip.count()) / 2));
   if (std::chrono::abs(offset) - roundTrip / 2 <= kClockTolerance)
     return {Level::ok, "clocks", detail, ""};
   return {Level::warn, "clocks", detail + "; time stamps of the two cannot be compared",
@@ -178,7 +180,7 @@ std::vector<Finding> checkPeer(const std::string& address, const NodeOptions& op
   if (facts.ok()) {
     findings.push_back(judgeClock(facts->clockOffset, facts->roundTrip));
     findings.push_back({Level::ok, "round trip",
-                        duration(static_cast<double>(facts->roundTrip.count())) +
+                        bench::timeText(static_cast<double>(facts->roundTrip.count())) +
                             " for a request on the control channel",
                         ""});
   }

@@ -5,12 +5,15 @@
 
 #include <fmt/core.h>
 
+#include "bench/report/units.h"
 #include "peer_options.h"
 
 namespace hmc::tool {
 
 std::string toText(const std::vector<PathReport>& paths) {
-  auto time = [](const std::optional<double>& ns) { return ns ? duration(*ns) : std::string("-"); };
+  auto time = [](const std::optional<double>& ns) {
+    return ns ? bench::timeText(*ns) : std::string("-");
+  };
   std::string out = fmt::format("{:<10} {:<13} {:>10} {:>10}  {}\n", "transport", "", "typical",
                                 "measured", "why");
   for (const auto& path : paths) {

@@ -247,7 +247,7 @@ TEST(DoctorPeer, versionsAndClocksThatDifferAreWarnings) {
   EXPECT_EQ(judgeClock(2s, 1ms).level, Level::warn);
   EXPECT_EQ(judgeClock(-2s, 1ms).level, Level::warn);
   EXPECT_EQ(judgeClock(2s, 4s).level, Level::ok) << "no more than the estimate's error";
-  EXPECT_THAT(judgeClock(-2s, 1ms).detail, HasSubstr("2 s behind ours"));
+  EXPECT_THAT(judgeClock(-2s, 1ms).detail, HasSubstr("2.00 s behind ours"));
   EXPECT_THAT(judgeClock(-2s, 1ms).fix, HasSubstr("timedatectl"));
 }
 

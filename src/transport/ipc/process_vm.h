@@ -43,17 +43,18 @@ class Process {
   }
 
  private:
-  // Up to here /proc/PID/mem is quicker: the kernel looks for the process and its permission when
-  // it is opened, not in every call. Above, it copies twice.
+  // Up to here /proc/PID/mem may be quicker: the kernel looks for the process and its permission
+  // when it is opened, not in every call. Above, it copies twice.
   static constexpr size_t kSmall = 2048;
 
   Process(pid_t pid, Fd handle, Fd memory)
       : pid_(pid), handle_(std::move(handle)), memory_(std::move(memory)) {}
+  bool smallIsQuicker(uint64_t address, const std::string& expected) const;
   bool moveSmall(OpKind kind, void* local, uint64_t address, size_t size) const;
   pid_t pid_;
   const std::atomic<uint32_t>* pulse_ = nullptr;
   Fd handle_;  // a pidfd; not set for ourselves, on kernels without and beside pulse_
-  Fd memory_;  // /proc/PID/mem, which stays that process's; not set where it cannot be opened
+  Fd memory_;  // /proc/PID/mem, which stays that process's; not set where that would not be quicker
 };
 
 }  // namespace hmc::ipc

@@ -119,7 +119,7 @@ Status threads(Session& session, const Plan& plan, const Step& step, Run& run, s
   auto ours = [&](size_t i) { return paths[i]->remote.put(paths[i]->local, 0, 0, bytes); };
   auto bare = [&](size_t i) {
     std::memcpy(session.lines().data() + i * (64 << 10), paths[i]->local.data(), bytes);
-    session.lines().flag(static_cast<int>(i % 8)).store(1, std::memory_order_release);
+    session.lines().flag(static_cast<int>(i)).store(1, std::memory_order_release);
     return Status();
   };
   Samples speedups;

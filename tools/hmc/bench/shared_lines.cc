@@ -64,7 +64,7 @@ std::string SharedLines::path() const {
 
 std::atomic<uint64_t>& SharedLines::flag(int side) const {
   // Far enough apart that no prefetcher takes the one along with the other.
-  return *reinterpret_cast<std::atomic<uint64_t>*>(base_ + side * 512);
+  return *reinterpret_cast<std::atomic<uint64_t>*>(base_ + side * 256);
 }
 
 void SharedLines::reset() const {

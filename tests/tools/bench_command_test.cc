@@ -60,6 +60,20 @@ TEST_F(BenchCommand, measuresEveryTransportBesideItsCeilingAndVerifies) {
   EXPECT_THAT(run["header"]["transports"].get<std::string>(), HasSubstr("ipc (mapped)"));
 }
 
+TEST_F(BenchCommand, measuresEveryBarAlsoWithASecret) {
+  auto outcome = hmcCommand("bench --bars --seconds 0.002 --json", figures_ + " HMC_SECRET=shared");
+  auto run = json::parse(outcome.output);
+  bool allMet = true;
+  for (const auto& bar : run["bars"]) {
+    EXPECT_GT(bar["ratio"].get<double>(), 0) << bar;
+    allMet = allMet && bar["met"].get<bool>();
+  }
+  // Two of the eighteen need a second core.
+  EXPECT_GE(run["bars"].size(), 16U);
+  EXPECT_EQ(run["bars"].back()["what"], "idle with 32 peers") << "the last one";
+  EXPECT_EQ(outcome.status, allMet ? 0 : 1);
+}
+
 TEST_F(BenchCommand, printsTablesCsvAndAPlot) {
   const std::string plot = folder_ + "/out.svg";
   auto table = hmcCommand(std::string(kShort) + "--transport ipc --plot " + plot, figures_);

@@ -43,15 +43,7 @@ Status sameHost(Session& session, const Plan& plan, const Step& step, Run& run) 
   step("put 8 B, Node");
   TOOL_ASSIGN(Compared small, compareTransfer(session, *path, "ipc", true, 8, plan.time));
   run.bars.push_back(absolute(kSmallPut, small, "bare store", 25));
-  Figure figure;
-  figure.section = kLatencySection;
-  figure.what = "put";
-  figure.path = "ipc";
-  figure.bytes = 8;
-  figure.spread = percentiles(small.ours);
-  figure.value = figure.spread->p50;
-  figure.ceiling = Ceiling{"memcpy", median(small.ceiling)};
-  run.figures.push_back(figure);
+  run.figures.push_back(figureOf("ipc", kLatencySection, /*put=*/true, 8, small));
 
   step("put 8 B, Communicator");
   TOOL_ASSIGN(auto communicator, session.communicator(session.newRank(), "ipc"));

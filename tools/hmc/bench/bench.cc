@@ -37,18 +37,18 @@ Plan planOf(const BenchOptions& options) {
 Result<std::vector<std::string>> transportsFor(const Session& session,
                                                const std::vector<std::string>& wanted) {
   std::vector<std::string> usable;
-  std::string reasons;
+  std::string names;
   for (const PathReport& path : session.paths()) {
     const bool asked = std::find(wanted.begin(), wanted.end(), path.transport) != wanted.end();
     if (path.usable && (wanted.empty() || asked)) usable.push_back(path.transport);
     if (!path.usable && asked)
       return Status(Code::unsupported, path.transport + " cannot be measured: " + path.reason);
-    reasons += (reasons.empty() ? "" : ", ") + path.transport;
+    names += (names.empty() ? "" : ", ") + path.transport;
   }
   for (const auto& name : wanted) {
     if (std::find(usable.begin(), usable.end(), name) == usable.end()) {
       return Status(Code::invalidArgument,
-                    fmt::format("there is no transport \"{}\"; there are {}", name, reasons));
+                    fmt::format("there is no transport \"{}\"; there are {}", name, names));
     }
   }
   if (usable.empty()) return Status(Code::unsupported, "no transport reaches the other side");
@@ -107,7 +107,7 @@ void keep(const Run& run) {
 Status measure(Session& session, const BenchOptions& options,
                const std::vector<std::string>& transports, Run& run) {
   const Plan plan = planOf(options);
-  constexpr size_t kBarSteps = 22;
+  constexpr size_t kBarSteps = 18;
   constexpr size_t kOtherSteps = 7;  // of a transport: batches, tags and verifying
   Progress progress(options.bars ? kBarSteps
                                  : transports.size() * (4 * plan.sizes.size() + kOtherSteps));

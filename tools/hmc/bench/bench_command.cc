@@ -35,7 +35,6 @@ int run(Options& options) {
   }
   options.server.address = withScheme(options.listen);
   options.server.bytes = std::max(options.bench.largest, size_t{64} << 20);
-  options.server.secret = options.bench.session.secret;
   return bench::serveBench(options.server, /*forAPerson=*/true);
 }
 
@@ -81,14 +80,12 @@ void addWhereTo(CLI::App& bench, Options& options) {
       .add_option("--listen", options.listen,
                   "Be the other side for somebody's --connect: HOST:PORT, port 0 picks one")
       ->excludes(connect);
-  bench.add_option("--secret", options.bench.session.secret, "The shared secret of both sides");
 }
 
 }  // namespace
 
 void addBench(CLI::App& app, int& exitStatus) {
   auto options = std::make_shared<Options>();
-  options->bench.session.secret = optionsFromEnvironment("bench").secret;
   auto* bench = app.add_subcommand(
       "bench",
       "How fast each transport is: latency, bandwidth, batches and tags, every figure beside what "
@@ -114,7 +111,6 @@ void addBench(CLI::App& app, int& exitStatus) {
       app.add_subcommand("bench-server", "The other process of the benchmark")->group("");
   server->add_option("--bytes", options->server.bytes)->required();
   server->add_option("--lines", options->server.lines)->required();
-  server->add_option("--secret", options->server.secret);
   server->callback([options, &exitStatus] {
     exitStatus = bench::serveBench(options->server, /*forAPerson=*/false);
   });

@@ -1,6 +1,5 @@
 #include "bench/growth.h"
 
-#include <sched.h>
 #include <sys/resource.h>
 
 #include <barrier>
@@ -8,6 +7,9 @@
 #include <thread>
 
 #include <fmt/core.h>
+
+#include "bench/machine.h"
+#include "peer_options.h"
 
 namespace hmc::bench {
 
@@ -28,9 +30,7 @@ double cpuSeconds() {
 
 // A Node with that many peers, none of which says anything.
 Result<Node> nodeWithPeers(Session& session, size_t peers) {
-  NodeOptions options;
-  options.name = "bench crowd";
-  TOOL_ASSIGN(Node node, Node::create(options));
+  TOOL_ASSIGN(Node node, Node::create(tool::optionsFromEnvironment("bench crowd")));
   TOOL_ASSIGN(std::string door, node.listen("tcp://127.0.0.1:0"));
   TOOL_TRY(session.order(fmt::format("crowd {} {}", peers, door)).status());
   return node;
@@ -105,11 +105,8 @@ Result<double> rate(size_t count, Clock::duration time, const Job& job) {
 
 // How many times faster N threads are than one, ours beside bare copies.
 Status threads(Session& session, const Plan& plan, const Step& step, Run& run, size_t bytes) {
-  cpu_set_t allowed;
-  const size_t cores =
-      sched_getaffinity(0, sizeof(allowed), &allowed) == 0 ? CPU_COUNT(&allowed) : 1;
-  if (cores < 2) return Status();
-  const size_t count = std::min<size_t>(cores, 16);
+  const size_t count = std::min<size_t>(coresOfOurs(), SharedLines::kFlags);
+  if (count < 2) return Status();
   step(fmt::format("put {} B by {} threads to {} peers", bytes, count, count));
   std::vector<std::unique_ptr<Path>> paths;
   for (size_t i = 0; i < count; ++i) {

@@ -30,10 +30,7 @@ std::string valueIn(const char* file, const std::string& key) {
 }
 
 std::string cores() {
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return "";
-  const int count = CPU_COUNT(&allowed);
+  const size_t count = coresOfOurs();
   return fmt::format("{} core{}", count, count == 1 ? "" : "s");
 }
 
@@ -53,6 +50,13 @@ std::string load() {
 }
 
 }  // namespace
+
+size_t coresOfOurs() {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return 1;
+  return static_cast<size_t>(CPU_COUNT(&allowed));
+}
 
 std::vector<std::pair<std::string, std::string>> describeMachine() {
   utsname system{};

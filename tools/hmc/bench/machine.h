@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <utility>
 #include <vector>
@@ -8,5 +9,8 @@ namespace hmc::bench {
 
 // What a reader of figures needs to know of where they were taken: date, machine, kernel, build.
 std::vector<std::pair<std::string, std::string>> describeMachine();
+
+// How many cores this process may use.
+size_t coresOfOurs();
 
 }  // namespace hmc::bench

@@ -45,6 +45,9 @@ Result<Compared> compareBatch(Session& session, Path& path, const std::string& t
                               size_t count, size_t bytes, Clock::duration time);
 // Tags beside a flag in shared memory, or beside a socket.
 Result<Compared> compareTags(Session& session, const std::string& transport, Clock::duration time);
+// What was compared as a figure: the median, its spread and its ceiling.
+Figure figureOf(const std::string& transport, const std::string& section, bool put, size_t bytes,
+                const Compared& compared);
 // The name of what a transport is measured against.
 std::string ceilingName(const std::string& transport);
 

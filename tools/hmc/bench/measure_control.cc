@@ -7,7 +7,6 @@ namespace hmc::bench {
 namespace {
 
 constexpr size_t kSlices = 9;
-constexpr uint32_t kServerRank = 1000;
 
 Samples timeRounds(uint64_t rounds, Clock::time_point start) {
   return {std::chrono::duration<double, std::nano>(Clock::now() - start).count() /

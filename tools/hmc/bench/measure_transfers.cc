@@ -89,19 +89,6 @@ double gigabytesPerSecond(size_t bytes, double nanoseconds) {
   return static_cast<double>(bytes) / nanoseconds;
 }
 
-Figure figureOf(const std::string& transport, const std::string& section, bool put, size_t bytes,
-                const Compared& compared) {
-  Figure figure;
-  figure.section = section;
-  figure.what = put ? "put" : "get";
-  figure.path = transport;
-  figure.bytes = bytes;
-  figure.spread = percentiles(compared.ours);
-  figure.value = figure.spread->p50;
-  figure.ceiling = Ceiling{ceilingName(transport), median(compared.ceiling)};
-  return figure;
-}
-
 // A bandwidth is no spread of times.
 Figure asBandwidth(Figure figure, size_t count) {
   figure.unit = Unit::gigabytesPerSecond;
@@ -128,6 +115,19 @@ Status verify(Session& session, Path& path) {
 }
 
 }  // namespace
+
+Figure figureOf(const std::string& transport, const std::string& section, bool put, size_t bytes,
+                const Compared& compared) {
+  Figure figure;
+  figure.section = section;
+  figure.what = put ? "put" : "get";
+  figure.path = transport;
+  figure.bytes = bytes;
+  figure.spread = percentiles(compared.ours);
+  figure.value = figure.spread->p50;
+  figure.ceiling = Ceiling{ceilingName(transport), median(compared.ceiling)};
+  return figure;
+}
 
 std::string ceilingName(const std::string& transport) {
   return throughMemory(transport) ? "memcpy" : "raw socket";

@@ -5,6 +5,7 @@
 #include <netinet/tcp.h>
 #include <sched.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -30,34 +31,60 @@ Status failure(const std::string& what) {
   return Status(Code::failed, fmt::format("raw socket: {}: {}", what, std::strerror(errno)));
 }
 
-// All of it, or false. Polls without sleeping when told to.
+// One call's flags: polls while told to, then sleeps, up to the socket's own limit. Polling ends
+// when nothing moves for a while: in between, others are measured.
+class Patience {
+ public:
+  explicit Patience(bool spin) : spin_(spin) {}
+
+  int flags() const { return spin_ && fruitless_ < kFruitless ? MSG_DONTWAIT : 0; }
+  void moved() { fruitless_ = 0; }
+  // Whether to try again after the error.
+  bool again() {
+    if (errno == EINTR) return true;
+    if (errno != EAGAIN || flags() == 0) return false;  // asleep, and the time is over
+    if (++fruitless_ % 64 == 0) sched_yield();          // the other end may need this very core
+    return true;
+  }
+
+ private:
+  static constexpr int kFruitless = 300;
+  const bool spin_;
+  int fruitless_ = 0;
+};
+
+// All of it, or false.
 bool sendAll(int fd, const char* data, size_t size, bool spin) {
+  Patience patience(spin);
   while (size > 0) {
-    ssize_t sent = send(fd, data, size, MSG_NOSIGNAL | (spin ? MSG_DONTWAIT : 0));
-    if (sent < 0 && (errno == EAGAIN || errno == EINTR)) continue;
+    ssize_t sent = send(fd, data, size, MSG_NOSIGNAL | patience.flags());
+    if (sent < 0 && patience.again()) continue;
     if (sent <= 0) return false;
+    patience.moved();
     data += sent;
     size -= static_cast<size_t>(sent);
   }
   return true;
 }
 
-// Spinning ends when nothing comes for a while: in between, others are measured.
 bool receiveAll(int fd, char* data, size_t size, bool spin) {
-  constexpr int kFruitless = 300;
-  int fruitless = 0;
+  Patience patience(spin);
   while (size > 0) {
-    ssize_t got = recv(fd, data, size, spin && fruitless < kFruitless ? MSG_DONTWAIT : 0);
-    if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
-      if (++fruitless % 64 == 0) sched_yield();  // the other end may need this very core
-      continue;
-    }
+    ssize_t got = recv(fd, data, size, patience.flags());
+    if (got < 0 && patience.again()) continue;
     if (got <= 0) return false;
-    fruitless = 0;
+    patience.moved();
     data += got;
     size -= static_cast<size_t>(got);
   }
   return true;
+}
+
+// The server waits for its client without end, as servers do; the client does not.
+void limitWaits(int fd) {
+  timeval limit{30, 0};
+  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+  setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
 }
 
 void noDelay(int fd) {
@@ -103,6 +130,7 @@ Result<RawSocket> RawSocket::connect(const std::string& host, uint16_t port) {
   int fd = -1;
   Status status = withAddress(host, port, [&](const addrinfo& to) {
     fd = socket(to.ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd >= 0) limitWaits(fd);
     if (fd < 0 || ::connect(fd, to.ai_addr, to.ai_addrlen) != 0) return failure("connecting");
     return Status();
   });

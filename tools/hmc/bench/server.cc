@@ -54,7 +54,7 @@ class Server {
   }
 
   const std::string& address() const { return address_; }
-  // Does what notes say until `over` does, or the Node is closed.
+  // Does what notes say until the Node is closed.
   void run();
   void close() { Node closing = std::move(node_); }
 
@@ -82,12 +82,8 @@ class Server {
 };
 
 Result<std::unique_ptr<Server>> Server::create(const ServerOptions& options) {
-  NodeOptions nodeOptions;
-  nodeOptions.name = "bench server";
-  nodeOptions.secret = options.secret;
-  nodeOptions.transports = options.transports;
   const std::string host = tool::hostOf(options.address);
-  TOOL_ASSIGN(Node node, Node::create(nodeOptions));
+  TOOL_ASSIGN(Node node, Node::create(tool::optionsFromEnvironment("bench server")));
   TOOL_ASSIGN(LocalRegion region, node.allocate(kRegion, options.bytes));
   TOOL_ASSIGN(RawSocketServer raw, RawSocketServer::listen(host));
   std::unique_ptr<Server> server(
@@ -146,9 +142,7 @@ Result<std::string> Server::sendTagsBack(uint32_t rank, uint64_t rounds) {
 Result<std::string> Server::makeCrowd(size_t count, const std::string& address) {
   crowd_.clear();
   for (size_t i = 0; i < count; ++i) {
-    NodeOptions options;
-    options.name = fmt::format("crowd {}", i);
-    TOOL_ASSIGN(Node node, Node::create(options));
+    TOOL_ASSIGN(Node node, Node::create(tool::optionsFromEnvironment(fmt::format("crowd {}", i))));
     TOOL_TRY(node.allocate("crowd", 4096).status());
     TOOL_TRY(node.connect(address).status());
     crowd_.push_back(std::move(node));

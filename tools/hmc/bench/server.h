@@ -8,7 +8,7 @@
 
 // The side of a benchmark that is put to and got from. It does what notes tell it, one at a time:
 //
-//   hello              "HOST-PORTS-...": see Hello
+//   hello              answers what Hello has
 //   pong N             plays N rounds of ping-pong on the shared lines
 //   tags RANK N        sends N tags of that rank back
 //   fill SEED          writes a pattern into the region; answers its checksum
@@ -21,9 +21,7 @@ namespace hmc::bench {
 
 struct ServerOptions {
   std::string address = "tcp://127.0.0.1:0";
-  size_t bytes = 0;                     // of the region
-  std::vector<std::string> transports;  // empty: all
-  std::string secret;
+  size_t bytes = 0;   // of the region
   std::string lines;  // SharedLines::path() of the other process; empty: none
 };
 
@@ -42,8 +40,9 @@ struct Hello {
 inline constexpr const char* kRegion = "bench";           // allocated by the Node
 inline constexpr const char* kUserRegion = "bench.user";  // the program's own memory
 
-// Serves until its standard input closes (`untilInputEnds`) or a client says "bye". Prints its
-// address, or for a person the command line of the other side.
+// Prints its address and serves until its standard input closes; for a person it prints the command
+// line of the other side, and serves until it is killed. The secret and the transports are those of
+// the environment.
 int serveBench(const ServerOptions& options, bool forAPerson);
 
 }  // namespace hmc::bench

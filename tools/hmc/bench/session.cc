@@ -1,6 +1,7 @@
 #include "bench/session.h"
 
 #include <cstdlib>
+#include <optional>
 
 #include <fmt/core.h>
 
@@ -12,13 +13,10 @@ namespace hmc::bench {
 namespace {
 
 constexpr std::chrono::seconds kPatience{60};
-constexpr uint32_t kServerRank = 1000;
 
-Result<std::string> startServer(std::unique_ptr<tool::Child>& child, const SharedLines& lines,
-                                const std::string& secret) {
+Result<std::string> startServer(std::unique_ptr<tool::Child>& child, const SharedLines& lines) {
   std::vector<std::string> words = {"bench-server", "--bytes", std::to_string(lines.size()),
                                     "--lines", lines.path()};
-  if (!secret.empty()) words.insert(words.end(), {"--secret", secret});
   TOOL_ASSIGN(child, tool::Child::start(words));
   TOOL_ASSIGN(std::string line, child->readLine(kPatience));
   if (line.rfind("error ", 0) == 0)
@@ -30,19 +28,15 @@ Result<std::string> startServer(std::unique_ptr<tool::Child>& child, const Share
 
 Result<std::unique_ptr<Session>> Session::open(const SessionOptions& options) {
   std::unique_ptr<Session> session(new Session);
-  session->options_ = options;
   session->address_ = options.connect;
   TOOL_ASSIGN(SharedLines lines, SharedLines::create(options.bytes));
   session->lines_ = std::make_unique<SharedLines>(std::move(lines));
   if (options.connect.empty()) {
-    TOOL_ASSIGN(session->address_, startServer(session->child_, *session->lines_, options.secret));
+    TOOL_ASSIGN(session->address_, startServer(session->child_, *session->lines_));
   }
   session->host_ = tool::hostOf(session->address_);
 
-  NodeOptions nodeOptions;
-  nodeOptions.name = "bench";
-  nodeOptions.secret = options.secret;
-  TOOL_ASSIGN(Node node, Node::create(nodeOptions));
+  TOOL_ASSIGN(Node node, Node::create(tool::optionsFromEnvironment("bench")));
   session->node_ = std::make_unique<Node>(std::move(node));
   TOOL_ASSIGN(Peer peer, session->node_->connect(session->address_, kPatience));
   session->peer_ = std::make_unique<Peer>(std::move(peer));
@@ -76,9 +70,7 @@ Status Session::finish() {
 
 Result<std::unique_ptr<Path>> Session::path(const std::string& transport,
                                             const std::string& region) const {
-  NodeOptions nodeOptions;
-  nodeOptions.name = "bench " + transport;
-  nodeOptions.secret = options_.secret;
+  NodeOptions nodeOptions = tool::optionsFromEnvironment("bench " + transport);
   nodeOptions.transports = {transport};
   TOOL_ASSIGN(Node node, Node::create(nodeOptions));
   TOOL_ASSIGN(LocalRegion local, node.allocate("source", hello_.bytes));
@@ -91,11 +83,14 @@ Result<std::unique_ptr<Path>> Session::path(const std::string& transport,
 Result<std::unique_ptr<Communicator>> Session::communicator(uint32_t rank,
                                                             const std::string& transports) const {
   // The documented classes take these from the environment only.
+  const char* before = std::getenv("HMC_TRANSPORTS");
+  const std::optional<std::string> wanted =
+      before ? std::optional<std::string>(before) : std::nullopt;
   setenv("HMC_TRANSPORTS", transports.c_str(), 1);
   setenv("HMC_RECV_TIMEOUT_MS", "30000", 0);
   auto made = std::make_unique<Communicator>(
       std::make_shared<ConnBuffer>(0, size_t{1} << 20, MemoryType::CPU));
-  unsetenv("HMC_TRANSPORTS");  // the Nodes' transports are given to them
+  wanted ? setenv("HMC_TRANSPORTS", wanted->c_str(), 1) : unsetenv("HMC_TRANSPORTS");
   Communicator::CtrlLink link;
   link.ip = host_;
   link.port = hello_.communicatorPort;

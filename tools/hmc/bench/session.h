@@ -14,9 +14,11 @@
 // A client's conversation with a bench server, and the ceilings that go with it.
 namespace hmc::bench {
 
+// What the server's Communicator is called.
+inline constexpr uint32_t kServerRank = 1000;
+
 struct SessionOptions {
   std::string connect;  // empty: start a server of our own on this machine
-  std::string secret;
   size_t bytes = size_t{64} << 20;
 };
 
@@ -62,7 +64,6 @@ class Session {
   Session() = default;
   Result<std::string> answer();
 
-  SessionOptions options_;
   std::unique_ptr<SharedLines> lines_;
   std::unique_ptr<tool::Child> child_;
   std::string address_;

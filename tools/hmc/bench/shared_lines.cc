@@ -64,7 +64,7 @@ std::string SharedLines::path() const {
 
 std::atomic<uint64_t>& SharedLines::flag(int side) const {
   // Far enough apart that no prefetcher takes the one along with the other.
-  return *reinterpret_cast<std::atomic<uint64_t>*>(base_ + side * 256);
+  return *reinterpret_cast<std::atomic<uint64_t>*>(base_ + side * (kLines / kFlags));
 }
 
 void SharedLines::reset() const {

@@ -22,7 +22,8 @@ class SharedLines {
   std::string path() const;
   size_t size() const { return bytes_; }
   char* data() const { return base_ + kLines; }
-  // What a bare put ends with: the flag that says the bytes are there.
+  // What a bare put ends with: the flag that says the bytes are there. Side 0 to kFlags - 1.
+  static constexpr int kFlags = 16;
   std::atomic<uint64_t>& flag(int side) const;
 
   // Round trips of a flag, numbered from 1, on the side that begins and on the other one. False

@@ -164,20 +164,7 @@ TEST(ControlStress, closingUnderSendersAndReceiversHurtsNobody) {
   for (int round = 0; round < 30; ++round) {
     Two two;
     std::vector<std::jthread> threads;
-    for (auto& end : {two.mine, two.theirs}) {
-      threads.emplace_back([end] {
-        while (end->send(MessageKind::tag, 0, std::string(3000, 'x'), kPatience).ok()) {
-        }
-      });
-      threads.emplace_back([end] {
-        while (end->receive(MessageKind::tag, kPatience).ok()) {
-        }
-      });
-      threads.emplace_back([end] {
-        while (end->call(1, "x", kPatience).ok()) {
-        }
-      });
-    }
+    for (auto& end : {two.mine, two.theirs}) test::startTraffic(end, threads);
     ASSERT_TRUE(two.client.events.joinedCount() == 1);
     if (round % 2) {
       two.mine->close(Status());

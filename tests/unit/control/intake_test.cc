@@ -236,20 +236,7 @@ TEST(Intake, closingUnderReceiversAndCallersHurtsNobody) {
   for (int round = 0; round < 30; ++round) {
     Two two;
     std::vector<std::jthread> threads;
-    for (auto& end : {two.mine, two.theirs}) {
-      threads.emplace_back([end] {
-        while (end->send(MessageKind::tag, 0, std::string(3000, 'x'), kPatience).ok()) {
-        }
-      });
-      threads.emplace_back([end] {
-        while (end->receive(MessageKind::tag, kPatience).ok()) {
-        }
-      });
-      threads.emplace_back([end] {
-        while (end->call(1, "x", kPatience).ok()) {
-        }
-      });
-    }
+    for (auto& end : {two.mine, two.theirs}) test::startTraffic(end, threads);
     if (round % 2) {
       two.mine->close(Status());
     } else {

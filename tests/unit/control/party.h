@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/error.h"
@@ -146,6 +147,22 @@ inline void settle(Channel& a, Channel& b) {
   receiveText(b, MessageKind::tag);
   sendTag(b, "settle");
   receiveText(a, MessageKind::tag);
+}
+
+// Sends, receives and calls on one end of a channel, each in a thread, until it is over.
+inline void startTraffic(const std::shared_ptr<Channel>& end, std::vector<std::jthread>& threads) {
+  threads.emplace_back([end] {
+    while (end->send(MessageKind::tag, 0, std::string(3000, 'x'), kPatience).ok()) {
+    }
+  });
+  threads.emplace_back([end] {
+    while (end->receive(MessageKind::tag, kPatience).ok()) {
+    }
+  });
+  threads.emplace_back([end] {
+    while (end->call(1, "x", kPatience).ok()) {
+    }
+  });
 }
 
 }  // namespace hmc::test

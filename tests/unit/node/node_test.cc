@@ -69,6 +69,20 @@ TEST_P(NodeOver, aBatchLandsBlockByBlock) {
   }
 }
 
+TEST_P(NodeOver, aBatchWithOneBadBlockMovesNothing) {
+  auto target = must(nodes_.a.allocate("target", 1 << 20));
+  auto local = must(nodes_.b.allocate("local", 1 << 20));
+  auto remote = must(nodes_.toA.open("target"));
+  fill(local, 1);
+  const std::string before = text(target, 0, 64);
+  for (const Block& bad :
+       {Block{0, (1 << 20) - 8, 16}, Block{(1 << 20) - 8, 0, 16}, Block{0, SIZE_MAX - 4, 16}}) {
+    auto ticket = remote.startPut(local, {Block{0, 0, 64}, bad});
+    EXPECT_EQ(ticket.status().code(), Code::outOfRange) << ticket.status().toString();
+  }
+  EXPECT_EQ(text(target, 0, 64), before);
+}
+
 TEST_P(NodeOver, aStridedGetGathers) {
   auto target = must(nodes_.a.allocate("target", 64 * 1000));
   auto local = must(nodes_.b.allocate("local", 16 * 1000));

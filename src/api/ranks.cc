@@ -36,6 +36,19 @@ Result<std::shared_ptr<PeerState>> Ranks::find(uint32_t rank, Deadline deadline)
   return peer;
 }
 
+// A peer that ended makes room for one that came back under its rank.
+std::shared_ptr<PeerState> Ranks::successor(uint32_t rank,
+                                            const std::shared_ptr<PeerState>& ended) {
+  unbind(rank, ended);
+  auto cameBack = [rank, &ended](const PeerState& peer) {
+    return peer.attributes().rank == rank && &peer != ended.get();
+  };
+  auto next = node_->waitForPeer(cameBack, fmt::format("rank {}", rank), Deadline::now());
+  if (!next.ok()) return nullptr;
+  bind(rank, *next);
+  return *next;
+}
+
 // The usual case, which waits for nothing: under our own lock, because a reference to the peer and
 // a look at the clock cost as much as all the rest.
 bool Ranks::sendAtOnce(uint32_t rank, MessageKind kind, uint16_t flags, std::string_view payload) {
@@ -50,16 +63,13 @@ Status Ranks::send(uint32_t rank, MessageKind kind, uint16_t flags, std::string_
   if (sendAtOnce(rank, kind, flags, payload)) return Status();
   Deadline deadline(timeout);
   HMC_ASSIGN(auto peer, find(rank, deadline));
-  if (!peer->channel().status().ok()) {
-    // It may have come back as a new process.
-    Status why = peer->channel().status();
-    unbind(rank, peer);
-    auto again = find(rank, Deadline::now());
-    if (!again.ok()) return why.within(fmt::format("rank {}", rank));
-    peer = *again;
+  if (Status why = peer->channel().status(); !why.ok()) {
+    peer = successor(rank, peer);
+    if (!peer) return why.within(fmt::format("rank {}", rank));
   }
-  HMC_TRY(peer->flush(deadline));
-  return peer->channel().send(kind, flags, payload, deadline);
+  Status sent = peer->flush(deadline);
+  if (sent.ok()) sent = peer->channel().send(kind, flags, payload, deadline);
+  return sent.ok() ? sent : sent.within(fmt::format("rank {}", rank));
 }
 
 std::optional<Message> Ranks::tryReceive(uint32_t rank, KindSet kinds) {
@@ -76,9 +86,12 @@ Result<Message> Ranks::receive(uint32_t rank, KindSet kinds, std::chrono::millis
   });
   if (left) return left->channel().receive(kinds, Deadline::now());
   HMC_ASSIGN(auto peer, find(rank, deadline));
-  auto message = peer->channel().receive(kinds, deadline);
-  if (!message.ok() && !peer->channel().status().ok()) unbind(rank, peer);
-  return message;
+  for (;;) {
+    auto message = peer->channel().receive(kinds, deadline);
+    if (message.ok() || peer->channel().status().ok()) return message;
+    peer = successor(rank, peer);
+    if (!peer) return message;
+  }
 }
 
 void Ranks::close(uint32_t rank) {

@@ -36,6 +36,7 @@ class Ranks {
 
  private:
   std::shared_ptr<PeerState> bound(uint32_t rank);
+  std::shared_ptr<PeerState> successor(uint32_t rank, const std::shared_ptr<PeerState>& ended);
   bool sendAtOnce(uint32_t rank, MessageKind kind, uint16_t flags, std::string_view payload);
   void unbind(uint32_t rank, const std::shared_ptr<PeerState>& peer);
 

@@ -113,6 +113,17 @@ TEST_P(Kill, ofAClientIsNothingToTheServer) {
   EXPECT_TRUE(server.check(0, 4096, 8).ok);
 }
 
+TEST_P(Kill, ofAClientThatTheServerHeardLeavesItsRankToTheNext) {
+  ASSERT_TRUE(client.ask("tag 0 4").ok);
+  ASSERT_EQ(server.ask("recvtag 1").text, "4");
+  client.kill();
+  Peer other;
+  ASSERT_TRUE(other.allocate(kSize).ok);
+  ASSERT_TRUE(other.connectTo(server, type).ok);
+  ASSERT_TRUE(other.ask("tag 0 9").ok);
+  EXPECT_EQ(server.ask("recvtag 1").text, "9");
+}
+
 INSTANTIATE_TEST_SUITE_P(Transport, Kill, testing::Values("IPC", "TCP"),
                          [](const auto& one) { return one.param; });
 

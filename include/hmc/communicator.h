@@ -30,8 +30,7 @@ class HMC_API Communicator {
     std::string uds_path;
   };
 
-  // num_chs is 1 to 16: the queue pairs of RDMA. The transports that there are today choose by
-  // themselves and only have it checked.
+  // num_chs is 1 to 16: RDMA queue pairs to each peer. The other transports choose by themselves.
   explicit Communicator(std::shared_ptr<ConnBuffer> buffer, size_t num_chs = 1);
   ~Communicator();
   Communicator(const Communicator&) = delete;

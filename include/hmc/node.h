@@ -176,6 +176,8 @@ struct NodeOptions {
   // The ones to use, best first; empty: all. Without "ipc" notes, tags and other messages to peers
   // of this host take the socket too, not shared memory.
   std::vector<std::string> transports;
+  // RDMA queue pairs to each peer, 1 to 16: more of them help where one cannot fill the NIC.
+  int channels = 1;
   std::chrono::milliseconds heartbeat{1000};
   // A peer that is silent for so long is lost, and a cancelled transfer ends after it at the
   // latest.

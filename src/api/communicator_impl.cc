@@ -35,6 +35,7 @@ Result<std::unique_ptr<Communicator::Impl>> Communicator::Impl::create(
                  kMostChannels);
   }
   HMC_ASSIGN(Settings settings, Settings::fromEnvironment());
+  settings.node.channels = static_cast<int>(channels);
   HMC_ASSIGN(auto node, NodeImpl::create(settings.node));
   HMC_ASSIGN(auto memory, node->registerMemory(kBufferRegion, regionOf(*buffer), Access::readWrite,
                                                /*owned=*/false));

@@ -17,7 +17,7 @@ constexpr size_t kMostLeftBehind = 1024;
 Result<std::shared_ptr<NodeImpl>> NodeImpl::create(const NodeOptions& options) {
   forkSentinel();
   HMC_ASSIGN(auto fds, FdExchange::create());
-  HMC_ASSIGN(auto transports, makeTransports(options.transports, *fds));
+  HMC_ASSIGN(auto transports, makeTransports(options.transports, {*fds, options.channels}));
   std::string name = options.name.empty() ? "node-" + hex(randomBytes(4)) : options.name;
   std::shared_ptr<NodeImpl> node(new NodeImpl(name, std::move(fds), std::move(transports)));
   ControlOptions control;

@@ -5,6 +5,8 @@
 #include "base/error.h"
 #include "transport/ipc/ipc.h"
 #include "transport/tcp/tcp.h"
+#include "transport/ucx/ucx.h"
+#include "transport/verbs/verbs.h"
 
 namespace hmc {
 
@@ -14,19 +16,15 @@ using Made = Result<std::unique_ptr<Transport>>;
 
 struct Entry {
   const char* name;
-  Made (*make)(FdExchange& fds);
+  Made (*make)(const TransportNeeds& needs);
 };
-
-Made notBuilt(const char* what) {
-  return error(Code::unsupported, "this version of HMC has no {} transport yet", what);
-}
 
 // Best first.
 constexpr Entry kTransports[] = {
-    {"ipc", [](FdExchange& fds) -> Made { return ipc::create(fds, {}); }},
-    {"verbs", [](FdExchange&) -> Made { return notBuilt("RDMA verbs"); }},
-    {"ucx", [](FdExchange&) -> Made { return notBuilt("UCX"); }},
-    {"tcp", [](FdExchange&) -> Made { return tcp::create({}); }},
+    {"ipc", [](const TransportNeeds& needs) { return ipc::create(needs.fds, {}); }},
+    {"verbs", [](const TransportNeeds& needs) { return verbs::create({needs.channels}); }},
+    {"ucx", [](const TransportNeeds&) { return ucx::create(); }},
+    {"tcp", [](const TransportNeeds&) { return tcp::create({}); }},
 };
 
 std::string allNames() {
@@ -36,8 +34,8 @@ std::string allNames() {
   return names;
 }
 
-void add(TransportSet& set, const Entry& entry, FdExchange& fds) {
-  Made made = entry.make(fds);
+void add(TransportSet& set, const Entry& entry, const TransportNeeds& needs) {
+  Made made = entry.make(needs);
   if (made.ok()) {
     set.ready.push_back(*std::move(made));
   } else {
@@ -56,10 +54,11 @@ bool isBetterTransport(const std::string& a, const std::string& b) {
   return find(a) < find(b);
 }
 
-Result<TransportSet> makeTransports(const std::vector<std::string>& wanted, FdExchange& fds) {
+Result<TransportSet> makeTransports(const std::vector<std::string>& wanted,
+                                    const TransportNeeds& needs) {
   TransportSet set;
   if (wanted.empty()) {
-    for (const Entry& entry : kTransports) add(set, entry, fds);
+    for (const Entry& entry : kTransports) add(set, entry, needs);
     return set;
   }
   for (const std::string& name : wanted) {
@@ -68,7 +67,7 @@ Result<TransportSet> makeTransports(const std::vector<std::string>& wanted, FdEx
       return error(Code::invalidArgument, "there is no transport called \"{}\"; there are {}", name,
                    allNames());
     }
-    add(set, *entry, fds);
+    add(set, *entry, needs);
   }
   return set;
 }

@@ -18,10 +18,15 @@ struct TransportSet {
   std::vector<Missing> missing;
 };
 
+struct TransportNeeds {
+  FdExchange& fds;   // must outlive them
+  int channels = 1;  // VerbsOptions::channels
+};
+
 // Every transport of this build, or those named in `wanted`, in that order. One that cannot run
 // here is listed with the reason; a name that no build has is an error that lists the names.
-// `fds` must outlive them.
-Result<TransportSet> makeTransports(const std::vector<std::string>& wanted, FdExchange& fds);
+Result<TransportSet> makeTransports(const std::vector<std::string>& wanted,
+                                    const TransportNeeds& needs);
 
 // Is transport `a` ahead of `b` in the order in which they are tried? A name that no build has is
 // ahead of nothing.

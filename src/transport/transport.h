@@ -156,6 +156,9 @@ class Transport {
     std::vector<DeviceKind> local;  // kinds of memory that post() can read and write on our side
     size_t largest;                 // most bytes in one Op
     std::vector<Way> ways;          // fastest first
+    // Using it changes the process (a library with signal handlers, hooks or threads of its own):
+    // memory is registered and links are opened only when somebody asks for it by name.
+    bool onDemand = false;
   };
 
   explicit Transport(Facts facts) : facts_(std::move(facts)) {}

@@ -38,4 +38,29 @@ struct SettingReport {
 };
 HMC_API std::vector<SettingReport> settingsReport();
 
+// What the library sees of RDMA on this host. An empty `problem` means that nothing is wrong there;
+// a `fix` is a command or a sentence that helps.
+struct RdmaPort {
+  std::string device;  // "mlx5_0"
+  int port = 1;
+  bool usable = false;
+  std::string detail;  // "active, RoCE v2 10.0.0.1 at GID index 3, MTU 4096"
+  std::string problem;
+  std::string fix;
+};
+// How memory of one device is reached by the NICs.
+struct RdmaMemory {
+  Device device;
+  std::string how;  // "dma-buf", "peer memory", "staged: why"
+};
+struct RdmaReport {
+  std::string library;  // the file of libibverbs that was loaded; empty when there is none
+  std::string problem;
+  std::string fix;
+  std::vector<RdmaPort> ports;
+  std::vector<RdmaMemory> memory;
+};
+// Loads libibverbs where it is installed, and looks at every port of every device.
+HMC_API RdmaReport rdmaReport();
+
 }  // namespace hmc

@@ -74,4 +74,11 @@ std::vector<SettingReport> settingsReport() {
   return report;
 }
 
+RdmaReport rdmaReport() {
+  RdmaReport report;
+  report.problem = "this build of the library has no RDMA transport";
+  report.fix = "apt install libibverbs-dev, then build again";
+  return report;
+}
+
 }  // namespace hmc

@@ -1,6 +1,7 @@
 #!/bin/bash
-# setup.sh [checks]: installs what the build and the tests need, and with `checks` what `make check`
-# needs too, from the distribution's packages. Touches nothing when all of it is there.
+# setup.sh [checks|rdma]: installs what the build and the tests need from the distribution's packages,
+# with `checks` also what `make check` needs, with `rdma` what `make test-rdma` needs. Touches nothing
+# when all of it is there.
 set -euo pipefail
 
 packages=(
@@ -13,7 +14,13 @@ packages=(
 case ${1:-} in
   "") ;;
   checks) packages+=(clang-format clang-tidy) ;;
-  *) echo "usage: tools/setup.sh [checks]" >&2; exit 2 ;;
+  rdma)
+    packages+=(
+      qemu-system-x86 busybox-static cpio kmod xz-utils zstd binutils
+      rdma-core ibverbs-providers ibverbs-utils perftest ucx-utils
+    )
+    ;;
+  *) echo "usage: tools/setup.sh [checks|rdma]" >&2; exit 2 ;;
 esac
 
 give_up() {

@@ -39,7 +39,7 @@ class Setup(unittest.TestCase):
     def test_installs_only_what_is_missing_after_an_update(self):
         self.apt(installed="make g++ cmake ninja-build pkg-config python3 libasio-dev libssl-dev "
                  "libspdlog-dev libcli11-dev nlohmann-json3-dev libgtest-dev libgmock-dev "
-                 "iproute2")
+                 "iproute2 libibverbs-dev libucx-dev")
         self.assertEqual(0, self.setup_sh()[0])
         update, install = self.log.read_text().splitlines()
         self.assertRegex(update, "^noninteractive .* update$")
@@ -49,6 +49,16 @@ class Setup(unittest.TestCase):
         self.apt()
         self.assertEqual(0, self.setup_sh("checks")[0])
         self.assertIn("clang-tidy", self.log.read_text())
+
+    def test_the_rdma_tests_need_a_machine_to_run_in(self):
+        self.apt()
+        self.assertEqual(0, self.setup_sh("rdma")[0])
+        for package in ("qemu-system-x86", "ibverbs-providers", "perftest"):
+            self.assertIn(f" {package}", self.log.read_text())
+        self.assertNotIn("clang-tidy", self.log.read_text())
+
+    def test_refuses_what_it_does_not_know(self):
+        self.assertEqual((2, "usage: tools/setup.sh [checks|rdma]\n"), self.setup_sh("everything"))
 
     def test_is_quiet_when_all_is_there(self):
         self.apt()

@@ -15,19 +15,20 @@ DEV := $(TESTED)="-O2 -g1"
 ASAN := $(TESTED)="-O0 -g1" -DHMC_SANITIZE=address$(comma)undefined
 TSAN := $(TESTED)="-O1 -g1" -DHMC_SANITIZE=thread
 
-.PHONY: help setup build build-dev build-asan build-tsan demo test quick asan tsan check install clean
+.PHONY: help setup build build-dev build-asan build-tsan demo test test-rdma quick asan tsan check install clean
 
 help:
-	@echo 'make demo     install what is missing, build, and show two processes moving memory'
-	@echo 'make test     everything: all tests, then all tests with address and thread sanitizers'
-	@echo 'make quick    all tests but the slow ones, without sanitizers'
-	@echo 'make asan     all tests with the address and undefined-behaviour sanitizers'
-	@echo 'make tsan     all tests with the thread sanitizer'
-	@echo 'make check    format, clang-tidy and the house rules'
-	@echo 'make build    the library and the hmc command, into build/release'
-	@echo 'make install  the same, into PREFIX (now $(PREFIX))'
-	@echo 'make setup    install what the build needs from the distribution (SETUP=true: never)'
-	@echo 'make clean    remove what the above made'
+	@echo 'make demo       install what is missing, build, and show two processes moving memory'
+	@echo 'make test       everything: all tests, then all tests with address and thread sanitizers'
+	@echo 'make test-rdma  the RDMA tests, on soft-RoCE in a small virtual machine'
+	@echo 'make quick      all tests but the slow ones, without sanitizers'
+	@echo 'make asan       all tests with the address and undefined-behaviour sanitizers'
+	@echo 'make tsan       all tests with the thread sanitizer'
+	@echo 'make check      format, clang-tidy and the house rules'
+	@echo 'make build      the library and the hmc command, into build/release'
+	@echo 'make install    the same, into PREFIX (now $(PREFIX))'
+	@echo 'make setup      install what the build needs from the distribution (SETUP=true: never)'
+	@echo 'make clean      remove what the above made'
 
 setup:
 	@$(SETUP)
@@ -54,6 +55,10 @@ demo: build
 test: build-dev build-asan build-tsan
 	tools/run_tests.py build/dev build/asan build/tsan
 
+test-rdma: build-dev
+	@$(SETUP) rdma
+	tests/rdma_vm/run.py build/dev
+
 quick: build-dev
 	tools/run_tests.py --without slow build/dev
 
@@ -73,4 +78,4 @@ install: build
 	cmake --install build/release --prefix $(PREFIX)
 
 clean:
-	rm -rf build/release build/dev build/asan build/tsan
+	rm -rf build/release build/dev build/asan build/tsan build/rdma-vm

@@ -1,6 +1,6 @@
 #!/bin/bash
 # shellcheck disable=SC1091
-# cable.sh plug|cut|mend: two RDMA devices of the guest, rxe1 and rxe2, at the ends of a virtual cable.
+# cable.sh plug|cut|mend|lose PERCENT: two RDMA devices of the guest, rxe1 and rxe2, at the ends of a virtual cable.
 # Both lie in one network namespace, because soft-RoCE of Linux 6.1 receives in the first one only; the
 # routing rules make packets between the two really travel.
 set -eu
@@ -53,10 +53,17 @@ mend() {
   await_gid rxe2 "$(address 1)"
 }
 
+# lose PERCENT: so many of the packets vanish, in both directions, and nobody is told.
+lose() {
+  tc qdisc replace dev cable0 root netem loss "$1%"
+  tc qdisc replace dev cable1 root netem loss "$1%"
+}
+
 case ${1:-} in
   plug | cut | mend) "$1" ;;
+  lose) lose "$2" ;;
   *)
-    echo "usage: cable.sh plug|cut|mend" >&2
+    echo "usage: cable.sh plug|cut|mend|lose PERCENT" >&2
     exit 2
     ;;
 esac

@@ -3,9 +3,14 @@
 
 Where the text is not at hand it says so and succeeds: the programs beside this script have every
 call shape of it and are tested everywhere.
+
+The programs can be built now and run elsewhere, where there is no compiler: --only build, then --only
+run with the same --folder. --conn-type makes all of them ask for that transport.
 """
 
 import argparse
+import contextlib
+import json
 import os
 import pathlib
 import random
@@ -85,16 +90,34 @@ class Workshop:
     def __init__(self, options, folder):
         self.options = options
         self.folder = pathlib.Path(folder)
+        self.folder.mkdir(parents=True, exist_ok=True)
 
-    def build(self, name, program):
-        source = self.folder / f"{name}.cc"
+    def program(self, name, block):
+        """A program made of the block, and the ports that it uses by the numbers in the text."""
+        path, notes = self.folder / name, self.folder / f"{name}.ports"
+        if self.options.only != "run":
+            ports = Ports()
+            self.compile(path, self.adapted(block, ports))
+            notes.write_text(json.dumps(ports))
+        return path, {int(port): ours for port, ours in json.loads(notes.read_text()).items()}
+
+    def adapted(self, block, ports):
+        program = at_this_address(whole_program(block), ports)
+        if self.options.conn_type:
+            program = re.sub(r"ConnType::\w+", f"ConnType::{self.options.conn_type}", program)
+        return program
+
+    def compile(self, path, program):
+        source = path.with_suffix(".cc")
         source.write_text(program)
         library = pathlib.Path(self.options.library)
         subprocess.run(
             [self.options.compiler, "-std=c++14", "-Wall", "-I", self.options.include, source,
-             "-o", self.folder / name, library, f"-Wl,-rpath,{library.parent}", "-lpthread",
+             "-o", path, library, f"-Wl,-rpath,{library.parent}", "-lpthread",
              *self.options.flag], check=True)
-        return self.folder / name
+
+    def serve(self, size, data, control, kind):
+        return Server(self.options.peer, size, data, control, self.options.conn_type or kind)
 
     def run(self, program, **environment):
         done = subprocess.run([program], env={**os.environ, **environment}, timeout=PATIENCE,
@@ -110,34 +133,28 @@ def expect(name, got, wanted):
     print(f"ok: {name}")
 
 
-def minimal_put(shop, block):
-    ports = Ports()
-    program = shop.build("minimal_put", at_this_address(whole_program(block), ports))
-    with Server(shop.options.peer, 128 << 20, ports[2025], ports[5001], "UCX") as server:
+def minimal_put(shop, program, ports):
+    with shop.serve(128 << 20, ports[2025], ports[5001], "UCX") as server:
         shop.run(program)
         expect("the minimal put", server.ask("text 0 1025"), "A" * 1024 + ".")
 
 
-def device_memory(shop, block):
-    program = shop.build("device_memory", whole_program(block))
+def device_memory(shop, program, _):
     shop.run(program, HMC_MEMORY_PLUGIN=shop.options.plugin, HMC_FAKE_KIND="cuda")
     expect("the memory example on a fake accelerator", True, True)
 
 
-def first_generation(shop, block):
-    ports = Ports()
-    program = shop.build("first_generation", at_this_address(whole_program(block), ports))
+def first_generation(shop, program, ports):
     shop.run(program, HMC_CONNECT_TIMEOUT_MS="300")
     expect("the RDMA example alone, which connects before it listens", True, True)
-    with Server(shop.options.peer, 64 << 20, ports[2025], 0, "RDMA") as server:
+    with shop.serve(64 << 20, ports[2025], 0, "RDMA") as server:
         server.ask("fill 0 8192 9")
         shop.run(program)
         expect("the RDMA example with a server",
                server.ask("text 0 4096"), "." * 4096)
 
 
-def control_channel(shop, block):
-    program = shop.build("control_channel", at_this_address(whole_program(block), Ports()))
+def control_channel(shop, program, _):
     expect("the control channel example", shop.run(program), "Received control value: 42\n")
 
 
@@ -146,7 +163,13 @@ def parse_arguments():
     for name in ("seeds", "compiler", "include", "library", "peer", "plugin"):
         parser.add_argument("--" + name, required=True)
     parser.add_argument("--flag", action="append", default=[])
-    return parser.parse_args()
+    parser.add_argument("--folder", help="for the built programs; forgotten when not given")
+    parser.add_argument("--only", choices=("build", "run"))
+    parser.add_argument("--conn-type", choices=("RDMA", "UCX", "TCP", "IPC", "AUTO"))
+    options = parser.parse_args()
+    if options.only and not options.folder:
+        parser.error("--only needs --folder: where the built programs are")
+    return options
 
 
 def main():
@@ -157,12 +180,15 @@ def main():
         print(f"{seeds} does not hold the documentation: this tree's own equivalents are the test.")
         return 0
     readme, manual = (cpp_blocks(files[0].read_text()) for files in found)
-    with tempfile.TemporaryDirectory() as folder:
+    examples = [(minimal_put, readme[0]), (device_memory, manual[0]), (first_generation, manual[1]),
+                (control_channel, manual[2])]
+    with contextlib.ExitStack() as stack:
+        folder = options.folder or stack.enter_context(tempfile.TemporaryDirectory())
         shop = Workshop(options, folder)
-        minimal_put(shop, readme[0])
-        device_memory(shop, manual[0])
-        first_generation(shop, manual[1])
-        control_channel(shop, manual[2])
+        for example, block in examples:
+            program, ports = shop.program(example.__name__, block)
+            if options.only != "build":
+                example(shop, program, ports)
     return 0
 
 

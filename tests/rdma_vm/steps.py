@@ -1,0 +1,79 @@
+"""What make test-rdma does in the virtual machine, step by step."""
+
+import dataclasses
+import os
+import pathlib
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+
+# In the guest a test takes 10 to 30 times as long as outside.
+LONG = 240
+SHORT = 60
+
+
+@dataclasses.dataclass
+class Step:
+    name: str
+    command: list
+    seconds: int
+    settings: dict = dataclasses.field(default_factory=dict)
+    expect: str = ""  # a pattern that its output must have
+    # The exit statuses of success. A missed bar is told, but is no failure: on a machine that others
+    # use as well, a time is no proof.
+    statuses: tuple = (0,)
+
+    @property
+    def program(self):
+        return pathlib.Path(self.command[0])
+
+
+# The transports have to be what was asked for: nothing else may serve in their place.
+STRICT = {"HMC_STRICT_TRANSPORT": "1"}
+# UCX over the queue pairs of the first device. The check compares GIDs in a way that an IPv4 GID of
+# soft-RoCE does not pass; UCX would give up after 30 seconds.
+UCX_OVER_VERBS = {
+    "UCX_TLS": "rc_v",
+    "UCX_NET_DEVICES": "rxe0:1",
+    "UCX_UD_VERBS_ETH_DGID_CHECK": "n",
+    "UCX_WARN_UNUSED_ENV_VARS": "n",
+}
+
+
+def seed_snippets(build, folder, *phase):
+    """The documentation's own programs, with ConnType::RDMA wherever they name a type."""
+    return [os.path.realpath(sys.executable), str(ROOT / "tests/process/snippets/seed_snippets.py"),
+            "--seeds", str(ROOT / "../shared/seeds"), "--compiler", "c++",
+            "--include", str(ROOT / "include"), "--library", str(build / "lib/libhmc.so"),
+            "--peer", str(build / "tests/process/hmc_test_peer"),
+            "--plugin", str(build / "tests/fakes/libhmc_fake_accelerator.so"),
+            "--conn-type", "RDMA", "--folder", str(folder), *phase]
+
+
+def unit_tests(build):
+    folder = build / "tests/unit/transport"
+    return [Step(path.name, [str(path)], SHORT) for path in sorted(folder.glob("verbs_*_test"))]
+
+
+def all_steps(build, snippets):
+    tests = build / "tests"
+    hmc = str(build / "tools/hmc")
+    cable = str(HERE / "cable.sh")
+    return [
+        Step("devices", ["ibv_devinfo"], SHORT, expect="PORT_ACTIVE"),
+        Step("doctor", [hmc, "doctor"], SHORT, expect=r"(?m)^ok +rxe0 port 1 "),
+        Step("info", [hmc, "info"], SHORT, expect="verbs"),
+        *unit_tests(build),
+        Step("verbs_contract_test", [str(tests / "contract/verbs_contract_test")], LONG),
+        Step("ucx_contract_test", [str(tests / "contract/ucx_contract_test")], LONG, UCX_OVER_VERBS),
+        Step("snippets_test", [str(tests / "process/snippets/snippets_test")], SHORT,
+             {**STRICT, **UCX_OVER_VERBS}),
+        Step("seed_snippets", seed_snippets(build, snippets, "--only", "run"), SHORT, STRICT),
+        Step("bench", [hmc, "bench", "--bars", "--transport", "verbs", "--seconds", "1"], LONG,
+             expect="ib_write_bw", statuses=(0, 1)),
+        # Last, because it changes the routes.
+        Step("cable", [cable, "plug"], SHORT),
+        Step("rdma_link_test", [str(tests / "process/rdma_link_test")], LONG,
+             {**STRICT, "HMC_TEST_RDMA_CABLE": cable}),
+    ]

@@ -32,11 +32,14 @@ class Step:
 # The transports have to be what was asked for: nothing else may serve in their place.
 STRICT = {"HMC_STRICT_TRANSPORT": "1"}
 # UCX over the queue pairs of the first device. The check compares GIDs in a way that an IPv4 GID of
-# soft-RoCE does not pass; UCX would give up after 30 seconds.
+# soft-RoCE does not pass; UCX would give up after 30 seconds. A retry count of 7, its default, is
+# forever to soft-RoCE: a peer that is gone would never be noticed.
 UCX_OVER_VERBS = {
     "UCX_TLS": "rc_v",
     "UCX_NET_DEVICES": "rxe0:1",
     "UCX_UD_VERBS_ETH_DGID_CHECK": "n",
+    "UCX_RC_VERBS_RETRY_COUNT": "6",
+    "UCX_RC_VERBS_TIMEOUT": "100ms",
     "UCX_WARN_UNUSED_ENV_VARS": "n",
 }
 

@@ -9,10 +9,10 @@
 #include <fstream>
 
 #include "bench/against/mpi.h"
+#include "bench/against/perftest.h"
 #include "bench/against/program.h"
 #include "bench/against/rivals.h"
 #include "bench/against/ucx.h"
-#include "bench/against/verbs.h"
 
 namespace hmc::bench {
 namespace {
@@ -246,26 +246,6 @@ TEST(ParseMpi, readsTimesAndSpeeds) {
   EXPECT_EQ(kBandwidthSection, figures[1].section);
   EXPECT_EQ("window", figures[1].path);
   EXPECT_DOUBLE_EQ(2, figures[1].value) << "1024 bytes in 512 ns are 2 GB/s";
-}
-
-TEST(ParseVerbs, readsGigabitsAndMicroseconds) {
-  auto speed = parseWriteBandwidth(
-      "---------\n #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   "
-      "MsgRate[Mpps]\n"
-      " 65536      1000             97.00              96.00  \t\t   0.18\n---------\n");
-  ASSERT_TRUE(speed.ok());
-  EXPECT_DOUBLE_EQ(12, *speed);
-  auto times = parseWriteLatency(
-      " #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    "
-      "t_stdev[usec]   99% percentile[usec]   99.9% percentile[usec] \n"
-      " 8       1000          0.90           5.10         1.10               1.20        "
-      "0.10            2.20                    5.10\n");
-  ASSERT_TRUE(times.ok());
-  EXPECT_DOUBLE_EQ(1100, times->p50);
-  EXPECT_DOUBLE_EQ(2200, times->p99);
-  EXPECT_DOUBLE_EQ(5100, times->p999);
-  EXPECT_FALSE(parseWriteBandwidth("Couldn't connect to 127.0.0.1\n").ok());
-  EXPECT_FALSE(parseWriteLatency(" #bytes #iterations\n 8 1000 0.9\n").ok());
 }
 
 }  // namespace

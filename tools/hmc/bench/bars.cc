@@ -8,6 +8,7 @@
 #include "bench/growth.h"
 #include "bench/measure.h"
 #include "bench/report/units.h"
+#include "bench/verbs_bars.h"
 
 // The promises of docs/performance.md, each measured beside its ceiling.
 namespace hmc::bench {
@@ -118,14 +119,36 @@ Status overTcp(Session& session, const Plan& plan, const Step& step, Run& run) {
   return Status();
 }
 
-Status tags(Session& session, const Plan& plan, const Step& step, Run& run) {
+Status tagsThroughMemory(Session& session, const Plan& plan, const Step& step, Run& run) {
   step("tag round trip, same host");
   TOOL_ASSIGN(Compared memory, compareTags(session, "ipc", plan.time));
   run.bars.push_back(atMost("tag round trip, same host", memory, "bare flag", 2));
+  return Status();
+}
+
+Status tagsOverTcp(Session& session, const Plan& plan, const Step& step, Run& run) {
   step("tag round trip, tcp");
   TOOL_ASSIGN(Compared tcp, compareTags(session, "tcp", 2 * plan.time));
   run.bars.push_back(atMost("tag round trip, tcp", tcp, "raw echo", 1.4));
   return Status();
+}
+
+using Measure = Status (*)(Session&, const Plan&, const Step&, Run&);
+// Whose promises they are, in the order in which they are measured.
+struct Promises {
+  const char* transport;
+  Measure measure;
+  size_t steps;
+};
+constexpr Promises kPromises[] = {
+    {"ipc", sameHost, 7},      {"ipc", userMemory, 3},
+    {"tcp", overTcp, 2},       {"ipc", tagsThroughMemory, 1},
+    {"tcp", tagsOverTcp, 1},   {"verbs", measureVerbsBars, kVerbsBarSteps},
+    {"ipc", measureGrowth, 4},
+};
+
+bool isOneOf(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
 }
 
 bool isSmallSharedPut(const Figure& figure) {
@@ -150,16 +173,22 @@ void addRivalBars(Run& run) {
   }
 }
 
-Status measureBars(Session& session, const Plan& plan, const Step& step, Run& run) {
+size_t barSteps(const std::vector<std::string>& transports) {
+  size_t steps = 0;
+  for (const auto& some : kPromises) steps += isOneOf(transports, some.transport) ? some.steps : 0;
+  return steps;
+}
+
+Status measureBars(Session& session, const std::vector<std::string>& transports, const Plan& plan,
+                   const Step& step, Run& run) {
   if (!session.local()) {
     return Status(Code::unsupported,
                   "--bars compares with this machine's own memory: run it without --connect");
   }
-  TOOL_TRY(sameHost(session, plan, step, run));
-  TOOL_TRY(userMemory(session, plan, step, run));
-  TOOL_TRY(overTcp(session, plan, step, run));
-  TOOL_TRY(tags(session, plan, step, run));
-  return measureGrowth(session, plan, step, run);
+  for (const auto& some : kPromises) {
+    if (isOneOf(transports, some.transport)) TOOL_TRY(some.measure(session, plan, step, run));
+  }
+  return Status();
 }
 
 }  // namespace hmc::bench

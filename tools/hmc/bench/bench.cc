@@ -82,6 +82,14 @@ void describe(const Session& session, const BenchOptions& options,
                             options.seconds, options.window));
 }
 
+// Promises about a transport that cannot be used here are neither met nor missed.
+void noteWhoIsMissing(const Session& session, const BenchOptions& options, Run& run) {
+  if (!options.transports.empty()) return;
+  for (const PathReport& path : session.paths()) {
+    if (!path.usable) run.notes.push_back(path.transport + ": not measured: " + path.reason);
+  }
+}
+
 void compareWithOthers(const BenchOptions& options, const Plan& plan, Progress& progress,
                        Run& run) {
   Challenge challenge;
@@ -107,12 +115,14 @@ void keep(const Run& run) {
 Status measure(Session& session, const BenchOptions& options,
                const std::vector<std::string>& transports, Run& run) {
   const Plan plan = planOf(options);
-  constexpr size_t kBarSteps = 18;
   constexpr size_t kOtherSteps = 7;  // of a transport: batches, tags and verifying
-  Progress progress(options.bars ? kBarSteps
+  Progress progress(options.bars ? barSteps(transports)
                                  : transports.size() * (4 * plan.sizes.size() + kOtherSteps));
   auto step = [&](const std::string& what) { progress.next(what); };
-  if (options.bars) TOOL_TRY(measureBars(session, plan, step, run));
+  if (options.bars) {
+    noteWhoIsMissing(session, options, run);
+    TOOL_TRY(measureBars(session, transports, plan, step, run));
+  }
   for (const auto& transport : transports) {
     if (options.bars) break;
     TOOL_TRY(measureTransfers(session, transport, plan, step, run));
@@ -139,7 +149,7 @@ int runBench(const BenchOptions& options) {
     }
   }
   // What was measured before a failure is worth seeing, too.
-  if (!run.figures.empty() || !run.bars.empty()) {
+  if (!run.figures.empty() || !run.bars.empty() || !run.notes.empty()) {
     std::string text = options.json  ? jsonText(run) + "\n"
                        : options.csv ? csvText(run)
                                      : tableText(run, wantsColour(STDOUT_FILENO));

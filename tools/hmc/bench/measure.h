@@ -29,8 +29,10 @@ Status measureBatches(Session& session, const std::string& transport, const Plan
 // Tags there and back.
 Status measureControl(Session& session, const std::string& transport, const Plan& plan,
                       const Step& step, Run& run);
-// Every promise of docs/performance.md.
-Status measureBars(Session& session, const Plan& plan, const Step& step, Run& run);
+// Every promise of docs/performance.md about these transports.
+Status measureBars(Session& session, const std::vector<std::string>& transports, const Plan& plan,
+                   const Step& step, Run& run);
+size_t barSteps(const std::vector<std::string>& transports);
 
 // The fastest 8-byte put of the others that were measured beside us is a bar as well.
 void addRivalBars(Run& run);

@@ -10,7 +10,7 @@ const std::vector<Rival>& allRivals() {
   static const std::vector<Rival> kRivals{
       {"ucx", "UCX, through its ucx_perftest", runUcx},
       {"mpi", "windows of Open MPI", runMpi},
-      {"verbs", "RDMA writes, through ib_write_bw and ib_write_lat", runVerbs},
+      {"verbs", "RDMA writes and reads, through perftest", runVerbs},
       {"socket", "bare TCP sockets over loopback", runSocket},
   };
   return kRivals;

@@ -43,10 +43,10 @@ bool Progress::run(Deadline until) {
     }
     if (until.passed()) return false;
   } while (Deadline::Clock::now() < spinUntil);
-  return sleep(until);
+  return await(until);
 }
 
-bool Progress::sleep(Deadline until) {
+bool Progress::await(Deadline until) {
   std::vector<pollfd> waiting{{wake_.get(), POLLIN, 0}};
   for (const auto& queues : queues_) {
     queues->arm();

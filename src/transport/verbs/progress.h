@@ -24,7 +24,7 @@ class Progress {
   Progress(std::vector<std::unique_ptr<CompletionQueues>> queues, Fd wake)
       : queues_(std::move(queues)), wake_(std::move(wake)) {}
   size_t poll();
-  bool sleep(Deadline until);
+  bool await(Deadline until);
 
   const std::vector<std::unique_ptr<CompletionQueues>> queues_;
   const Fd wake_;

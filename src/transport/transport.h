@@ -110,11 +110,12 @@ class Link {
   // What the peer's Link needs for connect().
   virtual const std::string& address() const = 0;
 
-  // Takes the peer's address. Does not block: until the path is up, post() accepts nothing or
-  // queues; if it cannot come up, operations fail with the reason.
+  // Takes the peer's address; the initiator does so last. Does not block: until the path is up,
+  // post() accepts nothing or queues; if it cannot come up, operations fail with the reason.
   virtual Status connect(std::string_view peerAddress) = 0;
 
-  // May talk to the peer's host, but not to its control plane.
+  // May talk to the peer's host, but not to its control plane. Where it shows only then whether the
+  // path works, it waits for that: who asks can still take another transport.
   virtual Result<std::unique_ptr<RemoteMemory>> importKey(std::string_view key,
                                                           Deadline deadline) = 0;
 

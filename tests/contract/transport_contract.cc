@@ -157,9 +157,10 @@ Ends TransportContract::connect() {
   auto b = b_->openLink(options);
   EXPECT_TRUE(a.ok()) << a.status().toString();
   EXPECT_TRUE(b.ok()) << b.status().toString();
-  Status status = (*a)->connect((*b)->address());
+  // Who was dialled connects first, as in a Node.
+  Status status = (*b)->connect((*a)->address());
   EXPECT_TRUE(status.ok()) << status.toString();
-  status = (*b)->connect((*a)->address());
+  status = (*a)->connect((*b)->address());
   EXPECT_TRUE(status.ok()) << status.toString();
   return {*std::move(a), *std::move(b)};
 }
@@ -196,6 +197,8 @@ std::unique_ptr<RemoteMemory> TransportContract::import(Link& link, const Buffer
   return *std::move(remote);
 }
 
+// A transport that cannot run here brings no candidates.
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(TransportContract);
 INSTANTIATE_TEST_SUITE_P(All, TransportContract, testing::ValuesIn(subjects()), subjectName);
 
 }  // namespace hmc::contract

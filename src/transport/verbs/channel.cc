@@ -1,0 +1,211 @@
+#include "transport/verbs/channel.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "base/error.h"
+
+namespace hmc::verbs {
+
+namespace {
+
+// Work requests that one call hands to the NIC. The last of them reports, for all before it too.
+constexpr size_t kChain = 32;
+// What the NIC is asked to take along with the request, which spares it a read of our memory.
+constexpr int kInline = 220;
+
+}  // namespace
+
+// Work requests that point to each other, on their way to the NIC.
+struct Channel::Chain {
+  std::array<ibv_send_wr, kChain> requests;
+  std::array<ibv_sge, kChain> pieces;
+  size_t size = 0;
+  uint64_t head;  // sequence of the next one
+
+  bool has(size_t more) const { return size + more <= kChain; }
+  ibv_send_wr& add(Slot& slot) {
+    ibv_send_wr& request = requests[size];
+    request = {};
+    request.wr_id = reinterpret_cast<uint64_t>(&slot);
+    request.sg_list = &pieces[size];
+    request.num_sge = 1;
+    if (size > 0) requests[size - 1].next = &request;
+    ++size;
+    ++head;
+    return request;
+  }
+};
+
+Result<std::unique_ptr<Channel>> Channel::create(Owner& owner, size_t index, size_t nicIndex,
+                                                 const Nic& nic, CompletionQueues& queues) {
+  HMC_ASSIGN(ibv_cq * queue, queues.reserve(kDepth));
+  auto pair = QueuePair::create(nic, queue, {kDepth, 1, kInline}, QueuePair::Serves::nothing);
+  if (!pair.ok()) {
+    queues.release(queue, kDepth);
+    return pair.status();
+  }
+  return std::unique_ptr<Channel>(
+      new Channel(owner, index, nicIndex, queues, queue, *std::move(pair)));
+}
+
+Channel::Channel(Owner& owner, size_t index, size_t nicIndex, CompletionQueues& queues,
+                 ibv_cq* queue, QueuePair pair)
+    : owner_(owner),
+      index_(index),
+      nicIndex_(nicIndex),
+      queues_(queues),
+      queue_(queue),
+      pair_(std::move(pair)),
+      slots_(kDepth, Slot{this, {}}),
+      firstPacket_(randomPacketNumber()) {}
+
+Channel::~Channel() {
+  queues_.release(queue_, kDepth);
+  // Completions of a device that failed may still come, and point there.
+  if (abandoned_) new std::vector<Slot>(std::move(slots_));
+}
+
+Address::Pair Channel::pair() const {
+  return {static_cast<uint8_t>(nicIndex_), pair_.number(), firstPacket_};
+}
+
+Status Channel::connect(const Address::Pair& to, const Address::Place& place) {
+  to_ = to;
+  place_ = place;
+  HMC_TRY(pair_.connect(to, place, firstPacket_));
+  stopping_.store(false);
+  up_ = true;
+  return Status();
+}
+
+Status Channel::connectAgain() {
+  HMC_TRY(pair_.reset());
+  return connect(to_, place_);
+}
+
+void Channel::stop() {
+  up_ = false;
+  stopping_.store(true);
+  pair_.stop();
+}
+
+bool Channel::drained() const {
+  return tail_.load() == head_.load();
+}
+
+size_t Channel::post(std::span<const Op> ops) {
+  size_t started = 0;
+  while (up_ && started < ops.size()) {
+    Chain chain;
+    chain.head = head_.load(std::memory_order_relaxed);
+    const uint64_t full = tail_.load(std::memory_order_acquire) + kDepth;
+    size_t taken = 0;
+    // Two requests at most for each operation.
+    while (started + taken < ops.size() && chain.has(2) && chain.head + 2 <= full) {
+      add(chain, ops[started + taken++]);
+    }
+    if (taken == 0) break;
+    launch(chain);
+    started += taken;
+  }
+  return started;
+}
+
+void Channel::add(Chain& chain, const Op& op) {
+  const auto& remote = static_cast<const VerbsRemote&>(*op.remote);
+  const auto& registration = static_cast<const VerbsRegistration&>(*op.registration);
+  Slot& mine = slot(chain.head);
+  mine.op = op;
+  chain.pieces[chain.size] = {reinterpret_cast<uint64_t>(op.local), static_cast<uint32_t>(op.size),
+                              registration.lkey(nicIndex_)};
+  ibv_send_wr& request = chain.add(mine);
+  request.opcode = op.kind == OpKind::put ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ;
+  request.wr.rdma.remote_addr = remote.at(op.remoteOffset);
+  request.wr.rdma.rkey = remote.rkey(to_.place);
+  posted_ += op.size;
+  if (op.kind == OpKind::get) return;
+  const bool host = registration.region.device.isHost();
+  if (host && op.size <= pair_.inlined()) request.send_flags = IBV_SEND_INLINE;
+  if (!remote.visibleWhenAcknowledged()) {
+    addFlush(chain, remote, remote.at(op.remoteOffset + op.size - 1));
+  }
+}
+
+// A read of the last byte behind a write: the answer comes after the write is in place.
+void Channel::addFlush(Chain& chain, const VerbsRemote& remote, uint64_t address) {
+  Slot& mine = slot(chain.head);
+  mine.op = {};
+  chain.pieces[chain.size] = nic().scratch();
+  ibv_send_wr& request = chain.add(mine);
+  request.opcode = IBV_WR_RDMA_READ;
+  request.wr.rdma.remote_addr = address;
+  request.wr.rdma.rkey = remote.rkey(to_.place);
+}
+
+void Channel::launch(Chain& chain) {
+  chain.requests[chain.size - 1].send_flags |= IBV_SEND_SIGNALED;
+  head_.store(chain.head, std::memory_order_release);
+  ibv_send_wr* refused = nullptr;
+  const int failed = ibv_post_send(pair_.get(), &chain.requests[0], &refused);
+  if (failed == 0) return;
+  // There was room for it, so something is broken; the operations end with the link.
+  refusal_ = errnoStatus(fmt::format("posting to a queue pair of {}", nic().port().name()),
+                         failed > 0 ? failed : errno);
+}
+
+void Channel::handle(const ibv_wc& wc) {
+  Slot& slot = *reinterpret_cast<Slot*>(wc.wr_id);
+  slot.channel->ended(slot, wc);
+}
+
+void Channel::ended(Slot& mine, const ibv_wc& wc) {
+  if (abandoned_) return;
+  const uint64_t tail = tail_.load(std::memory_order_relaxed);
+  const auto position = static_cast<uint64_t>(&mine - slots_.data());
+  const uint64_t sequence = tail + (position + kDepth - tail % kDepth) % kDepth;
+  // A queue pair works in order: what was posted before this has ended well.
+  finishBefore(sequence + (wc.status == IBV_WC_SUCCESS ? 1 : 0));
+  if (wc.status != IBV_WC_SUCCESS) {
+    const Op op = mine.op;
+    ended_.fetch_add(op.size, std::memory_order_relaxed);
+    tail_.store(sequence + 1);
+    owner_.failed(*this, op.completion ? &op : nullptr, wc);
+  }
+  if (stopping_.load() && drained()) owner_.drained(*this);
+}
+
+void Channel::finishBefore(uint64_t sequence) {
+  Completion* run = nullptr;
+  uint32_t count = 0;
+  uint64_t bytes = 0;
+  for (uint64_t at = tail_.load(std::memory_order_relaxed); at < sequence; ++at) {
+    const Op& op = slot(at).op;
+    bytes += op.size;
+    if (!op.completion) continue;
+    if (op.completion != run) {
+      if (run) run->finish(count);
+      run = op.completion;
+      count = 0;
+    }
+    ++count;
+  }
+  ended_.fetch_add(bytes, std::memory_order_relaxed);
+  if (run) run->finish(count);
+  // Only now may the slots be used again.
+  tail_.store(sequence);
+}
+
+std::vector<Op> Channel::abandon() {
+  std::vector<Op> left;
+  const uint64_t head = head_.load();
+  for (uint64_t at = tail_.load(); at < head; ++at) {
+    if (slot(at).op.completion) left.push_back(slot(at).op);
+  }
+  abandoned_ = abandoned_ || !left.empty();
+  tail_.store(head);
+  return left;
+}
+
+}  // namespace hmc::verbs

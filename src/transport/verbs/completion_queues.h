@@ -1,0 +1,63 @@
+#pragma once
+
+#include <mutex>
+#include <vector>
+
+#include "transport/verbs/nic.h"
+
+namespace hmc::verbs {
+
+// The completion queues of one NIC for one purpose. They share a descriptor to wait on, and there
+// are as many as the queue pairs need: a queue that runs over would lose completions. Safe from any
+// thread.
+class CompletionQueues {
+ public:
+  static Result<std::unique_ptr<CompletionQueues>> create(const Nic& nic);
+
+  // A queue with room for that many more entries.
+  Result<ibv_cq*> reserve(int entries);
+  void release(ibv_cq* queue, int entries);
+
+  // Calls handle(const ibv_wc&) for everything that ended, with the mutex held: what ends is
+  // handled by one thread at a time, in order. Answers how many there were.
+  template <class Handle>
+  size_t poll(Handle&& handle) {
+    std::lock_guard lock(mutex_);
+    size_t count = 0;
+    for (const Queue& queue : queues_) {
+      ibv_wc ended[kBatch];
+      for (int got = kBatch; got == kBatch;) {
+        got = ibv_poll_cq(queue.handle.get(), kBatch, ended);
+        for (int i = 0; i < got; ++i) handle(ended[i]);
+        count += static_cast<size_t>(got > 0 ? got : 0);
+      }
+    }
+    return count;
+  }
+
+  // Nothing that ended is handled meanwhile.
+  std::unique_lock<std::mutex> pause() { return std::unique_lock(mutex_); }
+
+  // From now on the descriptor becomes readable when something ends. What ended before is not
+  // announced: poll() once more.
+  void arm();
+  // Takes the announcements that are there.
+  void acknowledge();
+  int fd() const { return channel_->fd; }
+
+ private:
+  static constexpr int kBatch = 16;
+  struct Queue {
+    Handle<ibv_cq> handle;
+    int free;
+  };
+  CompletionQueues(const Nic& nic, Handle<ibv_comp_channel> channel)
+      : nic_(nic), channel_(std::move(channel)) {}
+
+  const Nic& nic_;
+  const Handle<ibv_comp_channel> channel_;
+  std::mutex mutex_;
+  std::vector<Queue> queues_;  // guarded by mutex_
+};
+
+}  // namespace hmc::verbs

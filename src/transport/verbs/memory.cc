@@ -1,0 +1,165 @@
+#include "transport/verbs/memory.h"
+
+#include <sys/resource.h>
+
+#include <cerrno>
+
+#include "base/codec.h"
+#include "memory/backends.h"
+
+namespace hmc::verbs {
+
+namespace {
+
+constexpr uint32_t kKeyMagic = 0x4b425256;  // "VRBK"
+
+std::string lockLimit() {
+  rlimit limit{};
+  getrlimit(RLIMIT_MEMLOCK, &limit);
+  return limit.rlim_cur == RLIM_INFINITY ? "unlimited" : fmt::format("{} bytes", limit.rlim_cur);
+}
+
+Status explain(const Nic& nic, const Region& region, int errnum) {
+  if (errnum == ENOMEM || errnum == EAGAIN) {
+    return error(Code::exhausted,
+                 "{} bytes cannot be locked in memory for {}: {}; this process may lock {}: raise "
+                 "it with `ulimit -l unlimited` or in /etc/security/limits.conf",
+                 region.size, nic.port().name(), errnoText(errnum), lockLimit());
+  }
+  return errnoStatus(fmt::format("registering {} bytes with {}", region.size, nic.port().name()),
+                     errnum);
+}
+
+int accessFlags(Access access) {
+  int flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ;
+  return access == Access::readWrite ? flags | IBV_ACCESS_REMOTE_WRITE : flags;
+}
+
+Result<Handle<ibv_mr>> registerHost(const Nic& nic, const Region& region, Access access) {
+  const Library& library = nic.library();
+  if (region.size > nic.limits().max_mr_size) {
+    return error(Code::unsupported, "{} bytes: {} registers at most {} at once", region.size,
+                 nic.port().name(), nic.limits().max_mr_size);
+  }
+  ibv_mr* made = library.regMr(nic.pd(), region.ptr, region.size, accessFlags(access));
+  // Memory that nobody may write to, as a mapped file, can still be read by peers.
+  if (!made && (errno == EFAULT || errno == EACCES) && access == Access::read) {
+    made = library.regMr(nic.pd(), region.ptr, region.size, IBV_ACCESS_REMOTE_READ);
+  }
+  if (!made) return explain(nic, region, errno);
+  return Handle<ibv_mr>(made, library.deregMr);
+}
+
+Result<Handle<ibv_mr>> registerByDmabuf(const Nic& nic, const Region& region, Access access,
+                                        const Result<Share>& share) {
+  HMC_TRY(share.status());
+  if (!share->fd) return error(Code::unsupported, "its runtime hands out no dma-buf");
+  const Library& library = nic.library();
+  if (!library.regDmabufMr) return error(Code::unsupported, "{} is too old", library.path());
+  ibv_mr* made = library.regDmabufMr(nic.pd(), share->offset, region.size,
+                                     reinterpret_cast<uint64_t>(region.ptr), share->fd.get(),
+                                     accessFlags(access));
+  if (!made) return explain(nic, region, errno);
+  return Handle<ibv_mr>(made, library.deregMr);
+}
+
+// Device memory: by dma-buf, then as peer memory (a kernel module translates the address).
+Result<Handle<ibv_mr>> registerDevice(const Nic& nic, const Region& region, Access access,
+                                      const Result<Share>& share, std::string& how) {
+  auto byDmabuf = registerByDmabuf(nic, region, access, share);
+  how = "dma-buf";
+  if (byDmabuf.ok()) return byDmabuf;
+  auto asPeer = registerHost(nic, region, access);
+  how = "peer memory";
+  if (asPeer.ok()) return asPeer;
+  return error(Code::unsupported,
+               "{} memory cannot be registered with {} (dma-buf: {}; peer memory: {})",
+               region.device.toString(), nic.port().name(), byDmabuf.status().message(),
+               asPeer.status().message());
+}
+
+std::string encode(const Region& region, Access access, const Pinned& pinned) {
+  Writer key;
+  key.u32(kKeyMagic).u64(reinterpret_cast<uint64_t>(region.ptr)).u64(region.size);
+  key.u8(access == Access::readWrite ? 1 : 0).u8(region.device.isHost() ? 1 : 0);
+  key.u8(static_cast<uint8_t>(pinned.onNic.size()));
+  for (const auto& mr : pinned.onNic) key.u32(mr->rkey);
+  return key.take();
+}
+
+}  // namespace
+
+VerbsRegistration::VerbsRegistration(const Region& where, Access allowed,
+                                     std::shared_ptr<const Pinned> pinned)
+    : Registration(where, allowed),
+      pinned_(std::move(pinned)),
+      key_(encode(where, allowed, *pinned_)) {}
+
+Result<std::unique_ptr<RemoteMemory>> VerbsRemote::decode(std::string_view key, size_t nics,
+                                                          PathWords words) {
+  Reader in(key);
+  const uint32_t magic = in.u32();
+  const uint64_t base = in.u64();
+  const uint64_t size = in.u64();
+  const uint8_t writable = in.u8();
+  const uint8_t host = in.u8();
+  std::vector<uint32_t> rkeys(in.u8());
+  for (uint32_t& rkey : rkeys) rkey = in.u32();
+  HMC_TRY(in.finish("an RDMA memory key"));
+  if (magic != kKeyMagic || writable > 1 || host > 1 || rkeys.size() != nics) {
+    return error(Code::invalidArgument, "these {} bytes are not a memory key of that RDMA peer",
+                 key.size());
+  }
+  return std::unique_ptr<RemoteMemory>(
+      new VerbsRemote(size, writable == 1 ? Access::readWrite : Access::read, std::move(words),
+                      base, host == 1, std::move(rkeys)));
+}
+
+Result<std::unique_ptr<Registration>> MemoryTable::add(const Region& region, Access access) {
+  if (region.ptr == nullptr || region.size == 0) {
+    return error(Code::invalidArgument, "a region of {} bytes at {} cannot be registered",
+                 region.size, region.ptr);
+  }
+  HMC_ASSIGN(auto pinned, pin(region, access));
+  return std::unique_ptr<Registration>(new VerbsRegistration(region, access, std::move(pinned)));
+}
+
+Result<std::shared_ptr<const Pinned>> MemoryTable::pin(const Region& region, Access access) {
+  // Held while pages are locked, which may take long: who registers the same range twice at once
+  // must not get two.
+  std::lock_guard lock(mutex_);
+  std::erase_if(ranges_, [](const auto& entry) { return entry.second.expired(); });
+  auto& known = ranges_[{region.ptr, region.size, region.device.kind, access}];
+  if (auto pinned = known.lock()) return pinned;
+  auto pinned = std::make_shared<Pinned>();
+  pinned->how = "host memory";
+  Result<Share> share = error(Code::unsupported, "host memory needs none");
+  if (!region.device.isHost()) {
+    HMC_ASSIGN(Backend * backend, findBackend(region.device));
+    share = backend->share(region);
+  }
+  for (const auto& nic : nics_) {
+    auto registered = region.device.isHost()
+                          ? registerHost(*nic, region, access)
+                          : registerDevice(*nic, region, access, share, pinned->how);
+    HMC_TRY(registered.status());
+    pinned->onNic.push_back(*std::move(registered));
+  }
+  known = pinned;
+  return std::shared_ptr<const Pinned>(std::move(pinned));
+}
+
+Result<std::string> MemoryTable::tryDevice(Device device) {
+  constexpr size_t kPage = 4096;
+  HMC_ASSIGN(Backend * backend, findBackend(device));
+  HMC_ASSIGN(Region region, backend->allocate(device.index, kPage));
+  auto pinned = pin(region, Access::readWrite);
+  std::string how = pinned.ok() ? (*pinned)->how : "";
+  Status status = pinned.status();
+  if (pinned.ok()) pinned = error(Code::unsupported, "tried");
+  HMC_TRY(backend->release(region.ptr));
+  HMC_TRY(status);
+  return how;
+}
+
+}  // namespace hmc::verbs

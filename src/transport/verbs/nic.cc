@@ -1,0 +1,42 @@
+#include "transport/verbs/nic.h"
+
+#include <fcntl.h>
+
+#include "base/error.h"
+
+namespace hmc::verbs {
+
+Result<std::unique_ptr<Nic>> Nic::open(std::shared_ptr<const Library> library, const Port& port) {
+  DeviceList devices = listDevices(*library);
+  for (ibv_device** device = devices.get(); device && *device; ++device) {
+    if (port.device != library->getDeviceName(*device)) continue;
+    HMC_ASSIGN(auto context, openDevice(*library, *device));
+    ibv_device_attr limits{};
+    if (int failed = library->queryDevice(context.get(), &limits); failed != 0) {
+      return errnoStatus(fmt::format("querying RDMA device {}", port.device), failed);
+    }
+    Handle<ibv_pd> pd(library->allocPd(context.get()), library->deallocPd);
+    if (!pd) return errnoStatus(fmt::format("a protection domain of {}", port.device));
+    auto scratch = std::make_unique<char>();
+    Handle<ibv_mr> scratchKey(library->regMr(pd.get(), scratch.get(), 1, IBV_ACCESS_LOCAL_WRITE),
+                              library->deregMr);
+    if (!scratchKey) return errnoStatus(fmt::format("registering a byte with {}", port.device));
+    // The service thread reads it until nothing is left.
+    fcntl(context->async_fd, F_SETFL, fcntl(context->async_fd, F_GETFL) | O_NONBLOCK);
+    return std::unique_ptr<Nic>(new Nic(std::move(library), port, std::move(context), std::move(pd),
+                                        limits, std::move(scratch), std::move(scratchKey)));
+  }
+  return error(Code::unsupported, "RDMA device {} is gone", port.device);
+}
+
+std::string Nic::trouble() const {
+  ibv_port_attr attributes{};
+  const int failed =
+      library_->queryPort(context_.get(), static_cast<uint8_t>(port_.number),
+                          reinterpret_cast<struct _compat_ibv_port_attr*>(&attributes));
+  if (failed != 0) return fmt::format("; device {} does not answer", port_.device);
+  if (attributes.state != IBV_PORT_ACTIVE) return fmt::format("; port {} is down", port_.name());
+  return "";
+}
+
+}  // namespace hmc::verbs

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <memory>
+
+#include "transport/verbs/ports.h"
+
+namespace hmc::verbs {
+
+// An open device and the port of it that we use. Safe from any thread.
+class Nic {
+ public:
+  static Result<std::unique_ptr<Nic>> open(std::shared_ptr<const Library> library,
+                                           const Port& port);
+
+  const Library& library() const { return *library_; }
+  const Port& port() const { return port_; }
+  ibv_context* context() const { return context_.get(); }
+  ibv_pd* pd() const { return pd_.get(); }
+  const ibv_device_attr& limits() const { return limits_; }
+  int asyncFd() const { return context_->async_fd; }
+  // A byte that nobody needs, for reads that only wait for earlier writes.
+  ibv_sge scratch() const {
+    return {reinterpret_cast<uint64_t>(scratch_.get()), 1, scratchKey_->lkey};
+  }
+
+  // A word about the port's state where it explains a failure: "port mlx5_0:1 is down".
+  std::string trouble() const;
+
+ private:
+  Nic(std::shared_ptr<const Library> library, const Port& port, Handle<ibv_context> context,
+      Handle<ibv_pd> pd, const ibv_device_attr& limits, std::unique_ptr<char> scratch,
+      Handle<ibv_mr> scratchKey)
+      : library_(std::move(library)),
+        port_(port),
+        context_(std::move(context)),
+        pd_(std::move(pd)),
+        limits_(limits),
+        scratch_(std::move(scratch)),
+        scratchKey_(std::move(scratchKey)) {}
+
+  const std::shared_ptr<const Library> library_;
+  const Port port_;
+  const Handle<ibv_context> context_;
+  const Handle<ibv_pd> pd_;
+  const ibv_device_attr limits_;
+  const std::unique_ptr<char> scratch_;
+  const Handle<ibv_mr> scratchKey_;
+};
+
+}  // namespace hmc::verbs

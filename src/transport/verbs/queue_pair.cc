@@ -1,0 +1,145 @@
+#include "transport/verbs/queue_pair.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/random.h"
+
+namespace hmc::verbs {
+
+namespace {
+
+// An unanswered packet is sent again after 4.096 us * 2^16 = 0.27 s (hardware may take four times
+// that), seven times: a peer that is gone is noticed after some seconds, a switch that restarts is
+// survived.
+constexpr uint8_t kTimeout = 16;
+constexpr uint8_t kRetries = 7;
+constexpr uint8_t kForEver = 7;     // a peer that has no room for a word yet
+constexpr uint8_t kNoRoomYet = 12;  // 0.64 ms until it is asked again
+constexpr int kReadDepth = 16;
+constexpr uint32_t kPacketNumbers = 1 << 24;
+
+int readDepth(const Nic& nic) {
+  return std::clamp(nic.limits().max_qp_rd_atom, 1, kReadDepth);
+}
+
+}  // namespace
+
+uint32_t randomPacketNumber() {
+  const std::string bytes = randomBytes(4);
+  uint32_t number = 0;
+  std::memcpy(&number, bytes.data(), sizeof(number));
+  return number % kPacketNumbers;
+}
+
+Address::Place placeOf(const Nic& nic) {
+  const Port& port = nic.port();
+  return {port.gid.bytes, port.lid, static_cast<uint8_t>(port.mtu),
+          static_cast<uint8_t>(readDepth(nic)), port.ethernet};
+}
+
+Result<QueuePair> QueuePair::create(const Nic& nic, ibv_cq* queue, const Depth& depth,
+                                    Serves serves) {
+  ibv_qp_init_attr wanted{};
+  wanted.send_cq = wanted.recv_cq = queue;
+  wanted.qp_type = IBV_QPT_RC;
+  wanted.cap.max_send_wr = static_cast<uint32_t>(depth.sends);
+  wanted.cap.max_recv_wr = static_cast<uint32_t>(depth.receives);
+  wanted.cap.max_send_sge = wanted.cap.max_recv_sge = 1;
+  const Library& library = nic.library();
+  // Devices tell nobody how much they can inline: ask for less until one agrees.
+  ibv_qp* made = nullptr;
+  for (int inlined = depth.inlined; !made; inlined /= 2) {
+    wanted.cap.max_inline_data = static_cast<uint32_t>(inlined);
+    made = library.createQp(nic.pd(), &wanted);
+    if (!made && inlined == 0) {
+      return errnoStatus(fmt::format("creating a queue pair of {}", nic.port().name()));
+    }
+  }
+  QueuePair pair(nic, Handle<ibv_qp>(made, library.destroyQp), wanted.cap.max_inline_data, serves);
+  HMC_TRY(pair.toInit());
+  return pair;
+}
+
+Status QueuePair::modify(ibv_qp_attr& attributes, int mask, const char* what) {
+  const int failed = nic_->library().modifyQp(handle_.get(), &attributes, mask);
+  if (failed == 0) return Status();
+  return errnoStatus(fmt::format("{} a queue pair of {}", what, nic_->port().name()),
+                     failed > 0 ? failed : errno);
+}
+
+Status QueuePair::toInit() {
+  ibv_qp_attr attributes{};
+  attributes.qp_state = IBV_QPS_INIT;
+  attributes.port_num = static_cast<uint8_t>(nic_->port().number);
+  if (serves_ == Serves::peer) {
+    attributes.qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;
+  }
+  return modify(attributes, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
+                "preparing");
+}
+
+Status QueuePair::toReceive(const Address::Pair& to, const Address::Place& place) {
+  const Port& port = nic_->port();
+  if (place.ethernet != port.ethernet) {
+    return error(Code::unsupported, "{} is {}, the peer's port is {}", port.name(),
+                 port.ethernet ? "Ethernet" : "InfiniBand",
+                 place.ethernet ? "Ethernet" : "InfiniBand");
+  }
+  ibv_qp_attr attributes{};
+  attributes.qp_state = IBV_QPS_RTR;
+  attributes.path_mtu = std::min(port.mtu, static_cast<ibv_mtu>(place.mtu));
+  attributes.dest_qp_num = to.number;
+  attributes.rq_psn = to.firstPacket;
+  attributes.max_dest_rd_atomic = static_cast<uint8_t>(readDepth(*nic_));
+  attributes.min_rnr_timer = kNoRoomYet;
+  attributes.ah_attr.dlid = place.lid;
+  attributes.ah_attr.port_num = static_cast<uint8_t>(port.number);
+  // Always with the GID: RoCE needs it, and InfiniBand does beyond one subnet.
+  attributes.ah_attr.is_global = 1;
+  attributes.ah_attr.grh.sgid_index = static_cast<uint8_t>(port.gid.index);
+  attributes.ah_attr.grh.hop_limit = 64;
+  std::copy(place.gid.begin(), place.gid.end(), attributes.ah_attr.grh.dgid.raw);
+  return modify(attributes,
+                IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                    IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+                "connecting");
+}
+
+Status QueuePair::toSend(const Address::Place& place, uint32_t firstPacket) {
+  ibv_qp_attr attributes{};
+  attributes.qp_state = IBV_QPS_RTS;
+  attributes.timeout = kTimeout;
+  attributes.retry_cnt = kRetries;
+  attributes.rnr_retry = kForEver;
+  attributes.sq_psn = firstPacket;
+  attributes.max_rd_atomic = static_cast<uint8_t>(std::clamp<int>(
+      std::min<int>(nic_->limits().max_qp_init_rd_atom, place.readDepth), 1, kReadDepth));
+  return modify(attributes,
+                IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+                    IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC,
+                "starting");
+}
+
+Status QueuePair::connect(const Address::Pair& to, const Address::Place& place,
+                          uint32_t firstPacket) {
+  HMC_TRY(toReceive(to, place));
+  return toSend(place, firstPacket);
+}
+
+void QueuePair::stop() {
+  ibv_qp_attr attributes{};
+  attributes.qp_state = IBV_QPS_ERR;
+  (void)modify(attributes, IBV_QP_STATE, "stopping");
+}
+
+Status QueuePair::reset() {
+  ibv_qp_attr attributes{};
+  attributes.qp_state = IBV_QPS_RESET;
+  HMC_TRY(modify(attributes, IBV_QP_STATE, "resetting"));
+  return toInit();
+}
+
+}  // namespace hmc::verbs

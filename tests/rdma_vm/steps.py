@@ -65,7 +65,7 @@ def all_steps(build, snippets):
     cable = str(HERE / "cable.sh")
     return [
         Step("devices", ["ibv_devinfo"], SHORT, expect="PORT_ACTIVE"),
-        Step("doctor", [hmc, "doctor"], SHORT, expect=r"(?m)^ok +rxe0 port 1 "),
+        Step("doctor", [hmc, "doctor"], SHORT, expect=r"(?m)^ok +rxe0:1 "),
         Step("info", [hmc, "info"], SHORT, expect="verbs"),
         *unit_tests(build),
         Step("verbs_contract_test", [str(tests / "contract/verbs_contract_test")], LONG),

@@ -1,53 +1,16 @@
 #include "doctor/host_checks.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-
 #include <nlohmann/json.hpp>
+
+#include "fake_host.h"
 
 namespace hmc::tool {
 namespace {
 
-namespace fs = std::filesystem;
 using testing::HasSubstr;
-
-// A make-believe machine: files under a root of its own.
-class FakeHost : public testing::Test {
- protected:
-  void SetUp() override {
-    std::string pattern = testing::TempDir() + "hostXXXXXX";
-    root_ = mkdtemp(pattern.data());
-  }
-  void TearDown() override { fs::remove_all(root_); }
-  void write(const std::string& path, const std::string& text) {
-    fs::create_directories((root_ / path).parent_path());
-    std::ofstream(root_ / path) << text;
-  }
-  std::string root() const { return root_.string(); }
-
- private:
-  fs::path root_;
-};
 
 const Status kForbidden(Code::failed, "the kernel forbids it");
 constexpr const char* kScope = "proc/sys/kernel/yama/ptrace_scope";
-
-// A check that finds something wrong says how to right it.
-void expectFix(const Finding& finding, Level level, const std::string& fix) {
-  EXPECT_EQ(finding.level, level) << finding.detail;
-  EXPECT_THAT(finding.fix, HasSubstr(fix));
-  EXPECT_FALSE(finding.what.empty());
-  EXPECT_FALSE(finding.detail.empty());
-}
-void expectOk(const Finding& finding) {
-  EXPECT_EQ(finding.level, Level::ok) << finding.detail;
-  EXPECT_EQ(finding.fix, "");
-  EXPECT_FALSE(finding.detail.empty());
-}
 
 TEST_F(FakeHost, processVmIsJudgedByTryingAndItsFixByYama) {
   write(kScope, "1\n");
@@ -76,11 +39,19 @@ TEST_F(FakeHost, aMissingShmIsAWarning) {
   EXPECT_THAT(there.detail, HasSubstr("MiB free"));
 }
 
-TEST_F(FakeHost, lockedMemoryHasALimit) {
-  expectOk(checkMemlock({Limit::kUnlimited, Limit::kUnlimited}));
-  expectOk(checkMemlock({uint64_t{64} << 20, uint64_t{64} << 20}));
-  expectFix(checkMemlock({65536, Limit::kUnlimited}), Level::warn, "ulimit -l unlimited");
-  expectFix(checkMemlock({65536, 65536}), Level::warn, "limits.d");
+constexpr uint64_t kGiB = uint64_t{1} << 30;
+
+TEST_F(FakeHost, lockedMemoryHasALimitThatOnlyRdmaMinds) {
+  expectOk(checkMemlock(root(), {65536, 65536}));
+  write("sys/class/infiniband/mlx5_0/node_guid", "1");
+  expectOk(checkMemlock(root(), {Limit::kUnlimited, Limit::kUnlimited}));
+  expectOk(checkMemlock(root(), {kGiB, kGiB}));
+  expectFix(checkMemlock(root(), {65536, Limit::kUnlimited}), Level::warn, "ulimit -l unlimited");
+  expectFix(checkMemlock(root(), {65536, 65536}), Level::warn, "limits.d");
+  write("proc/self/status", "Name: x\nCapEff:\t0000000000003fff\n");
+  expectFix(checkMemlock(root(), {65536, 65536}), Level::warn, "limits.d");
+  write("proc/self/status", "Name: x\nCapEff:\t000001ffffffffff\n");
+  expectOk(checkMemlock(root(), {65536, 65536}));
 }
 
 TEST_F(FakeHost, hugePagesAreOptional) {
@@ -121,7 +92,7 @@ TEST(Settings, oneThatMakesNoSenseIsAFailureThatNamesIt) {
 
 TEST(Host, thisOneIsLookedAtAndEveryComplaintHasAFix) {
   auto findings = checkHost();
-  EXPECT_GE(findings.size(), 8U);
+  EXPECT_GE(findings.size(), 9U);
   for (const auto& finding : findings) {
     EXPECT_EQ(finding.fix.empty(), finding.level == Level::ok) << finding.what;
   }

@@ -9,6 +9,8 @@
 
 #include <fmt/core.h>
 
+#include "doctor/rdma_checks.h"
+
 namespace hmc::tool {
 
 namespace {
@@ -20,7 +22,7 @@ constexpr uint64_t kPeersWanted = 64;
 constexpr uint64_t kDescriptorsAdvised = 65536;
 constexpr uint64_t kPortsWanted = 1024;
 constexpr uint64_t kMiB = uint64_t{1} << 20;
-constexpr uint64_t kMemlockWanted = 64 * kMiB;
+constexpr uint64_t kMemlockWanted = 1024 * kMiB;  // a buffer of the usual size, and what stages
 constexpr uint64_t kShmWanted = 64 * kMiB;
 
 std::optional<uint64_t> numberIn(const std::string& path) {
@@ -28,6 +30,17 @@ std::optional<uint64_t> numberIn(const std::string& path) {
   uint64_t number = 0;
   if (file >> number) return number;
   return std::nullopt;
+}
+
+// The capability to lock memory beyond the limit, which root usually has.
+bool mayLockAnything(const std::string& root) {
+  constexpr uint64_t kIpcLock = uint64_t{1} << 14;
+  std::ifstream file(root + "/proc/self/status");
+  for (std::string word; file >> word;) {
+    uint64_t capabilities = 0;
+    if (word == "CapEff:" && file >> std::hex >> capabilities) return capabilities & kIpcLock;
+  }
+  return false;
 }
 
 std::string limitsFile(const char* item, const std::string& value) {
@@ -84,12 +97,15 @@ Finding checkShm(const std::string& root) {
           "sudo mount -o remount,size=50% /dev/shm  # docker run --shm-size=1g"};
 }
 
-Finding checkMemlock(const Limit& limit) {
+Finding checkMemlock(const std::string& root, const Limit& limit) {
   if (limit.soft == Limit::kUnlimited) return {Level::ok, "memlock", "unlimited", ""};
   const std::string detail = fmt::format("{} KiB may be locked", limit.soft / 1024);
+  if (!hasRdmaDevice(root))
+    return {Level::ok, "memlock", detail + "; enough, only RDMA locks memory", ""};
+  if (mayLockAnything(root)) return {Level::ok, "memlock", "no limit for this user", ""};
   if (limit.soft >= kMemlockWanted) return {Level::ok, "memlock", detail, ""};
   return {
-      Level::warn, "memlock", detail + "; ipc and tcp lock nothing, RDMA locks what it registers",
+      Level::warn, "memlock", detail + "; RDMA locks what it registers",
       limit.hard == Limit::kUnlimited ? "ulimit -l unlimited" : limitsFile("memlock", "unlimited")};
 }
 
@@ -143,14 +159,17 @@ Finding checkSettings(const std::vector<SettingReport>& settings) {
 }
 
 std::vector<Finding> checkHost() {
-  return {checkSettings(settingsReport()),
-          checkProcessVm("", tryProcessVm()),
-          checkMemfd(tryMemfd()),
-          checkShm(""),
-          checkMemlock(limitOf(RLIMIT_MEMLOCK)),
-          checkHugePages(""),
-          checkDescriptors(limitOf(RLIMIT_NOFILE)),
-          checkPorts("")};
+  std::vector<Finding> findings{checkSettings(settingsReport()),
+                                checkProcessVm("", tryProcessVm()),
+                                checkMemfd(tryMemfd()),
+                                checkShm(""),
+                                checkMemlock("", limitOf(RLIMIT_MEMLOCK)),
+                                checkHugePages(""),
+                                checkDescriptors(limitOf(RLIMIT_NOFILE)),
+                                checkPorts("")};
+  const auto rdma = checkRdma("", tryDeviceFiles(""), rdmaReport());
+  findings.insert(findings.end(), rdma.begin(), rdma.end());
+  return findings;
 }
 
 }  // namespace hmc::tool

@@ -9,8 +9,8 @@
 #include "hmc/status.h"
 
 // What this host allows. Each check takes what it judges as arguments - `root` is the folder that
-// holds proc/ and dev/ - so that tests can show it broken machines; the try functions and limits
-// ask the real one.
+// holds proc/, sys/ and dev/ - so that tests can show it broken machines; the try functions and
+// limits ask the real one.
 namespace hmc::tool {
 
 struct Limit {
@@ -29,14 +29,15 @@ Finding checkMemfd(const Status& tried);
 Status tryMemfd();
 
 Finding checkShm(const std::string& root);
-Finding checkMemlock(const Limit& limit);
+// Matters where there is an RDMA device.
+Finding checkMemlock(const std::string& root, const Limit& limit);
 Finding checkHugePages(const std::string& root);
 Finding checkDescriptors(const Limit& limit);
 Finding checkPorts(const std::string& root);
 // The library's variables in the environment.
 Finding checkSettings(const std::vector<SettingReport>& settings);
 
-// All of the above, on this host.
+// All of the above and RDMA, on this host.
 std::vector<Finding> checkHost();
 
 }  // namespace hmc::tool

@@ -1,0 +1,114 @@
+#include "doctor/rdma_checks.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include <fmt/core.h>
+
+namespace hmc::tool {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kDevices = "/sys/class/infiniband";
+constexpr const char* kFiles = "/sys/class/infiniband_verbs";
+
+std::vector<std::string> namesIn(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(folder, none))
+    names.push_back(entry.path().filename().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::string wordIn(const std::string& path) {
+  std::ifstream file(path);
+  std::string word;
+  file >> word;
+  return word;
+}
+
+Finding checkFile(const DeviceFile& file) {
+  Finding finding{Level::ok, file.device, file.path + " can be opened", ""};
+  if (file.error == 0) return finding;
+  finding.level = Level::warn;
+  finding.detail = fmt::format("{} cannot be opened: {}", file.path, std::strerror(file.error));
+  if (file.error == ENOENT || file.error == ENXIO) {
+    finding.fix =
+        "sudo modprobe ib_uverbs  # in a container: docker run --device /dev/infiniband ...";
+  } else {
+    finding.fix = fmt::format(
+        "sudo chmod a+rw {}  # or for good, by the rules of: apt install rdma-core", file.path);
+  }
+  return finding;
+}
+
+Finding checkPort(const RdmaPort& port) {
+  Finding finding{Level::ok, fmt::format("{}:{}", port.device, port.port), port.detail, ""};
+  if (port.usable && port.problem.empty()) return finding;
+  finding.level = Level::warn;
+  finding.detail = port.problem.empty() ? "it cannot be used" : port.problem;
+  if (!port.detail.empty()) finding.detail += " (" + port.detail + ")";
+  finding.fix = port.fix.empty() ? "rdma link; ibv_devinfo -v -d " + port.device : port.fix;
+  return finding;
+}
+
+Finding checkMemory(const RdmaMemory& memory) {
+  return {Level::ok, "RDMA and " + memory.device.toString(), memory.how, ""};
+}
+
+}  // namespace
+
+bool hasRdmaDevice(const std::string& root) {
+  return !namesIn(root + kDevices).empty();
+}
+
+std::vector<DeviceFile> tryDeviceFiles(const std::string& root) {
+  std::vector<DeviceFile> files;
+  for (const std::string& name : namesIn(root + kFiles)) {
+    const std::string device = wordIn(root + kFiles + "/" + name + "/ibdev");
+    if (device.empty()) continue;  // "abi_version" lies there as well
+    DeviceFile file{device, root + "/dev/infiniband/" + name};
+    const int fd = open(file.path.c_str(), O_RDWR | O_CLOEXEC);
+    if (fd < 0) file.error = errno;
+    if (fd >= 0) close(fd);
+    files.push_back(file);
+  }
+  return files;
+}
+
+std::vector<Finding> checkRdma(const std::string& root, const std::vector<DeviceFile>& files,
+                               const RdmaReport& report) {
+  if (!hasRdmaDevice(root))
+    return {{Level::ok, "RDMA", "no device; not needed, ipc and tcp do without", ""}};
+  std::vector<Finding> findings;
+  if (files.empty()) {
+    findings.push_back({Level::warn, "RDMA",
+                        "there is a device, but the kernel offers programs no way to use it",
+                        "sudo modprobe ib_uverbs"});
+  }
+  for (const auto& file : files) {
+    // One that opens needs no line: its ports have theirs.
+    if (file.error != 0) findings.push_back(checkFile(file));
+  }
+  if (!report.problem.empty()) {
+    findings.push_back(
+        {Level::warn, "RDMA library", report.problem,
+         report.fix.empty() ? "apt install libibverbs1 ibverbs-providers" : report.fix});
+  } else {
+    findings.push_back({Level::ok, "RDMA library", report.library, ""});
+  }
+  for (const auto& port : report.ports) findings.push_back(checkPort(port));
+  for (const auto& memory : report.memory) findings.push_back(checkMemory(memory));
+  return findings;
+}
+
+}  // namespace hmc::tool

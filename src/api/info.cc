@@ -11,6 +11,7 @@
 #include "hmc/figures.h"
 #include "hmc/version.h"
 #include "memory/backends.h"
+#include "transport/verbs/report.h"
 
 namespace hmc {
 
@@ -75,9 +76,13 @@ std::vector<SettingReport> settingsReport() {
 }
 
 RdmaReport rdmaReport() {
-  RdmaReport report;
-  report.problem = "this build of the library has no RDMA transport";
-  report.fix = "apt install libibverbs-dev, then build again";
+  const verbs::Report found = verbs::report();
+  RdmaReport report{found.library, found.problem, found.fix, {}, {}};
+  for (const auto& port : found.ports) {
+    report.ports.push_back(
+        {port.device, port.port, port.usable, port.detail, port.problem, port.fix});
+  }
+  for (const auto& way : found.memory) report.memory.push_back({way.device, way.how});
   return report;
 }
 

@@ -1,4 +1,5 @@
 #include "base/error.h"
+#include "transport/verbs/report.h"
 #include "transport/verbs/verbs.h"
 
 // In place of everything else in this folder where the build found no headers.
@@ -8,6 +9,13 @@ Result<std::unique_ptr<Transport>> create(const VerbsOptions&) {
   return error(Code::unsupported,
                "this HMC was built without infiniband/verbs.h: install libibverbs-dev and build "
                "again");
+}
+
+Report report() {
+  Report report;
+  report.problem = "this HMC was built without infiniband/verbs.h";
+  report.fix = "apt install libibverbs-dev, then build again";
+  return report;
 }
 
 }  // namespace hmc::verbs

@@ -12,10 +12,10 @@ namespace hmc::verbs {
 namespace {
 
 // An unanswered packet is sent again after 4.096 us * 2^16 = 0.27 s (hardware may take four times
-// that), seven times: a peer that is gone is noticed after some seconds, a switch that restarts is
-// survived.
+// that), six times: a peer that is gone is noticed after some seconds, a link that flaps is
+// survived. Not seven, which soft-RoCE takes for ever.
 constexpr uint8_t kTimeout = 16;
-constexpr uint8_t kRetries = 7;
+constexpr uint8_t kRetries = 6;
 constexpr uint8_t kForEver = 7;     // a peer that has no room for a word yet
 constexpr uint8_t kNoRoomYet = 12;  // 0.64 ms until it is asked again
 constexpr int kReadDepth = 16;

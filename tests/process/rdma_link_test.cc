@@ -11,7 +11,6 @@
 namespace hmc::test {
 namespace {
 
-using testing::AnyOf;
 using testing::HasSubstr;
 
 constexpr size_t kSize = size_t{4} << 20;
@@ -59,8 +58,7 @@ class RdmaLink : public testing::Test {
     Reply end = client->ask("join");
     EXPECT_FALSE(end.ok);
     EXPECT_NE(end.code, "SILENT") << "it did not end in time";
-    EXPECT_THAT(end.text, HasSubstr(server->ip()));
-    EXPECT_THAT(end.text, AnyOf(HasSubstr("verbs"), HasSubstr("RDMA"), HasSubstr("rxe2")));
+    EXPECT_THAT(end.text, HasSubstr("is not reached over rxe2:1"));
   }
   void expectThatItWorksAgain() {
     Reply again;

@@ -54,6 +54,8 @@ TEST_F(RdmaHost, missesTheLibrary) {
   RdmaReport report;
   report.problem = "libibverbs.so.1 is missing";
   expectFix(check(report).back(), Level::warn, "apt install libibverbs1");
+  report.library = "/usr/lib/libibverbs.so.1";
+  expectFix(check(report).back(), Level::warn, "ibv_devinfo");
   report.fix = "apt install something";
   expectFix(check(report).back(), Level::warn, "apt install something");
 }

@@ -50,9 +50,12 @@ Result<std::shared_ptr<const Library>> Library::load() {
   HMC_TRY(bind(from, "ibv_wc_status_str", library->wcStatusStr));
   HMC_TRY(bind(from, "ibv_fork_init", library->forkInit));
   (void)bind(from, "ibv_reg_dmabuf_mr", library->regDmabufMr);
+  (void)bind(from, "ibv_is_fork_initialized", library->isForkInitialized);
   // On kernels before 5.12 a child of fork() would take the pages that the NIC writes to. Fails
-  // where the process has used verbs already, and then decided this itself.
-  library->forkInit();
+  // where the process has used verbs already, and then decided this itself. Not where the kernel
+  // sees to it: it hides whole pages from children, with all that lies beside what was registered.
+  if (!library->isForkInitialized || library->isForkInitialized() != IBV_FORK_UNNEEDED)
+    library->forkInit();
   return std::shared_ptr<const Library>(std::move(library));
 }
 

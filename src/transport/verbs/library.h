@@ -41,6 +41,8 @@ struct Library {
   decltype(&::ibv_event_type_str) eventTypeStr = nullptr;
   decltype(&::ibv_wc_status_str) wcStatusStr = nullptr;
   decltype(&::ibv_fork_init) forkInit = nullptr;
+  // Null before rdma-core 35.
+  decltype(&::ibv_is_fork_initialized) isForkInitialized = nullptr;
   // Null before rdma-core 34: no device memory by dma-buf.
   decltype(&::ibv_reg_dmabuf_mr) regDmabufMr = nullptr;
 

@@ -51,6 +51,13 @@ Finding checkFile(const DeviceFile& file) {
   return finding;
 }
 
+Finding checkLibrary(const RdmaReport& report) {
+  if (report.problem.empty()) return {Level::ok, "RDMA library", report.library, ""};
+  const char* usual = report.library.empty() ? "apt install libibverbs1 ibverbs-providers"
+                                             : "rdma link; ibv_devinfo -v";
+  return {Level::warn, "RDMA library", report.problem, report.fix.empty() ? usual : report.fix};
+}
+
 Finding checkPort(const RdmaPort& port) {
   Finding finding{Level::ok, fmt::format("{}:{}", port.device, port.port), port.detail, ""};
   if (port.usable && port.problem.empty()) return finding;
@@ -99,13 +106,7 @@ std::vector<Finding> checkRdma(const std::string& root, const std::vector<Device
     // One that opens needs no line: its ports have theirs.
     if (file.error != 0) findings.push_back(checkFile(file));
   }
-  if (!report.problem.empty()) {
-    findings.push_back(
-        {Level::warn, "RDMA library", report.problem,
-         report.fix.empty() ? "apt install libibverbs1 ibverbs-providers" : report.fix});
-  } else {
-    findings.push_back({Level::ok, "RDMA library", report.library, ""});
-  }
+  findings.push_back(checkLibrary(report));
   for (const auto& port : report.ports) findings.push_back(checkPort(port));
   for (const auto& memory : report.memory) findings.push_back(checkMemory(memory));
   return findings;

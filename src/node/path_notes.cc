@@ -18,6 +18,18 @@ void PathNotes::used(const std::string& transport, const std::string& how) {
   std::lock_guard lock(mutex_);
   auto& ways = ways_[transport];
   if (std::find(ways.begin(), ways.end(), how) == ways.end()) ways.push_back(how);
+  failures_.erase(transport);
+}
+
+void PathNotes::failed(const std::string& transport, const std::string& why) {
+  std::lock_guard lock(mutex_);
+  failures_[transport] = why;
+}
+
+std::string PathNotes::failure(const std::string& transport) const {
+  std::lock_guard lock(mutex_);
+  auto found = failures_.find(transport);
+  return found == failures_.end() ? std::string() : found->second;
 }
 
 std::vector<std::string> PathNotes::waysOf(const std::string& transport) const {

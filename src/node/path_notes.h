@@ -23,6 +23,10 @@ struct PassedOver {
 class PathNotes {
  public:
   void used(const std::string& transport, const std::string& how);
+  // The last region that was to be opened over that transport could not be, until used() says
+  // otherwise. Empty when none failed.
+  void failed(const std::string& transport, const std::string& why);
+  std::string failure(const std::string& transport) const;
   // How that transport was used, in the order of first use.
   std::vector<std::string> waysOf(const std::string& transport) const;
 
@@ -37,6 +41,7 @@ class PathNotes {
 
   mutable std::mutex mutex_;
   std::map<std::string, std::vector<std::string>> ways_;  // guarded by mutex_, by transport
+  std::map<std::string, std::string> failures_;           // guarded by mutex_, by transport
   std::set<std::string> told_;                            // guarded by mutex_
 };
 

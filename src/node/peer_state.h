@@ -28,6 +28,9 @@ class PeerState {
   Attributes attributes() const;
   void setAttributes(Attributes attributes);
 
+  // It is on another host, or in another network namespace of this one.
+  bool away() const { return channel_->remoteHost() != channel_->localHost(); }
+
   // Which of the Node's transports reach this peer, in the Node's order.
   std::vector<TransportChoice> choices() const;
 

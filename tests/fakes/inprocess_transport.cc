@@ -186,12 +186,23 @@ class InProcessLink : public Link {
 class InProcessTransport : public Transport {
  public:
   InProcessTransport(std::shared_ptr<InProcessWire> wire, InProcessOptions options)
-      : Transport({"inprocess", "inprocess", {DeviceKind::cpu}, options.largest}),
+      : Transport({options.name,
+                   options.name,
+                   {DeviceKind::cpu},
+                   options.largest,
+                   options.ways,
+                   options.onDemand}),
         wire_(std::move(wire)),
-        options_(options) {}
+        options_(std::move(options)) {}
 
   Result<std::unique_ptr<Registration>> registerRegion(const Region& region,
                                                        Access access) override {
+    if (!options_.refusal->ok()) return *options_.refusal;
+    if (options_.hostOnly && !region.device.isHost()) {
+      return error(Code::unsupported, "{} cannot register {} memory", options_.name,
+                   region.device.toString());
+    }
+    ++*options_.registered;
     return std::unique_ptr<Registration>(new InProcessRegistration(wire_, region, access));
   }
   Result<std::unique_ptr<Link>> openLink(const LinkOptions&) override {
@@ -224,7 +235,7 @@ class InProcessTransport : public Transport {
 
 Result<std::unique_ptr<Transport>> createInProcess(std::shared_ptr<InProcessWire> wire,
                                                    InProcessOptions options) {
-  return std::unique_ptr<Transport>(new InProcessTransport(std::move(wire), options));
+  return std::unique_ptr<Transport>(new InProcessTransport(std::move(wire), std::move(options)));
 }
 
 }  // namespace hmc::fakes

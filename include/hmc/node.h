@@ -135,6 +135,7 @@ struct PeerFacts {
   std::string version;                     // of HMC over there
   std::chrono::nanoseconds clockOffset{};  // its wall clock minus ours
   std::chrono::nanoseconds roundTrip{};    // of a request on the control channel, the best of a few
+  bool away = false;                       // it is on another host, as far as addresses tell
 };
 
 class HMC_API Peer {

@@ -189,7 +189,7 @@ Result<PeerFacts> NodeImpl::probe(const PeerState& peer, Deadline deadline) cons
     const std::chrono::nanoseconds theirs(static_cast<int64_t>(in.u64()));
     HMC_TRY(in.finish("the peer's facts").within(peer.title()));
     if (took >= facts.roundTrip) continue;
-    facts = {std::move(version), theirs - (asked.time_since_epoch() + took / 2), took};
+    facts = {std::move(version), theirs - (asked.time_since_epoch() + took / 2), took, peer.away()};
   }
   return facts;
 }

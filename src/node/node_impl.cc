@@ -122,6 +122,15 @@ void NodeImpl::forget(const LocalMemory& memory) {
   if (found != memory_.end() && found->second.expired()) memory_.erase(found);
 }
 
+Result<std::shared_ptr<LocalMemory>> NodeImpl::registered(const std::string& name,
+                                                          uint64_t number) const {
+  std::lock_guard lock(mutex_);
+  auto found = memory_.find(name);
+  auto memory = found == memory_.end() ? nullptr : found->second.lock();
+  if (memory && memory->number() == number) return memory;
+  return error(Code::notFound, "{} no longer has the region \"{}\" that was opened", name_, name);
+}
+
 Result<std::shared_ptr<PeerState>> NodeImpl::connect(const std::string& address,
                                                      std::optional<uint32_t> rank,
                                                      Deadline deadline) {
@@ -232,6 +241,8 @@ Result<std::string> NodeImpl::answer(const std::shared_ptr<Channel>& channel, ui
   if (method == kProbe) return describeSelf();
   auto peer = find(channel.get());
   if (method == kOpenLink && peer) return peer->acceptLink(request);
+  if (method == kOpenStage && peer) return peer->offerStage(request);
+  if (method == kCopySlot && peer) return peer->copySlot(request);
   return error(Code::unsupported, "{} does not know request {}", name_, method);
 }
 

@@ -61,6 +61,8 @@ class NodeImpl final : public ControlEvents, public std::enable_shared_from_this
                                                       Access access, bool owned);
   // Called by ~LocalMemory.
   void forget(const LocalMemory& memory);
+  // The memory of that name, if it is still the one of that number.
+  Result<std::shared_ptr<LocalMemory>> registered(const std::string& name, uint64_t number) const;
   uint64_t nextMemoryNumber() { return ++lastMemory_; }
 
   // `rank` is what the peer shall call us.

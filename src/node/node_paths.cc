@@ -140,6 +140,8 @@ std::vector<PathReport> NodeImpl::explain(const PeerState& peer) const {
     if (onlyByName(i)) report.back().reason += "; only when asked for by name";
     if (const std::string why = peer.paths().failure(choice.name); !why.empty())
       report.back().reason += "; the last region could not be opened over it: " + why;
+    if (const std::string why = peer.paths().stagedBecause(choice.name); !why.empty())
+      report.back().reason += "; memory of the peer's is staged at the target: " + why;
   }
   for (const auto& missing : missing_)
     report.push_back({missing.name, false, false, missing.why.message()});

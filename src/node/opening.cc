@@ -13,7 +13,7 @@ namespace {
 // The way that a path took, or before it is open, the fastest that there is.
 const Transport::Way* wayOf(const Transport::Facts& facts, const OpenPath* path) {
   for (const auto& way : facts.ways) {
-    if (path == nullptr || way.how == path->memory->how()) return &way;
+    if (path == nullptr || way.how == path->reached().how()) return &way;
   }
   return nullptr;
 }
@@ -41,13 +41,14 @@ Result<std::shared_ptr<RemoteMapping>> Opening::over(const std::vector<size_t>& 
   for (size_t i : transports) {
     const auto* offer = description.offerFor(node_->factsOf(i).name);
     if (offer != nullptr) {
-      candidates.push_back({i, offer, nullptr});
+      const bool staged = offer->why.code() == Code::unsupported && !description.device.isHost();
+      candidates.push_back({i, offer, staged, nullptr});
     } else {
       giveUp(i, error(Code::unsupported, "the peer says nothing about it"));
     }
   }
   const PathChooser chooser(node_->figures(), peer_->away(), description.device.kind);
-  const auto worth = settle(chooser, candidates);
+  const auto worth = settle(chooser, candidates, description);
   std::vector<Candidate> chosen;
   for (size_t i : worth) chosen.push_back(std::move(candidates[i]));
   if (chosen.empty()) return std::shared_ptr<RemoteMapping>();
@@ -56,8 +57,8 @@ Result<std::shared_ptr<RemoteMapping>> Opening::over(const std::vector<size_t>& 
 
 // A path shows how fast it can be only when it is open, so each one that opens or fails to is a
 // reason to look again. Every round settles one candidate.
-std::vector<size_t> Opening::settle(const PathChooser& chooser,
-                                    std::vector<Candidate>& candidates) {
+std::vector<size_t> Opening::settle(const PathChooser& chooser, std::vector<Candidate>& candidates,
+                                    const RegionDescription& description) {
   while (!candidates.empty()) {
     std::vector<PathOption> options;
     for (const auto& candidate : candidates) options.push_back(optionOf(candidate));
@@ -66,7 +67,7 @@ std::vector<size_t> Opening::settle(const PathChooser& chooser,
                              [&](size_t one) { return candidates[one].path == nullptr; });
     if (next == worth.end()) return worth;
     Candidate& candidate = candidates[*next];
-    auto opened = open(candidate);
+    auto opened = open(candidate, description);
     if (opened.ok()) {
       candidate.path = *std::move(opened);
     } else {
@@ -86,15 +87,25 @@ void Opening::giveUp(size_t transport, const Status& why) {
 
 PathOption Opening::optionOf(const Candidate& candidate) const {
   return {node_->engines()[candidate.transport].get(),
-          wayOf(node_->factsOf(candidate.transport), candidate.path.get()), false};
+          wayOf(node_->factsOf(candidate.transport), candidate.path.get()), candidate.staged};
 }
 
-Result<std::unique_ptr<OpenPath>> Opening::open(const Candidate& candidate) const {
-  if (!candidate.offer->why.ok()) return candidate.offer->why;
+Result<std::unique_ptr<OpenPath>> Opening::open(const Candidate& candidate,
+                                                const RegionDescription& description) const {
+  const Status& why = candidate.offer->why;
+  if (!why.ok() && !candidate.staged) return why;
+  Engine& engine = *node_->engines()[candidate.transport];
   HMC_ASSIGN(auto link, peer_->link(candidate.transport, deadline_));
+  if (candidate.staged) {
+    auto stage = peer_->stage(candidate.transport, *link,
+                              {candidate.offer->transport, region_, description.number}, deadline_);
+    if (!stage.ok()) return stage.status().within(why.message());
+    return std::make_unique<OpenPath>(candidate.transport, engine, std::move(link),
+                                      *std::move(stage), description, why.message());
+  }
   HMC_ASSIGN(auto memory, link->importKey(candidate.offer->key, deadline_));
-  return std::make_unique<OpenPath>(candidate.transport, *node_->engines()[candidate.transport],
-                                    std::move(link), std::move(memory));
+  return std::make_unique<OpenPath>(candidate.transport, engine, std::move(link),
+                                    std::move(memory));
 }
 
 std::shared_ptr<RemoteMapping> Opening::finish(const PathChooser& chooser,
@@ -104,10 +115,12 @@ std::shared_ptr<RemoteMapping> Opening::finish(const PathChooser& chooser,
   std::vector<std::unique_ptr<OpenPath>> paths;
   for (auto& candidate : candidates) {
     options.push_back(optionOf(candidate));
-    peer_->paths().used(node_->factsOf(candidate.transport).name, candidate.path->memory->how());
+    const OpenPath& path = *candidate.path;
+    peer_->paths().used(path.name(), path.reached().how());
+    if (path.far) peer_->paths().staged(path.name(), path.farBecause);
     paths.push_back(std::move(candidate.path));
   }
-  const std::string slower = paths.front()->memory->slowerBecause();
+  const std::string slower = paths.front()->slowerBecause();
   auto mapping = std::make_shared<RemoteMapping>(node_, peer_, std::move(paths),
                                                  chooser.quickest(options), description.device);
   peer_->paths().tellIfSlow(peer_->title(), description.device.kind, mapping->path(), passed_,

@@ -29,14 +29,17 @@ class Opening {
   struct Candidate {
     size_t transport = 0;
     const RegionDescription::Offer* offer = nullptr;
+    bool staged = false;             // the transport cannot reach the peer's memory
     std::unique_ptr<OpenPath> path;  // once it is open
   };
 
   Result<RegionDescription> ask(const std::vector<size_t>& transports) const;
-  Result<std::unique_ptr<OpenPath>> open(const Candidate& candidate) const;
+  Result<std::unique_ptr<OpenPath>> open(const Candidate& candidate,
+                                         const RegionDescription& description) const;
   PathOption optionOf(const Candidate& candidate) const;
   // Opens what is worth having of them and drops what does not work, until both are settled.
-  std::vector<size_t> settle(const PathChooser& chooser, std::vector<Candidate>& candidates);
+  std::vector<size_t> settle(const PathChooser& chooser, std::vector<Candidate>& candidates,
+                             const RegionDescription& description);
   void giveUp(size_t transport, const Status& why);
   std::shared_ptr<RemoteMapping> finish(const PathChooser& chooser,
                                         std::vector<Candidate> candidates,

@@ -38,6 +38,17 @@ std::vector<std::string> PathNotes::waysOf(const std::string& transport) const {
   return found == ways_.end() ? std::vector<std::string>() : found->second;
 }
 
+void PathNotes::staged(const std::string& transport, const std::string& why) {
+  std::lock_guard lock(mutex_);
+  staged_[transport] = why;
+}
+
+std::string PathNotes::stagedBecause(const std::string& transport) const {
+  std::lock_guard lock(mutex_);
+  auto found = staged_.find(transport);
+  return found == staged_.end() ? std::string() : found->second;
+}
+
 bool PathNotes::first(const std::string& about) {
   std::lock_guard lock(mutex_);
   return told_.insert(about).second;

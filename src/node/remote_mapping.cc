@@ -22,7 +22,7 @@ using Paths = std::vector<std::unique_ptr<OpenPath>>;
 
 Mapped mappedOf(const Paths& paths) {
   for (const auto& path : paths) {
-    if (path->memory->mapped.data) return path->memory->mapped;
+    if (path->memory && path->memory->mapped.data) return path->memory->mapped;
   }
   return {};
 }
@@ -30,7 +30,15 @@ Mapped mappedOf(const Paths& paths) {
 // Sizes from 1 to this one are copied into the mapped path, when they come from the host.
 uint64_t mappedUpTo(const Paths& paths, const PathTables& tables, OpKind kind) {
   const auto& smallest = tables.of(kind, DeviceKind::cpu).ranges().front();
-  return paths[smallest.path]->memory->mapped.data ? smallest.largest : 0;
+  const auto& memory = paths[smallest.path]->memory;
+  return memory && memory->mapped.data ? smallest.largest : 0;
+}
+
+// The paths lead to one region; what one of them does not believe, none does.
+uint64_t sizeOf(const Paths& paths) {
+  uint64_t size = UINT64_MAX;
+  for (const auto& path : paths) size = std::min(size, path->size);
+  return size;
 }
 
 // A batch takes one path: that of its mean piece.
@@ -46,6 +54,7 @@ uint64_t typicalPiece(const std::vector<Shape>& shapes) {
 }  // namespace
 
 std::string OpenPath::words() const {
+  if (far) return name() + " (staged at the target)";
   return memory->how().empty() ? name() : fmt::format("{} ({})", name(), memory->how());
 }
 
@@ -61,8 +70,8 @@ RemoteMapping::RemoteMapping(std::shared_ptr<NodeImpl> node, std::shared_ptr<Pee
                   mappedUpTo(paths_, tables_, OpKind::get)},
       atOnce_{std::min(mappedUpTo_[0], uint64_t{kAtOnce}),
               std::min(mappedUpTo_[1], uint64_t{kAtOnce})},
-      size_(paths_.front()->memory->size),
-      writable_(paths_.front()->memory->access == Access::readWrite),
+      size_(sizeOf(paths_)),
+      writable_(paths_.front()->access == Access::readWrite),
       device_(device),
       lease_(peer_->channel().lease()->length()) {}
 
@@ -222,7 +231,8 @@ Route RemoteMapping::routeFrom(const LocalMemory& local, const OpenPath& path) c
   const auto& entry = local.through(path.transport);
   return {path.link.get(), entry.registration.get(),
           local.region(),  path.memory.get(),
-          entry.staged,    lease_};
+          entry.staged,    lease_,
+          path.far.get()};
 }
 
 }  // namespace hmc

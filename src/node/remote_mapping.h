@@ -18,15 +18,38 @@ namespace hmc {
 // A peer's region as one link reaches it.
 struct OpenPath {
   OpenPath(size_t index, Engine& over, std::shared_ptr<Link> to, std::unique_ptr<RemoteMemory> what)
-      : transport(index), engine(over), link(std::move(to)), memory(std::move(what)) {}
+      : transport(index),
+        engine(over),
+        link(std::move(to)),
+        memory(std::move(what)),
+        size(memory->size),
+        access(memory->access) {}
+  // Reaches only slots at the target; `why` says for what reason.
+  OpenPath(size_t index, Engine& over, std::shared_ptr<Link> to, std::shared_ptr<FarStage> stage,
+           const RegionDescription& region, std::string why)
+      : transport(index),
+        engine(over),
+        link(std::move(to)),
+        far(std::move(stage)),
+        farBecause(std::move(why)),
+        size(region.size),
+        access(region.access) {}
   const std::string& name() const { return engine.transport().facts().name; }
   // "ipc (mapped)"
   std::string words() const;
+  // What the link moves bytes in and out of: the region, or the slots.
+  const RemoteMemory& reached() const { return far ? far->slots() : *memory; }
+  // Why a quicker way is not taken; empty when there is none.
+  const std::string& slowerBecause() const { return far ? farBecause : memory->slowerBecause(); }
 
   const size_t transport;  // the Node's
   Engine& engine;
   const std::shared_ptr<Link> link;
-  const std::unique_ptr<RemoteMemory> memory;  // goes before link
+  const std::unique_ptr<RemoteMemory> memory;  // goes before link; none where `far` is
+  const std::shared_ptr<FarStage> far;         // the same
+  const std::string farBecause;
+  const uint64_t size;
+  const Access access;
   // The link failed: transfers take the other paths from then on, if there are any.
   std::atomic<bool> ended{false};
 };

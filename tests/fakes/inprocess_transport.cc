@@ -41,8 +41,10 @@ constexpr uint32_t kKeyMagic = 0x6b706e69;
 
 class InProcessRegistration : public Registration {
  public:
-  InProcessRegistration(std::shared_ptr<InProcessWire> wire, Region what, Access how)
-      : Registration(what, how), wire_(std::move(wire)) {
+  InProcessRegistration(std::shared_ptr<InProcessWire> wire, Region what, Access how,
+                        std::shared_ptr<std::atomic<int>> live)
+      : Registration(what, how), wire_(std::move(wire)), live_(std::move(live)) {
+    ++*live_;
     std::lock_guard lock(wire_->mutex);
     id_ = wire_->nextId++;
     wire_->areas[id_] = {region, access};
@@ -51,11 +53,13 @@ class InProcessRegistration : public Registration {
   ~InProcessRegistration() override {
     std::lock_guard lock(wire_->mutex);
     wire_->areas.erase(id_);
+    --*live_;
   }
   const std::string& key() const override { return key_; }
 
  private:
   const std::shared_ptr<InProcessWire> wire_;
+  const std::shared_ptr<std::atomic<int>> live_;
   uint64_t id_ = 0;
   std::string key_;
 };
@@ -203,7 +207,8 @@ class InProcessTransport : public Transport {
                    region.device.toString());
     }
     ++*options_.registered;
-    return std::unique_ptr<Registration>(new InProcessRegistration(wire_, region, access));
+    return std::unique_ptr<Registration>(
+        new InProcessRegistration(wire_, region, access, options_.live));
   }
   Result<std::unique_ptr<Link>> openLink(const LinkOptions&) override {
     return std::unique_ptr<Link>(new InProcessLink(wire_, options_.window, links_));

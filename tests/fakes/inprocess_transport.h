@@ -23,8 +23,9 @@ struct InProcessOptions {
   bool onDemand = false;
   // Memory of no other kind than the host's can be registered.
   bool hostOnly = false;
-  // Registrations so far, counted there.
+  // Registrations so far, and those that are left.
   std::shared_ptr<std::atomic<int>> registered = std::make_shared<std::atomic<int>>(0);
+  std::shared_ptr<std::atomic<int>> live = std::make_shared<std::atomic<int>>(0);
   // While it is not ok, every registration fails with it.
   std::shared_ptr<Status> refusal = std::make_shared<Status>();
 };

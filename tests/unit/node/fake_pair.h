@@ -43,7 +43,7 @@ class FakePair {
 
   static std::shared_ptr<LocalMemory> allocate(NodeImpl& node, const std::string& name, size_t size,
                                                Device device = {}) {
-    Region region = must((*findBackend(device))->allocate(device.index, size));
+    Region region = must(must(findBackend(device))->allocate(device.index, size));
     return must(node.registerMemory(name, region, Access::readWrite, /*owned=*/true));
   }
   std::shared_ptr<RemoteMapping> open(const std::string& region,

@@ -51,7 +51,8 @@ void LocalMemory::fill(Slot& slot, size_t transport) const {
   });
 }
 
-// What cannot be registered stays out of reach over that transport only.
+// What cannot be registered stays out of peers' reach over that transport; our own transfers from
+// it can still pass through slots that can.
 void LocalMemory::registerThrough(Entry& entry, size_t transport) const {
   const Engine& engine = *node_->engines()[transport];
   entry.staged = !engine.touches(region_.device.kind);
@@ -60,6 +61,7 @@ void LocalMemory::registerThrough(Entry& entry, size_t transport) const {
     entry.registration = *std::move(registration);
   } else {
     entry.why = registration.status();
+    entry.staged = true;
   }
 }
 

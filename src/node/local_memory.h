@@ -36,7 +36,7 @@ class LocalMemory {
   struct Entry {
     std::unique_ptr<Registration> registration;  // none when `why` says so
     Status why;
-    bool staged = false;  // transfers from here go through the host
+    bool staged = false;  // transfers from here go through slots of the host
   };
   const Entry& through(size_t transport) const {
     Slot& slot = slots_[transport];

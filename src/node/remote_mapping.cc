@@ -95,9 +95,10 @@ std::string RemoteMapping::path() const {
 }
 
 bool RemoteMapping::serves(const OpenPath& path, const LocalMemory& local) const {
-  if (path.ended.load(std::memory_order_relaxed) || local.node() != node_.get()) return false;
-  const auto& entry = local.through(path.transport);
-  return entry.registration || entry.staged;
+  if (path.ended.load(std::memory_order_relaxed)) return false;
+  // Staging what the transport should have registered is for when there is no other path.
+  return local.through(path.transport).registration ||
+         !path.engine.touches(local.region().device.kind);
 }
 
 OpenPath& RemoteMapping::pathFor(OpKind kind, const LocalMemory& local, uint64_t piece) const {
@@ -126,10 +127,10 @@ Status RemoteMapping::runThroughEngine(OpKind kind, const LocalMemory& local, ui
                        verb(kind))
         .within(peer_->title());
   }
-  OpenPath& path = pathFor(kind, local, size);
-  if (!allowed(kind, local, path)) [[unlikely]]
-    return explainRefusal(kind, local, path);
+  if (!allowed(kind, local)) [[unlikely]]
+    return explainRefusal(kind, local);
   if (size == 0) return peer_->channel().status();
+  OpenPath& path = pathFor(kind, local, size);
   Status status =
       path.engine.run(kind, routeFrom(local, path), localOffset, remoteOffset, size, timeout);
   if (!status.ok()) [[unlikely]]
@@ -183,8 +184,8 @@ Result<std::shared_ptr<TransferState>> RemoteMapping::start(
   for (const Shape& shape : shapes) {
     HMC_TRY(checkBounds(shape, local->region().size, size_, verb(kind)).within(peer_->title()));
   }
+  if (!allowed(kind, *local)) return explainRefusal(kind, *local);
   OpenPath& path = pathFor(kind, *local, typicalPiece(shapes));
-  if (!allowed(kind, *local, path)) return explainRefusal(kind, *local, path);
   Route route = routeFrom(*local, path);
   auto transfer =
       path.engine.start(kind, route, std::move(shapes), {std::move(local), std::move(self)});
@@ -200,16 +201,12 @@ void RemoteMapping::noteEnd(const TransferState& transfer, const Status& outcome
   }
 }
 
-bool RemoteMapping::allowed(OpKind kind, const LocalMemory& local, const OpenPath& path) const {
-  if (inForkedChild() || (kind == OpKind::put && !writable_) || local.node() != node_.get())
-    return false;
-  const auto& entry = local.through(path.transport);
-  return entry.registration || entry.staged;
+bool RemoteMapping::allowed(OpKind kind, const LocalMemory& local) const {
+  return !inForkedChild() && (kind == OpKind::get || writable_) && local.node() == node_.get();
 }
 
 // Why allowed() says no.
-Status RemoteMapping::explainRefusal(OpKind kind, const LocalMemory& local,
-                                     const OpenPath& path) const {
+Status RemoteMapping::explainRefusal(OpKind kind, const LocalMemory& local) const {
   if (inForkedChild()) {
     return error(Code::invalidArgument,
                  "this process was forked from one that uses HMC: create a Node of its own");
@@ -218,13 +215,8 @@ Status RemoteMapping::explainRefusal(OpKind kind, const LocalMemory& local,
     return error(Code::permissionDenied, "{} registered that region for reading only",
                  peer_->title());
   }
-  if (local.node() != node_.get()) {
-    return error(Code::invalidArgument, "the local region \"{}\" belongs to another Node",
-                 local.name());
-  }
-  return local.through(path.transport)
-      .why.within(
-          fmt::format("the local region \"{}\" is not usable over {}", local.name(), path.name()));
+  return error(Code::invalidArgument, "the local region \"{}\" belongs to another Node",
+               local.name());
 }
 
 Route RemoteMapping::routeFrom(const LocalMemory& local, const OpenPath& path) const {

@@ -129,8 +129,8 @@ class RemoteMapping {
   Status runThroughEngine(OpKind kind, const LocalMemory& local, uint64_t localOffset,
                           uint64_t remoteOffset, size_t size,
                           std::chrono::nanoseconds timeout) const;
-  bool allowed(OpKind kind, const LocalMemory& local, const OpenPath& path) const;
-  Status explainRefusal(OpKind kind, const LocalMemory& local, const OpenPath& path) const;
+  bool allowed(OpKind kind, const LocalMemory& local) const;
+  Status explainRefusal(OpKind kind, const LocalMemory& local) const;
   Route routeFrom(const LocalMemory& local, const OpenPath& path) const;
   // A transfer over it ended like this.
   void note(OpenPath& path, const Status& outcome) const;

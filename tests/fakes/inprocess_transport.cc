@@ -206,6 +206,10 @@ class InProcessTransport : public Transport {
       return error(Code::unsupported, "{} cannot register {} memory", options_.name,
                    region.device.toString());
     }
+    if (region.size > options_.mostRegistered) {
+      return error(Code::exhausted, "{} bytes are more than the {} that may be locked", region.size,
+                   options_.mostRegistered);
+    }
     ++*options_.registered;
     return std::unique_ptr<Registration>(
         new InProcessRegistration(wire_, region, access, options_.live));

@@ -23,6 +23,8 @@ struct InProcessOptions {
   bool onDemand = false;
   // Memory of no other kind than the host's can be registered.
   bool hostOnly = false;
+  // Larger regions cannot be registered either.
+  size_t mostRegistered = SIZE_MAX;
   // Registrations so far, and those that are left.
   std::shared_ptr<std::atomic<int>> registered = std::make_shared<std::atomic<int>>(0);
   std::shared_ptr<std::atomic<int>> live = std::make_shared<std::atomic<int>>(0);

@@ -227,6 +227,23 @@ TEST_F(NodeChoice, localMemoryThatOnePathCannotUseTakesTheOther) {
   EXPECT_EQ(carrier(remote, local, {{0, 0, kLarge}}), "nimble");
 }
 
+TEST_F(NodeChoice, localMemoryThatTheOnlyPathCannotUseIsStaged) {
+  FakeTransport strict = plain();
+  strict.b.mostRegistered = StagePool::kSlotSize;
+  FakePair nodes({strict});
+  constexpr size_t kMore = 3 * StagePool::kSlotSize + 5;
+  auto target = FakePair::allocate(*nodes.a, "target", kMore);
+  auto local = FakePair::allocate(*nodes.b, "local", kMore);
+  EXPECT_FALSE(local->through(0).registration);
+  std::memset(local->host(), 7, kMore);
+  auto remote = nodes.open("target");
+  ASSERT_TRUE(put(*remote, *local, kMore).ok());
+  EXPECT_EQ(0, std::memcmp(target->host(), local->host(), kMore));
+  std::memset(target->host(), 9, kMore);
+  ASSERT_TRUE(remote->run(OpKind::get, *local, 0, 0, kMore, kDefaultTimeout).ok());
+  EXPECT_EQ(0, std::memcmp(target->host(), local->host(), kMore));
+}
+
 TEST_F(NodeChoice, aRegionThatThePeerDoesNotHaveIsNamed) {
   FakePair nodes({plain()});
   Status none = nodes.b->open(nodes.toA, "nowhere", {}, kDefaultTimeout).status();

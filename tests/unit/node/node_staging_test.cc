@@ -214,6 +214,9 @@ TEST_F(NodeStaging, aPeerThatGoesEndsWhatIsUnderWayAndItsSlots) {
   std::thread end([&] { nodes.a->close(); });
   EXPECT_EQ(ticket.wait().code(), Code::disconnected);
   end.join();
+  // Its control thread may still be about it.
+  for (Deadline patience(30s); *nodes.fake("short").a.live > 0 && !patience.passed();)
+    std::this_thread::yield();
   EXPECT_EQ(*nodes.fake("short").a.live, 0);
   EXPECT_EQ(put(*remote, *local, 8).code(), Code::disconnected);
 }

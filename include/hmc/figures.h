@@ -1,7 +1,7 @@
 #pragma once
 
-// What `hmc bench` measured on this host, kept in a small text file for Peer::explain(). Needs
-// C++17.
+// What `hmc bench` measured on this host, kept in a small text file. A Node reads it when it is
+// made, to choose paths by it and for Peer::explain(). Needs C++17.
 
 #include <cstddef>
 #include <string>
@@ -21,6 +21,7 @@ struct MeasuredFigure {
   std::string operation;              // "put", "get"; one word
   size_t size = 0;                    // bytes of one blocking operation
   double nanoseconds = 0;             // that it took, the median
+  bool away = false;                  // the peer was on another host
 };
 
 // $HMC_FIGURES, else $XDG_CACHE_HOME/hmc/figures, else ~/.cache/hmc/figures; empty when none of

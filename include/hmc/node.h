@@ -84,16 +84,19 @@ struct Strided {
   size_t length = 0;
 };
 
-// A peer's LocalRegion, reachable over one transport. Fails with `disconnected` once the peer is
-// gone: connect again and open again.
+// A peer's LocalRegion, reachable over one transport, or over several where one is quicker for
+// small transfers and another for large ones. A transfer whose path fails says so; from then on the
+// other paths take its place. Fails with `disconnected` once none is left or the peer is gone:
+// connect again and open again.
 class HMC_API RemoteRegion {
  public:
   size_t size() const;
   Device device() const;
   Access access() const;
+  // Of the path that the smallest puts take.
   const std::string& transport() const;
   // The transport and how it reaches this memory: "ipc (mapped)", "ipc (process_vm)", "ipc (ring)",
-  // "tcp (2 streams)".
+  // "tcp (2 streams)"; of several each with its sizes: "verbs up to 4096 bytes, tcp (2 streams)".
   std::string path() const;
 
   // Returns when the bytes are visible at the other side (put) or here (get). A timeout cancels.
@@ -118,7 +121,7 @@ class HMC_API RemoteRegion {
 struct PathReport {
   std::string transport;
   bool usable = false;
-  bool preferred = false;  // what open() tries first
+  bool preferred = false;  // what a put takes, of the size that was asked about or else a small one
   std::string reason;      // why it is, or why it is not
   // How it has reached the peer's regions that were opened so far: "mapped", "process_vm, ring".
   std::string ways;
@@ -132,6 +135,7 @@ struct PeerFacts {
   std::string version;                     // of HMC over there
   std::chrono::nanoseconds clockOffset{};  // its wall clock minus ours
   std::chrono::nanoseconds roundTrip{};    // of a request on the control channel, the best of a few
+  bool away = false;                       // it is on another host, as far as addresses tell
 };
 
 class HMC_API Peer {
@@ -173,8 +177,9 @@ struct Note {
 struct NodeOptions {
   std::string name;    // for sentences and Node::peer(); a random one when empty
   std::string secret;  // both sides need the same
-  // The ones to use, best first; empty: all. Without "ipc" notes, tags and other messages to peers
-  // of this host take the socket too, not shared memory.
+  // The ones to use; of two that are about as fast the one that comes first. Empty: all, except
+  // that one whose use changes the process (ucx) serves only where nothing else does. Without "ipc"
+  // notes, tags and other messages to peers of this host take the socket too, not shared memory.
   std::vector<std::string> transports;
   // RDMA queue pairs to each peer, 1 to 16: more of them help where one cannot fill the NIC.
   int channels = 1;

@@ -1,18 +1,20 @@
 #include "control/calls.h"
 
+#include <vector>
+
 #include "base/error.h"
 
 namespace hmc {
 
-uint64_t Calls::begin() {
+uint64_t Calls::begin(Then then) {
   std::lock_guard lock(mutex_);
-  open_.emplace(++last_, std::nullopt);
+  open_.emplace(++last_, Question{std::nullopt, std::move(then)});
   return last_;
 }
 
 Result<std::string> Calls::wait(uint64_t number, Deadline deadline) {
   std::unique_lock lock(mutex_);
-  auto& slot = open_.at(number);
+  auto& slot = open_.at(number).answer;
   while (!slot && ended_.ok() && !deadline.passed()) answered_.wait_until(lock, deadline.at());
   Result<std::string> result =
       slot ? *std::move(slot)
@@ -30,17 +32,36 @@ void Calls::forget(uint64_t number) {
 }
 
 void Calls::answer(uint64_t number, Result<std::string> answer) {
-  std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   auto found = open_.find(number);
   if (found == open_.end()) return;
-  found->second.emplace(std::move(answer));
-  answered_.notify_all();
+  if (!found->second.then) {
+    found->second.answer.emplace(std::move(answer));
+    answered_.notify_all();
+    return;
+  }
+  Then then = std::move(found->second.then);
+  open_.erase(found);
+  lock.unlock();
+  then(std::move(answer));
 }
 
 void Calls::end(const Status& why) {
-  std::lock_guard lock(mutex_);
+  std::vector<Then> left;
+  std::unique_lock lock(mutex_);
   if (ended_.ok()) ended_ = why;
   answered_.notify_all();
+  for (auto at = open_.begin(); at != open_.end();) {
+    if (!at->second.then) {
+      ++at;
+      continue;
+    }
+    left.push_back(std::move(at->second.then));
+    at = open_.erase(at);
+  }
+  Status reason = ended_;
+  lock.unlock();
+  for (const Then& then : left) then(reason);
 }
 
 }  // namespace hmc

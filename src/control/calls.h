@@ -2,6 +2,7 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -17,8 +18,9 @@ class Calls {
  public:
   explicit Calls(std::string who) : who_(std::move(who)) {}
 
-  // A number for a new question; wait() or forget() it.
-  uint64_t begin();
+  // A number for a new question; wait() or forget() it, unless `then` is there to take its answer.
+  using Then = std::function<void(Result<std::string>)>;
+  uint64_t begin(Then then = nullptr);
   Result<std::string> wait(uint64_t number, Deadline deadline);
   void forget(uint64_t number);
 
@@ -33,7 +35,11 @@ class Calls {
   std::mutex mutex_;
   std::condition_variable answered_;
   uint64_t last_ = 0;
-  std::map<uint64_t, std::optional<Result<std::string>>> open_;
+  struct Question {
+    std::optional<Result<std::string>> answer;
+    Then then;
+  };
+  std::map<uint64_t, Question> open_;
   Status ended_;
 };
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -54,6 +55,11 @@ class Channel {
   // Asks the peer's ControlEvents::answer(), which runs on its control thread, and waits.
   virtual Result<std::string> call(uint16_t method, std::string_view request,
                                    Deadline deadline) = 0;
+
+  // The same without waiting. `then` gets the answer, or why none comes: once, from the control
+  // thread, from whoever ends the channel, or from within this call. It must not block.
+  using Answered = std::function<void(Result<std::string>)>;
+  virtual void ask(uint16_t method, std::string_view request, Answered then) = 0;
 
   // Says goodbye and ends the channel; what was sent before is delivered first. Does not block.
   virtual void close(const Status& why) = 0;

@@ -100,6 +100,18 @@ Result<std::string> ChannelImpl::call(uint16_t method, std::string_view request,
   return answer;
 }
 
+void ChannelImpl::ask(uint16_t method, std::string_view request, Answered then) {
+  // Answers are the control thread's to read; nobody shall keep the socket from it.
+  intake_.rest();
+  const uint64_t number = calls_.begin([this, then = std::move(then)](Result<std::string> answer) {
+    intake_.resume();
+    then(std::move(answer));
+  });
+  const std::string call = Writer().u64(number).u16(method).raw(request).take();
+  Status posted = outbox_->postFrame(FrameType::call, call);
+  if (!posted.ok()) calls_.answer(number, posted);
+}
+
 void ChannelImpl::close(const Status& why) {
   Status reason =
       why.ok() ? error(Code::disconnected, "this side closed the channel to {}", who_) : why;

@@ -76,6 +76,7 @@ class ChannelImpl final : public Channel, public std::enable_shared_from_this<Ch
   std::optional<Message> tryReceive(KindSet kinds) override { return inbox_.tryReceive(kinds); }
   bool unread(KindSet kinds) const override { return inbox_.unread(kinds); }
   Result<std::string> call(uint16_t method, std::string_view request, Deadline deadline) override;
+  void ask(uint16_t method, std::string_view request, Answered then) override;
   void close(const Status& why) override;
 
   // The rest belongs to the control thread.

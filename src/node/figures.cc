@@ -19,9 +19,10 @@ namespace hmc {
 namespace {
 
 constexpr const char* kVersionLine = "version 1";
+constexpr const char* kAway = "away";
 
 auto keyOf(const MeasuredFigure& figure) {
-  return std::tie(figure.transport, figure.kind, figure.operation, figure.size);
+  return std::tie(figure.transport, figure.kind, figure.operation, figure.away, figure.size);
 }
 
 bool isWord(const std::string& text) {
@@ -57,7 +58,9 @@ std::optional<MeasuredFigure> parseLine(const std::string& line) {
   std::string nanoseconds;
   std::string more;
   in >> figure.transport >> kind >> figure.operation >> size >> nanoseconds;
-  if (!in || in >> more) return std::nullopt;
+  if (!in) return std::nullopt;
+  figure.away = in >> more && more == kAway;
+  if (!more.empty() && (!figure.away || in >> more)) return std::nullopt;
   auto known = kindOf(kind);
   bool numbers = parseNumber(size, figure.size) && parseNumber(nanoseconds, figure.nanoseconds);
   if (!known || !numbers || !makesSense(figure)) return std::nullopt;
@@ -103,8 +106,9 @@ void Figures::merge(const std::vector<MeasuredFigure>& news) {
 std::string Figures::text() const {
   std::string text = std::string(kVersionLine) + "\n";
   for (const auto& figure : figures_) {
-    text += fmt::format("{} {} {} {} {}\n", figure.transport, deviceKindName(figure.kind),
-                        figure.operation, figure.size, figure.nanoseconds);
+    text += fmt::format("{} {} {} {} {}{}{}\n", figure.transport, deviceKindName(figure.kind),
+                        figure.operation, figure.size, figure.nanoseconds, figure.away ? " " : "",
+                        figure.away ? kAway : "");
   }
   return text;
 }
@@ -128,14 +132,22 @@ Status Figures::write(const std::string& path) const {
 }
 
 std::optional<double> Figures::find(const std::string& transport, DeviceKind kind,
-                                    const std::string& operation, size_t size) const {
+                                    const std::string& operation, size_t size, bool away) const {
+  const MeasuredFigure wanted{transport, kind, operation, size, 0, away};
+  auto sameButSize = [&](const MeasuredFigure& figure) {
+    return figure.transport == transport && figure.kind == kind && figure.operation == operation &&
+           figure.away == away;
+  };
+  // figures_ are in the order of keyOf(), so the two sizes around the wanted one are neighbours.
+  auto next = std::lower_bound(
+      figures_.begin(), figures_.end(), wanted,
+      [](const auto& one, const auto& other) { return keyOf(one) < keyOf(other); });
+  const MeasuredFigure* above = next != figures_.end() && sameButSize(*next) ? &*next : nullptr;
   const MeasuredFigure* below = nullptr;
-  const MeasuredFigure* above = nullptr;  // figures_ are in the order of sizes
-  for (const auto& figure : figures_) {
-    if (figure.transport != transport || figure.kind != kind || figure.operation != operation)
-      continue;
-    if (figure.size <= size) below = &figure;
-    if (figure.size >= size && above == nullptr) above = &figure;
+  if (above != nullptr && above->size == size) {
+    below = above;
+  } else if (next != figures_.begin() && sameButSize(*std::prev(next))) {
+    below = &*std::prev(next);
   }
   if (below == nullptr && above == nullptr) return std::nullopt;
   if (below == nullptr) return above->nanoseconds;

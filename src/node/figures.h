@@ -13,6 +13,7 @@ namespace hmc {
 //
 //   version 1
 //   tcp cpu put 4096 14250.5
+//   tcp cpu put 4096 31000 away
 //
 // Another version's file counts as empty, and is replaced when figures are saved.
 class Figures {
@@ -31,7 +32,7 @@ class Figures {
   // The time for an operation of `size` bytes: measured, between two measured ones by
   // interpolation, below the smallest that one's, above the largest at its bandwidth.
   std::optional<double> find(const std::string& transport, DeviceKind kind,
-                             const std::string& operation, size_t size) const;
+                             const std::string& operation, size_t size, bool away = false) const;
 
  private:
   std::vector<MeasuredFigure> figures_;

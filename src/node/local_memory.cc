@@ -1,6 +1,9 @@
 #include "node/local_memory.h"
 
+#include <algorithm>
+
 #include "base/codec.h"
+#include "control/greeting.h"
 #include "memory/backends.h"
 #include "node/node_impl.h"
 
@@ -33,41 +36,59 @@ LocalMemory::LocalMemory(std::shared_ptr<NodeImpl> node, std::string name, const
       region_(region),
       host_(region.device.isHost() ? region.at(0) : nullptr),
       access_(access),
-      owned_(owned) {
-  for (const auto& engine : node_->engines()) {
-    Entry entry;
-    entry.staged = !engine->touches(region.device.kind);
-    auto registration = engine->transport().registerRegion(region, access);
-    if (registration.ok()) {
-      entry.registration = *std::move(registration);
-    } else {
-      entry.why = registration.status();
-    }
-    entries_.push_back(std::move(entry));
+      owned_(owned),
+      number_(node_->nextMemoryNumber()),
+      slots_(node_->engines().size()) {
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    if (!node_->onlyByName(i)) through(i);
+  }
+}
+
+void LocalMemory::fill(Slot& slot, size_t transport) const {
+  std::call_once(slot.once, [&] {
+    registerThrough(slot.entry, transport);
+    slot.filled.store(true, std::memory_order_release);
+  });
+}
+
+// What cannot be registered stays out of peers' reach over that transport; our own transfers from
+// it can still pass through slots that can.
+void LocalMemory::registerThrough(Entry& entry, size_t transport) const {
+  const Engine& engine = *node_->engines()[transport];
+  entry.staged = !engine.touches(region_.device.kind);
+  auto registration = engine.transport().registerRegion(region_, access_);
+  if (registration.ok()) {
+    entry.registration = *std::move(registration);
+  } else {
+    entry.why = registration.status();
+    entry.staged = true;
   }
 }
 
 LocalMemory::~LocalMemory() {
   node_->forget(*this);
-  entries_.clear();
+  slots_.clear();
   if (!owned_) return;
   if (auto backend = findBackend(region_.device.kind); backend.ok())
     (*backend)->release(region_.ptr);
 }
 
-std::string LocalMemory::describe() const {
+std::string LocalMemory::describe(const std::vector<std::string>& transports) const {
   Writer out;
   out.u64(region_.size).string(deviceKindName(region_.device.kind));
   out.u32(static_cast<uint32_t>(region_.device.index)).u8(static_cast<uint8_t>(access_));
-  Writer keys;
+  out.u64(number_);
+  Writer offers;
   uint32_t count = 0;
-  for (size_t i = 0; i < entries_.size(); ++i) {
-    if (!entries_[i].registration) continue;
-    keys.string(node_->engines()[i]->transport().facts().name)
-        .string(entries_[i].registration->key());
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    const std::string& name = node_->factsOf(i).name;
+    if (std::find(transports.begin(), transports.end(), name) == transports.end()) continue;
+    const Entry& entry = through(i);
+    offers.string(name).u8(static_cast<uint8_t>(entry.why.code()));
+    offers.string(entry.registration ? entry.registration->key() : entry.why.message());
     ++count;
   }
-  return out.u32(count).raw(keys.bytes()).take();
+  return out.u32(count).raw(offers.bytes()).take();
 }
 
 Result<RegionDescription> RegionDescription::decode(std::string_view bytes) {
@@ -78,18 +99,27 @@ Result<RegionDescription> RegionDescription::decode(std::string_view bytes) {
   region.device.index = static_cast<int>(in.u32());
   region.access =
       in.u8() == static_cast<uint8_t>(Access::readWrite) ? Access::readWrite : Access::read;
+  region.number = in.u64();
   for (uint32_t left = in.u32(); left > 0 && !in.failed(); --left) {
-    std::string transport = in.string();
-    region.keys.push_back({std::move(transport), in.string()});
+    RegionDescription::Offer offer;
+    offer.transport = in.string();
+    const uint8_t code = in.u8();
+    std::string text = in.string();
+    if (code == 0) {
+      offer.key = std::move(text);
+    } else {
+      offer.why = Status(decodeCode(code), std::move(text));
+    }
+    region.offers.push_back(std::move(offer));
   }
   HMC_TRY(in.finish("the peer's description of its region"));
   HMC_ASSIGN(region.device.kind, kindFromName(kind));
   return region;
 }
 
-const std::string* RegionDescription::keyFor(const std::string& transport) const {
-  for (const auto& key : keys) {
-    if (key.transport == transport) return &key.bytes;
+const RegionDescription::Offer* RegionDescription::offerFor(const std::string& transport) const {
+  for (const auto& offer : offers) {
+    if (offer.transport == transport) return &offer;
   }
   return nullptr;
 }

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <atomic>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -11,8 +13,9 @@ namespace hmc {
 
 class NodeImpl;
 
-// Memory that a Node has made reachable through each of its transports that can. Thread-safe: it
-// does not change.
+// Memory that a Node has made reachable through each of its transports that can; through one whose
+// use changes the process (Transport::Facts::onDemand) only when somebody needs it there. Safe from
+// any thread.
 class LocalMemory {
  public:
   // With `owned`, the memory came from its backend's allocate() and goes back at the end.
@@ -24,6 +27,8 @@ class LocalMemory {
   const Region& region() const { return region_; }
   Access access() const { return access_; }
   const NodeImpl* node() const { return node_.get(); }
+  // No other memory of the Node ever has the same.
+  uint64_t number() const { return number_; }
   // Where it lies when it is memory of the host, else null.
   char* host() const { return host_; }
 
@@ -31,16 +36,28 @@ class LocalMemory {
   struct Entry {
     std::unique_ptr<Registration> registration;  // none when `why` says so
     Status why;
-    bool staged = false;  // transfers from here go through the host
+    bool staged = false;  // transfers from here go through slots of the host
   };
-  const Entry& through(size_t transport) const { return entries_[transport]; }
+  const Entry& through(size_t transport) const {
+    Slot& slot = slots_[transport];
+    if (!slot.filled.load(std::memory_order_acquire)) fill(slot, transport);
+    return slot.entry;
+  }
 
-  // What a peer needs to open it.
-  std::string describe() const;
+  // What a peer needs to open it over these transports.
+  std::string describe(const std::vector<std::string>& transports) const;
 
  private:
   LocalMemory(std::shared_ptr<NodeImpl> node, std::string name, const Region& region, Access access,
               bool owned);
+
+  struct Slot {
+    std::once_flag once;
+    std::atomic<bool> filled{false};  // spares through() the flag, which costs as much as a copy
+    Entry entry;                      // set once
+  };
+  void fill(Slot& slot, size_t transport) const;
+  void registerThrough(Entry& entry, size_t transport) const;
 
   const std::shared_ptr<NodeImpl> node_;
   const std::string name_;
@@ -48,22 +65,25 @@ class LocalMemory {
   char* const host_;
   const Access access_;
   const bool owned_;
-  std::vector<Entry> entries_;
+  const uint64_t number_;
+  mutable std::vector<Slot> slots_;
 };
 
 // The other side of LocalMemory::describe().
 struct RegionDescription {
-  struct Key {
+  struct Offer {
     std::string transport;
-    std::string bytes;
+    std::string key;
+    Status why;  // there is no key
   };
   uint64_t size = 0;
   Device device;
   Access access = Access::read;
-  std::vector<Key> keys;
+  uint64_t number = 0;  // LocalMemory::number()
+  std::vector<Offer> offers;
 
   static Result<RegionDescription> decode(std::string_view bytes);
-  const std::string* keyFor(const std::string& transport) const;
+  const Offer* offerFor(const std::string& transport) const;
 };
 
 }  // namespace hmc

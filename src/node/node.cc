@@ -21,7 +21,9 @@ const std::string& LocalRegion::name() const {
 
 Status Ticket::wait(Timeout timeout) {
   if (!state_) return Status();
-  return state_->engine().wait(*state_, Deadline(timeout));
+  Status status = state_->engine().wait(*state_, Deadline(timeout));
+  if (!status.ok()) mapping_->noteEnd(*state_, status);
+  return status;
 }
 bool Ticket::done() {
   return !state_ || state_->engine().test(*state_);
@@ -31,7 +33,8 @@ Status Ticket::cancel() {
   return state_->engine().cancel(*state_);
 }
 const std::string& Ticket::transport() const {
-  return mapping_->transport();
+  // What was done at once went into mapped memory, which small puts take where there is any.
+  return state_ ? state_->engine().transport().facts().name : mapping_->transport();
 }
 
 size_t RemoteRegion::size() const {

@@ -14,12 +14,14 @@ namespace {
 constexpr size_t kMostLeftBehind = 1024;
 }  // namespace
 
-Result<std::shared_ptr<NodeImpl>> NodeImpl::create(const NodeOptions& options) {
+Result<std::shared_ptr<NodeImpl>> NodeImpl::create(const NodeOptions& options,
+                                                   const TransportMaker& make) {
   forkSentinel();
   HMC_ASSIGN(auto fds, FdExchange::create());
-  HMC_ASSIGN(auto transports, makeTransports(options.transports, {*fds, options.channels}));
+  HMC_ASSIGN(auto transports, make(options.transports, {*fds, options.channels}));
   std::string name = options.name.empty() ? "node-" + hex(randomBytes(4)) : options.name;
-  std::shared_ptr<NodeImpl> node(new NodeImpl(name, std::move(fds), std::move(transports)));
+  std::shared_ptr<NodeImpl> node(
+      new NodeImpl(name, std::move(fds), std::move(transports), !options.transports.empty()));
   ControlOptions control;
   control.name = name;
   control.secret = options.secret;
@@ -32,8 +34,13 @@ Result<std::shared_ptr<NodeImpl>> NodeImpl::create(const NodeOptions& options) {
   return node;
 }
 
-NodeImpl::NodeImpl(std::string name, std::unique_ptr<FdExchange> fds, TransportSet transports)
-    : name_(std::move(name)), fds_(std::move(fds)), missing_(std::move(transports.missing)) {
+NodeImpl::NodeImpl(std::string name, std::unique_ptr<FdExchange> fds, TransportSet transports,
+                   bool named)
+    : name_(std::move(name)),
+      fds_(std::move(fds)),
+      named_(named),
+      figures_(Figures::read(figuresPath())),
+      missing_(std::move(transports.missing)) {
   for (auto& transport : transports.ready)
     engines_.push_back(std::make_unique<Engine>(std::move(transport)));
 }
@@ -113,6 +120,15 @@ void NodeImpl::forget(const LocalMemory& memory) {
   std::lock_guard lock(mutex_);
   auto found = memory_.find(memory.name());
   if (found != memory_.end() && found->second.expired()) memory_.erase(found);
+}
+
+Result<std::shared_ptr<LocalMemory>> NodeImpl::registered(const std::string& name,
+                                                          uint64_t number) const {
+  std::lock_guard lock(mutex_);
+  auto found = memory_.find(name);
+  auto memory = found == memory_.end() ? nullptr : found->second.lock();
+  if (memory && memory->number() == number) return memory;
+  return error(Code::notFound, "{} no longer has the region \"{}\" that was opened", name_, name);
 }
 
 Result<std::shared_ptr<PeerState>> NodeImpl::connect(const std::string& address,
@@ -225,6 +241,8 @@ Result<std::string> NodeImpl::answer(const std::shared_ptr<Channel>& channel, ui
   if (method == kProbe) return describeSelf();
   auto peer = find(channel.get());
   if (method == kOpenLink && peer) return peer->acceptLink(request);
+  if (method == kOpenStage && peer) return peer->offerStage(request);
+  if (method == kCopySlot && peer) return peer->copySlot(request);
   return error(Code::unsupported, "{} does not know request {}", name_, method);
 }
 
@@ -247,6 +265,9 @@ std::shared_ptr<PeerState> NodeImpl::find(const Channel* channel) const {
 Result<std::string> NodeImpl::describeRegion(std::string_view request) {
   Reader in(request);
   std::string wanted = in.string();
+  std::vector<std::string> transports;
+  for (uint32_t left = in.u32(); left > 0 && !in.failed(); --left)
+    transports.push_back(in.string());
   HMC_TRY(in.finish("the request for a region"));
   std::shared_ptr<LocalMemory> memory;
   std::string names;
@@ -257,7 +278,7 @@ Result<std::string> NodeImpl::describeRegion(std::string_view request) {
     for (const auto& [name, entry] : memory_)
       names += (names.empty() ? "\"" : ", \"") + name + "\"";
   }
-  if (memory) return memory->describe();
+  if (memory) return memory->describe(transports);
   return error(Code::notFound, "{} has no region called \"{}\"; it has {}", name_, wanted,
                names.empty() ? "none" : names);
 }

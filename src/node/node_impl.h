@@ -15,6 +15,7 @@
 #include "control/control.h"
 #include "hmc/node.h"
 #include "node/attributes.h"
+#include "node/figures.h"
 #include "node/local_memory.h"
 #include "node/peer_state.h"
 #include "node/remote_mapping.h"
@@ -25,20 +26,31 @@ namespace hmc {
 
 // What peers ask of each other (Channel::call).
 inline constexpr uint16_t kOpenLink = 1;
-inline constexpr uint16_t kOpenRegion = 2;
 inline constexpr uint16_t kProbe = 3;
+inline constexpr uint16_t kOpenRegion = 4;
 
 // One participant: its transports, doors, peers and registered memory. Handles share it; close()
 // ends it for all of them. Safe from any thread.
 class NodeImpl final : public ControlEvents, public std::enable_shared_from_this<NodeImpl> {
  public:
-  static Result<std::shared_ptr<NodeImpl>> create(const NodeOptions& options);
+  // Where the transports come from; tests bring their own.
+  using TransportMaker =
+      std::function<Result<TransportSet>(const std::vector<std::string>&, const TransportNeeds&)>;
+  static Result<std::shared_ptr<NodeImpl>> create(const NodeOptions& options,
+                                                  const TransportMaker& make = makeTransports);
   ~NodeImpl() override;
 
   const std::string& name() const { return name_; }
   const std::string& id() const { return control_->id(); }
   const std::vector<std::unique_ptr<Engine>>& engines() const { return engines_; }
   const std::vector<TransportSet::Missing>& missing() const { return missing_; }
+  const Transport::Facts& factsOf(size_t transport) const {
+    return engines_[transport]->transport().facts();
+  }
+  // Is that transport left alone until somebody names it?
+  bool onlyByName(size_t transport) const { return !named_ && factsOf(transport).onDemand; }
+  // As they were when the Node was made, so that what explain() says is what put() does.
+  const Figures& figures() const { return figures_; }
 
   // `label` says what the door is for; peers are told.
   Result<std::string> listen(const std::string& address, const std::string& label = "");
@@ -49,6 +61,9 @@ class NodeImpl final : public ControlEvents, public std::enable_shared_from_this
                                                       Access access, bool owned);
   // Called by ~LocalMemory.
   void forget(const LocalMemory& memory);
+  // The memory of that name, if it is still the one of that number.
+  Result<std::shared_ptr<LocalMemory>> registered(const std::string& name, uint64_t number) const;
+  uint64_t nextMemoryNumber() { return ++lastMemory_; }
 
   // `rank` is what the peer shall call us.
   Result<std::shared_ptr<PeerState>> connect(const std::string& address,
@@ -62,8 +77,9 @@ class NodeImpl final : public ControlEvents, public std::enable_shared_from_this
   std::shared_ptr<PeerState> takeLeftBehind(const PeerTest& wanted);
   bool someLeftBehind() const { return leftBehindCount_.load(std::memory_order_acquire) > 0; }
 
-  // Opens a region of the peer over the first of `transports` (empty: all, best first) that works;
-  // if none does, the sentence has each one's reason.
+  // Opens a region of the peer over the best of `transports`, or if none are named, of all; those
+  // that want to be named only serve when nothing else does. If none works, the sentence has each
+  // one's reason.
   Result<std::shared_ptr<RemoteMapping>> open(const std::shared_ptr<PeerState>& peer,
                                               const std::string& region,
                                               const std::vector<std::string>& transports,
@@ -95,20 +111,29 @@ class NodeImpl final : public ControlEvents, public std::enable_shared_from_this
   void note(const std::shared_ptr<Channel>& channel, std::string payload) override;
 
  private:
-  NodeImpl(std::string name, std::unique_ptr<FdExchange> fds, TransportSet transports);
+  NodeImpl(std::string name, std::unique_ptr<FdExchange> fds, TransportSet transports, bool named);
   Attributes attributes(std::optional<uint32_t> rank) const;
   std::shared_ptr<PeerState> find(const Channel* channel) const;
   Result<std::string> describeRegion(std::string_view request);
   std::string describeSelf() const;
-  Result<std::shared_ptr<RemoteMapping>> openOver(const std::shared_ptr<PeerState>& peer,
-                                                  size_t transport, const std::string& key,
-                                                  Device device, const PassedOver& passed,
-                                                  Deadline deadline);
+  // The usable transports among the choices that the caller asked for, or else that open() would
+  // try first and second.
+  struct Liked {
+    std::vector<size_t> first;
+    std::vector<size_t> second;
+  };
+  Liked liked(const std::vector<TransportChoice>& choices,
+              const std::vector<std::string>& asked) const;
+  // The index of the one that a put of that size takes, if any does.
+  std::optional<size_t> taken(const PeerState& peer, DeviceKind local, size_t size) const;
   PassedOver leftOut(const PeerState& peer) const;
   Status checkUsable() const;
 
   const std::string name_;
   const std::unique_ptr<FdExchange> fds_;
+  const bool named_;  // NodeOptions::transports says which transports there are
+  const Figures figures_;
+  std::atomic<uint64_t> lastMemory_{0};
   std::vector<std::unique_ptr<Engine>> engines_;
   std::vector<TransportSet::Missing> missing_;
 

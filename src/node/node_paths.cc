@@ -4,8 +4,9 @@
 #include "base/error.h"
 #include "hmc/version.h"
 #include "memory/backends.h"
-#include "node/figures.h"
 #include "node/node_impl.h"
+#include "node/opening.h"
+#include "node/path_chooser.h"
 
 // How a peer is reached: opening its regions over the best path, and saying which that is and why.
 
@@ -15,10 +16,6 @@ namespace {
 
 using WallClock = std::chrono::system_clock;
 
-// What memory that is not the host's typically adds to a put: the runtime's call for a copy, and
-// where the transport cannot touch it, a second copy through the host.
-constexpr double kDeviceCopyNs = 10000;
-constexpr double kStagingBytesPerNs = 10;
 // The quickest of a few says most about the clock.
 constexpr int kProbes = 5;
 
@@ -35,22 +32,6 @@ const Transport::Way* wayTaken(const Transport::Facts& facts,
   return nullptr;
 }
 
-double predict(const Transport::Way& way, bool host, bool staged, size_t size) {
-  const auto bytes = static_cast<double>(size);
-  double ns = way.latencyNs + bytes / way.bytesPerNs;
-  if (!host) ns += kDeviceCopyNs;
-  if (staged) ns += bytes / kStagingBytesPerNs;
-  return ns;
-}
-
-std::optional<double> measured(const Figures& figures, const Transport::Facts& facts,
-                               const Transport::Way* way, DeviceKind kind, size_t size) {
-  if (way == nullptr) return figures.find(facts.name, kind, "put", size);
-  auto exact = figures.find(facts.name + "/" + way->how, kind, "put", size);
-  if (exact || way != &facts.ways.front()) return exact;
-  return figures.find(facts.name, kind, "put", size);
-}
-
 std::string listed(const std::vector<std::string>& words) {
   std::string text;
   for (const auto& word : words) text += (text.empty() ? "" : ", ") + word;
@@ -59,54 +40,45 @@ std::string listed(const std::vector<std::string>& words) {
 
 }  // namespace
 
+NodeImpl::Liked NodeImpl::liked(const std::vector<TransportChoice>& choices,
+                                const std::vector<std::string>& asked) const {
+  Liked liked;
+  for (size_t i = 0; i < choices.size(); ++i) {
+    if (!choices[i].usable || (!asked.empty() && !contains(asked, choices[i].name))) continue;
+    const bool later = asked.empty() && onlyByName(i);
+    (later ? liked.second : liked.first).push_back(i);
+  }
+  return liked;
+}
+
 Result<std::shared_ptr<RemoteMapping>> NodeImpl::open(const std::shared_ptr<PeerState>& peer,
                                                       const std::string& region,
                                                       const std::vector<std::string>& transports,
                                                       Deadline deadline) {
   HMC_TRY(checkUsable());
-  Writer request;
-  request.string(region);
-  HMC_ASSIGN(std::string reply, peer->channel().call(kOpenRegion, request.bytes(), deadline));
-  HMC_ASSIGN(auto description, RegionDescription::decode(reply));
-  PassedOver passed = leftOut(*peer);
-  std::string reasons;
-  auto choices = peer->choices();
+  const auto choices = peer->choices();
+  Opening opening(shared_from_this(), peer, region, deadline);
+  opening.passed() = leftOut(*peer);
+  const Liked liked = this->liked(choices, transports);
+  std::string outOfReach;
   for (size_t i = 0; i < choices.size(); ++i) {
     const auto& choice = choices[i];
-    const std::string* key = description.keyFor(choice.name);
-    if (!transports.empty() && !contains(transports, choice.name)) {
-      if (choice.usable && key) passed.addUnasked(choice.name);
-      continue;
-    }
-    Status why = choice.usable ? Status() : Status(Code::unsupported, choice.reason);
-    if (why.ok() && !key)
-      why = error(Code::unsupported, "the peer did not register that region for it");
-    if (why.ok()) {
-      auto mapping = openOver(peer, i, *key, description.device, passed, deadline);
-      if (mapping.ok()) return mapping;
-      why = mapping.status();
-      passed.addBroken(choice.name, why.message());
-    }
-    reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", choice.name, why.message());
+    const bool asked = transports.empty() || contains(transports, choice.name);
+    if (asked && !choice.usable) outOfReach += fmt::format("; {}: {}", choice.name, choice.reason);
+    const bool better = !liked.first.empty() && i < liked.first.front();
+    if (!asked && choice.usable && better && !onlyByName(i))
+      opening.passed().addUnasked(choice.name);
+  }
+  for (const auto* round : {&liked.first, &liked.second}) {
+    // Also with no transport to ask for: the peer may not have the region.
+    if (round->empty() && round == &liked.second) continue;
+    HMC_ASSIGN(auto mapping, opening.over(*round));
+    if (mapping) return mapping;
   }
   HMC_TRY(peer->channel().status());
+  const std::string reasons = opening.reasons() + outOfReach;
   return error(Code::unsupported, "no transport reaches region \"{}\" of {} ({})", region,
-               peer->title(), reasons);
-}
-
-Result<std::shared_ptr<RemoteMapping>> NodeImpl::openOver(const std::shared_ptr<PeerState>& peer,
-                                                          size_t transport, const std::string& key,
-                                                          Device device, const PassedOver& passed,
-                                                          Deadline deadline) {
-  HMC_ASSIGN(auto link, peer->link(transport, deadline));
-  HMC_ASSIGN(auto memory, link->importKey(key, deadline));
-  const std::string how = memory->how();
-  const std::string slower = memory->slowerBecause();
-  auto mapping = std::make_shared<RemoteMapping>(shared_from_this(), peer, transport,
-                                                 std::move(link), std::move(memory), device);
-  peer->paths().used(mapping->transport(), how);
-  peer->paths().tellIfSlow(peer->title(), device.kind, mapping->path(), passed, slower);
-  return mapping;
+               peer->title(), reasons.substr(opening.reasons().empty() ? 2 : 0));
 }
 
 // What the peer has and we have not, because we were told so.
@@ -136,13 +108,40 @@ std::vector<PathReport> NodeImpl::transports() const {
   return report;
 }
 
+std::optional<size_t> NodeImpl::taken(const PeerState& peer, DeviceKind local, size_t size) const {
+  const Liked liked = this->liked(peer.choices(), {});
+  for (const auto* round : {&liked.first, &liked.second}) {
+    std::vector<PathOption> options;
+    std::vector<size_t> transports;
+    for (size_t i : *round) {
+      if (!peer.paths().failure(factsOf(i).name).empty()) continue;
+      transports.push_back(i);
+      options.push_back(
+          {engines_[i].get(), wayTaken(factsOf(i), peer.paths().waysOf(factsOf(i).name)), false});
+    }
+    if (options.empty()) continue;
+    const PathChooser chooser(figures_, peer.away(), DeviceKind::cpu);
+    std::vector<PathOption> chosen;
+    const auto worth = chooser.worthHaving(options);
+    for (size_t one : worth) chosen.push_back(options[one]);
+    return transports[worth[chooser.quickest(chosen).of(OpKind::put, local).at(size)]];
+  }
+  return std::nullopt;
+}
+
 std::vector<PathReport> NodeImpl::explain(const PeerState& peer) const {
   std::vector<PathReport> report;
-  bool preferred = true;
+  const auto used = taken(peer, DeviceKind::cpu, 1);
   for (const auto& choice : peer.choices()) {
-    report.push_back({choice.name, choice.usable, choice.usable && preferred, choice.reason,
+    const size_t i = report.size();
+    report.push_back({choice.name, choice.usable, used == i, choice.reason,
                       listed(peer.paths().waysOf(choice.name))});
-    if (choice.usable) preferred = false;
+    if (!choice.usable) continue;
+    if (onlyByName(i)) report.back().reason += "; only when asked for by name";
+    if (const std::string why = peer.paths().failure(choice.name); !why.empty())
+      report.back().reason += "; the last region could not be opened over it: " + why;
+    if (const std::string why = peer.paths().stagedBecause(choice.name); !why.empty())
+      report.back().reason += "; memory of the peer's is staged at the target: " + why;
   }
   for (const auto& missing : missing_)
     report.push_back({missing.name, false, false, missing.why.message()});
@@ -152,21 +151,24 @@ std::vector<PathReport> NodeImpl::explain(const PeerState& peer) const {
 std::vector<PathReport> NodeImpl::explain(const PeerState& peer, Device local, size_t size) const {
   auto report = explain(peer);
   const Status there = findBackend(local).status();
-  const Figures figures = Figures::read(figuresPath());
+  const auto used = taken(peer, local.kind, size);
+  const PathChooser chooser(figures_, peer.away(), DeviceKind::cpu);
   for (size_t i = 0; i < engines_.size(); ++i) {
     PathReport& path = report[i];  // engines come first, in their order
     if (!path.usable) continue;
+    path.preferred = used == i;
     if (!there.ok()) {
       path.usable = path.preferred = false;
       path.reason = there.message();
       continue;
     }
-    const auto& facts = engines_[i]->transport().facts();
-    const bool staged = !engines_[i]->touches(local.kind);
-    if (staged) path.reason += fmt::format("; {} memory passes through the host", local.toString());
-    const auto* way = wayTaken(facts, peer.paths().waysOf(facts.name));
-    if (way) path.predictedNs = predict(*way, local.isHost(), staged, size);
-    path.measuredNs = measured(figures, facts, way, local.kind, size);
+    if (!engines_[i]->touches(local.kind))
+      path.reason += fmt::format("; {} memory passes through the host", local.toString());
+    const PathOption option{engines_[i].get(),
+                            wayTaken(factsOf(i), peer.paths().waysOf(factsOf(i).name)), false};
+    const PathTimes times = chooser.times(option, OpKind::put, local.kind);
+    if (option.way) path.predictedNs = times.typical(size);
+    path.measuredNs = times.measured(size);
   }
   return report;
 }
@@ -189,7 +191,7 @@ Result<PeerFacts> NodeImpl::probe(const PeerState& peer, Deadline deadline) cons
     const std::chrono::nanoseconds theirs(static_cast<int64_t>(in.u64()));
     HMC_TRY(in.finish("the peer's facts").within(peer.title()));
     if (took >= facts.roundTrip) continue;
-    facts = {std::move(version), theirs - (asked.time_since_epoch() + took / 2), took};
+    facts = {std::move(version), theirs - (asked.time_since_epoch() + took / 2), took, peer.away()};
   }
   return facts;
 }

@@ -18,12 +18,35 @@ void PathNotes::used(const std::string& transport, const std::string& how) {
   std::lock_guard lock(mutex_);
   auto& ways = ways_[transport];
   if (std::find(ways.begin(), ways.end(), how) == ways.end()) ways.push_back(how);
+  failures_.erase(transport);
+}
+
+void PathNotes::failed(const std::string& transport, const std::string& why) {
+  std::lock_guard lock(mutex_);
+  failures_[transport] = why;
+}
+
+std::string PathNotes::failure(const std::string& transport) const {
+  std::lock_guard lock(mutex_);
+  auto found = failures_.find(transport);
+  return found == failures_.end() ? std::string() : found->second;
 }
 
 std::vector<std::string> PathNotes::waysOf(const std::string& transport) const {
   std::lock_guard lock(mutex_);
   auto found = ways_.find(transport);
   return found == ways_.end() ? std::vector<std::string>() : found->second;
+}
+
+void PathNotes::staged(const std::string& transport, const std::string& why) {
+  std::lock_guard lock(mutex_);
+  staged_[transport] = why;
+}
+
+std::string PathNotes::stagedBecause(const std::string& transport) const {
+  std::lock_guard lock(mutex_);
+  auto found = staged_.find(transport);
+  return found == staged_.end() ? std::string() : found->second;
 }
 
 bool PathNotes::first(const std::string& about) {

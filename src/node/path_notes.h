@@ -23,8 +23,17 @@ struct PassedOver {
 class PathNotes {
  public:
   void used(const std::string& transport, const std::string& how);
+  // The last region that was to be opened over that transport could not be, until used() says
+  // otherwise. Empty when none failed.
+  void failed(const std::string& transport, const std::string& why);
+  std::string failure(const std::string& transport) const;
   // How that transport was used, in the order of first use.
   std::vector<std::string> waysOf(const std::string& transport) const;
+
+  // A region of the peer's is staged over there, because the transport cannot reach it; the reason
+  // of the last one, empty when there was none.
+  void staged(const std::string& transport, const std::string& why);
+  std::string stagedBecause(const std::string& transport) const;
 
   // A region on that kind of device was opened over `path`. Logs, once for each kind and path, that
   // a faster path was there and why it is not used: a warning, or where the caller asked for it,
@@ -37,6 +46,8 @@ class PathNotes {
 
   mutable std::mutex mutex_;
   std::map<std::string, std::vector<std::string>> ways_;  // guarded by mutex_, by transport
+  std::map<std::string, std::string> failures_;           // guarded by mutex_, by transport
+  std::map<std::string, std::string> staged_;             // guarded by mutex_, by transport
   std::set<std::string> told_;                            // guarded by mutex_
 };
 

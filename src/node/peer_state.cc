@@ -102,13 +102,16 @@ Result<std::string> PeerState::acceptLink(std::string_view request) {
   std::string name = in.string();
   std::string address = in.string();
   HMC_TRY(in.finish("the request for a link"));
-  const auto& engines = node_.engines();
-  for (size_t i = 0; i < engines.size(); ++i) {
-    if (engines[i]->transport().facts().name != name) continue;
-    HMC_ASSIGN(auto link, makeLink(i));
-    HMC_TRY(link->connect(address));
-    HMC_TRY(keep(i, link));
-    return link->address();
+  HMC_ASSIGN(const size_t transport, transportCalled(name));
+  HMC_ASSIGN(auto link, makeLink(transport));
+  HMC_TRY(link->connect(address));
+  HMC_TRY(keep(transport, link));
+  return link->address();
+}
+
+Result<size_t> PeerState::transportCalled(const std::string& name) const {
+  for (size_t i = 0; i < node_.engines().size(); ++i) {
+    if (node_.factsOf(i).name == name) return i;
   }
   return error(Code::unsupported, "{} has no {} transport", node_.name(), name);
 }
@@ -149,6 +152,7 @@ void PeerState::close(const Status& why) {
 
 void PeerState::end(const Status& why) {
   std::vector<std::shared_ptr<Link>> links;
+  std::vector<std::shared_ptr<StageHost>> stages;  // gone after the links that reach them
   {
     std::lock_guard lock(mutex_);
     if (!ended_.ok()) return;
@@ -156,6 +160,7 @@ void PeerState::end(const Status& why) {
     for (Slot& slot : slots_) {
       links.insert(links.end(), slot.links.begin(), slot.links.end());
       slot.links.clear();
+      if (slot.stage) stages.push_back(std::move(slot.stage));
     }
     opened_.notify_all();
   }

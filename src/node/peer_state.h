@@ -9,7 +9,9 @@
 
 #include "control/channel.h"
 #include "node/attributes.h"
+#include "node/far_slots.h"
 #include "node/path_notes.h"
+#include "node/stage_host.h"
 #include "transfer/engine.h"
 #include "transport/select.h"
 
@@ -28,6 +30,9 @@ class PeerState {
   Attributes attributes() const;
   void setAttributes(Attributes attributes);
 
+  // It is on another host, or in another network namespace of this one.
+  bool away() const { return channel_->remoteHost() != channel_->localHost(); }
+
   // Which of the Node's transports reach this peer, in the Node's order.
   std::vector<TransportChoice> choices() const;
 
@@ -37,6 +42,13 @@ class PeerState {
   void retire(const std::shared_ptr<Link>& link);
   // The peer opens a link: answers our address. Runs on the control thread.
   Result<std::string> acceptLink(std::string_view request);
+
+  // The peer keeps slots for us that such a link reaches: imports them.
+  Result<std::shared_ptr<FarStage>> stage(size_t transport, Link& link, StagedRegion::What what,
+                                          Deadline deadline);
+  // We keep slots for the peer, until it goes. These two run on the control thread.
+  Result<std::string> offerStage(std::string_view request);
+  Result<std::string> copySlot(std::string_view request);
 
   // What is known about the paths that its regions were opened over.
   PathNotes& paths() { return paths_; }
@@ -57,7 +69,10 @@ class PeerState {
   struct Slot {
     std::vector<std::shared_ptr<Link>> links;  // more than one when both sides opened at once
     bool opening = false;
+    std::shared_ptr<FarSlots> farSlots;  // of the peer's for us
+    std::shared_ptr<StageHost> stage;    // of ours for the peer
   };
+  Result<size_t> transportCalled(const std::string& name) const;
   Result<std::shared_ptr<Link>> openLink(size_t transport, Deadline deadline);
   Result<std::shared_ptr<Link>> makeLink(size_t transport);
   Status keep(size_t transport, const std::shared_ptr<Link>& link);

@@ -1,5 +1,7 @@
 #include "node/remote_mapping.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "node/node_impl.h"
 
@@ -15,42 +17,124 @@ bool linkEnded(const Status& status) {
   return status.code() == Code::disconnected || status.code() == Code::cancelled ||
          status.code() == Code::deadlineExceeded;
 }
+
+using Paths = std::vector<std::unique_ptr<OpenPath>>;
+
+Mapped mappedOf(const Paths& paths) {
+  for (const auto& path : paths) {
+    if (path->memory && path->memory->mapped.data) return path->memory->mapped;
+  }
+  return {};
+}
+
+// Sizes from 1 to this one are copied into the mapped path, when they come from the host.
+uint64_t mappedUpTo(const Paths& paths, const PathTables& tables, OpKind kind) {
+  const auto& smallest = tables.of(kind, DeviceKind::cpu).ranges().front();
+  const auto& memory = paths[smallest.path]->memory;
+  return memory && memory->mapped.data ? smallest.largest : 0;
+}
+
+// The paths lead to one region; what one of them does not believe, none does.
+uint64_t sizeOf(const Paths& paths) {
+  uint64_t size = UINT64_MAX;
+  for (const auto& path : paths) size = std::min(size, path->size);
+  return size;
+}
+
+// A batch takes one path: that of its mean piece.
+uint64_t typicalPiece(const std::vector<Shape>& shapes) {
+  uint64_t bytes = 0;
+  uint64_t pieces = 0;
+  for (const Shape& shape : shapes) {
+    bytes += shape.count * shape.length;
+    pieces += shape.count;
+  }
+  return pieces == 0 ? 0 : bytes / pieces;
+}
 }  // namespace
 
+std::string OpenPath::words() const {
+  if (far) return name() + " (staged at the target)";
+  return memory->how().empty() ? name() : fmt::format("{} ({})", name(), memory->how());
+}
+
 RemoteMapping::RemoteMapping(std::shared_ptr<NodeImpl> node, std::shared_ptr<PeerState> peer,
-                             size_t transport, std::shared_ptr<Link> link,
-                             std::unique_ptr<RemoteMemory> memory, Device device)
+                             std::vector<std::unique_ptr<OpenPath>> paths, PathTables tables,
+                             Device device)
     : node_(std::move(node)),
       peer_(std::move(peer)),
-      transport_(transport),
-      engine_(*node_->engines()[transport]),
-      link_(std::move(link)),
-      memory_(std::move(memory)),
-      mapped_(memory_->mapped),
-      size_(memory_->size),
-      writable_(memory_->access == Access::readWrite),
+      paths_(std::move(paths)),
+      tables_(std::move(tables)),
+      mapped_(mappedOf(paths_)),
+      mappedUpTo_{mappedUpTo(paths_, tables_, OpKind::put),
+                  mappedUpTo(paths_, tables_, OpKind::get)},
+      atOnce_{std::min(mappedUpTo_[0], uint64_t{kAtOnce}),
+              std::min(mappedUpTo_[1], uint64_t{kAtOnce})},
+      size_(sizeOf(paths_)),
+      writable_(paths_.front()->access == Access::readWrite),
       device_(device),
       lease_(peer_->channel().lease()->length()) {}
 
+const std::string& RemoteMapping::transport() const {
+  return paths_[tables_.of(OpKind::put, DeviceKind::cpu).at(1)]->name();
+}
+
+std::string RemoteMapping::pathsBySize(const PathTable& table) const {
+  std::string text;
+  for (const auto& range : table.ranges()) {
+    text += (text.empty() ? "" : ", ") + paths_[range.path]->words();
+    if (range.largest != UINT64_MAX) text += fmt::format(" up to {} bytes", range.largest);
+  }
+  return text;
+}
+
 std::string RemoteMapping::path() const {
-  return memory_->how().empty() ? transport() : fmt::format("{} ({})", transport(), memory_->how());
+  const std::string puts = pathsBySize(tables_.of(OpKind::put, DeviceKind::cpu));
+  const std::string gets = pathsBySize(tables_.of(OpKind::get, DeviceKind::cpu));
+  return puts == gets ? puts : fmt::format("put: {}; get: {}", puts, gets);
+}
+
+bool RemoteMapping::serves(const OpenPath& path, const LocalMemory& local) const {
+  if (path.ended.load(std::memory_order_relaxed)) return false;
+  // Staging what the transport should have registered is for when there is no other path.
+  return local.through(path.transport).registration ||
+         !path.engine.touches(local.region().device.kind);
+}
+
+OpenPath& RemoteMapping::pathFor(OpKind kind, const LocalMemory& local, uint64_t piece) const {
+  if (paths_.size() == 1) return *paths_.front();
+  OpenPath& quickest = *paths_[tables_.of(kind, local.region().device.kind).at(piece)];
+  if (serves(quickest, local)) return quickest;
+  for (const auto& other : paths_) {
+    if (serves(*other, local)) return *other;
+  }
+  return quickest;
+}
+
+void RemoteMapping::note(OpenPath& path, const Status& outcome) const {
+  if (!linkEnded(outcome)) return;
+  peer_->retire(path.link);
+  // A late transfer says nothing about the next one.
+  if (outcome.code() != Code::deadlineExceeded) path.ended.store(true, std::memory_order_relaxed);
 }
 
 Status RemoteMapping::runThroughEngine(OpKind kind, const LocalMemory& local, uint64_t localOffset,
                                        uint64_t remoteOffset, size_t size,
                                        std::chrono::nanoseconds timeout) const {
-  if (!fits(localOffset, size, local.region().size) || !fits(remoteOffset, size, memory_->size))
+  if (!fits(localOffset, size, local.region().size) || !fits(remoteOffset, size, size_))
       [[unlikely]] {
-    return checkBounds({localOffset, 0, remoteOffset, 0, 1, size}, local.region().size,
-                       memory_->size, verb(kind))
+    return checkBounds({localOffset, 0, remoteOffset, 0, 1, size}, local.region().size, size_,
+                       verb(kind))
         .within(peer_->title());
   }
   if (!allowed(kind, local)) [[unlikely]]
     return explainRefusal(kind, local);
   if (size == 0) return peer_->channel().status();
-  Status status = engine_.run(kind, routeFrom(local), localOffset, remoteOffset, size, timeout);
-  if (linkEnded(status)) [[unlikely]]
-    peer_->retire(link_);
+  OpenPath& path = pathFor(kind, local, size);
+  Status status =
+      path.engine.run(kind, routeFrom(local, path), localOffset, remoteOffset, size, timeout);
+  if (!status.ok()) [[unlikely]]
+    note(path, status);
   if (status.code() == Code::deadlineExceeded) [[unlikely]]
     return status.within(fmt::format("{} of {} bytes with {}", verb(kind), size, peer_->title()));
   return status;
@@ -62,7 +146,8 @@ bool RemoteMapping::copyAtOnce(OpKind kind, const LocalMemory& local,
   size_t total = 0;
   for (const Block& block : blocks) {
     if (!fits(block.localOffset, block.size, local.region().size) ||
-        !fits(block.remoteOffset, block.size, size_) || block.size > kListAtOnce - total) {
+        !fits(block.remoteOffset, block.size, size_) || block.size > kListAtOnce - total ||
+        block.size > mappedUpTo_[static_cast<size_t>(kind)]) {
       return false;
     }
     total += block.size;
@@ -97,22 +182,27 @@ Result<std::shared_ptr<TransferState>> RemoteMapping::start(
     OpKind kind, std::shared_ptr<const LocalMemory> local, std::vector<Shape> shapes,
     std::shared_ptr<const RemoteMapping> self) const {
   for (const Shape& shape : shapes) {
-    HMC_TRY(
-        checkBounds(shape, local->region().size, memory_->size, verb(kind)).within(peer_->title()));
+    HMC_TRY(checkBounds(shape, local->region().size, size_, verb(kind)).within(peer_->title()));
   }
   if (!allowed(kind, *local)) return explainRefusal(kind, *local);
-  Route route = routeFrom(*local);
+  OpenPath& path = pathFor(kind, *local, typicalPiece(shapes));
+  Route route = routeFrom(*local, path);
   auto transfer =
-      engine_.start(kind, route, std::move(shapes), {std::move(local), std::move(self)});
+      path.engine.start(kind, route, std::move(shapes), {std::move(local), std::move(self)});
   if (!transfer->done()) peer_->track(transfer);
   return transfer;
 }
 
+void RemoteMapping::noteEnd(const TransferState& transfer, const Status& outcome) const {
+  // A transfer that was cancelled or is late need not have lost its link.
+  if (outcome.code() != Code::disconnected) return;
+  for (const auto& path : paths_) {
+    if (&path->engine == &transfer.engine()) note(*path, outcome);
+  }
+}
+
 bool RemoteMapping::allowed(OpKind kind, const LocalMemory& local) const {
-  if (inForkedChild() || (kind == OpKind::put && !writable_) || local.node() != node_.get())
-    return false;
-  const auto& entry = local.through(transport_);
-  return entry.registration || entry.staged;
+  return !inForkedChild() && (kind == OpKind::get || writable_) && local.node() == node_.get();
 }
 
 // Why allowed() says no.
@@ -125,19 +215,16 @@ Status RemoteMapping::explainRefusal(OpKind kind, const LocalMemory& local) cons
     return error(Code::permissionDenied, "{} registered that region for reading only",
                  peer_->title());
   }
-  if (local.node() != node_.get()) {
-    return error(Code::invalidArgument, "the local region \"{}\" belongs to another Node",
-                 local.name());
-  }
-  return local.through(transport_)
-      .why.within(
-          fmt::format("the local region \"{}\" is not usable over {}", local.name(), transport()));
+  return error(Code::invalidArgument, "the local region \"{}\" belongs to another Node",
+               local.name());
 }
 
-Route RemoteMapping::routeFrom(const LocalMemory& local) const {
-  const auto& entry = local.through(transport_);
-  return {link_.get(), entry.registration.get(), local.region(), memory_.get(), entry.staged,
-          lease_};
+Route RemoteMapping::routeFrom(const LocalMemory& local, const OpenPath& path) const {
+  const auto& entry = local.through(path.transport);
+  return {path.link.get(), entry.registration.get(),
+          local.region(),  path.memory.get(),
+          entry.staged,    lease_,
+          path.far.get()};
 }
 
 }  // namespace hmc

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -8,21 +10,63 @@
 #include "hmc/node.h"
 #include "memory/quick_copy.h"
 #include "node/local_memory.h"
+#include "node/path_chooser.h"
 #include "node/peer_state.h"
 
 namespace hmc {
 
-// A peer's region, opened over one link. Safe from any thread.
+// A peer's region as one link reaches it.
+struct OpenPath {
+  OpenPath(size_t index, Engine& over, std::shared_ptr<Link> to, std::unique_ptr<RemoteMemory> what)
+      : transport(index),
+        engine(over),
+        link(std::move(to)),
+        memory(std::move(what)),
+        size(memory->size),
+        access(memory->access) {}
+  // Reaches only slots at the target; `why` says for what reason.
+  OpenPath(size_t index, Engine& over, std::shared_ptr<Link> to, std::shared_ptr<FarStage> stage,
+           const RegionDescription& region, std::string why)
+      : transport(index),
+        engine(over),
+        link(std::move(to)),
+        far(std::move(stage)),
+        farBecause(std::move(why)),
+        size(region.size),
+        access(region.access) {}
+  const std::string& name() const { return engine.transport().facts().name; }
+  // "ipc (mapped)"
+  std::string words() const;
+  // What the link moves bytes in and out of: the region, or the slots.
+  const RemoteMemory& reached() const { return far ? far->slots() : *memory; }
+  // Why a quicker way is not taken; empty when there is none.
+  const std::string& slowerBecause() const { return far ? farBecause : memory->slowerBecause(); }
+
+  const size_t transport;  // the Node's
+  Engine& engine;
+  const std::shared_ptr<Link> link;
+  const std::unique_ptr<RemoteMemory> memory;  // goes before link; none where `far` is
+  const std::shared_ptr<FarStage> far;         // the same
+  const std::string farBecause;
+  const uint64_t size;
+  const Access access;
+  // The link failed: transfers take the other paths from then on, if there are any.
+  std::atomic<bool> ended{false};
+};
+
+// A peer's region, opened over one path or several that share the sizes. Safe from any thread.
 class RemoteMapping {
  public:
-  RemoteMapping(std::shared_ptr<NodeImpl> node, std::shared_ptr<PeerState> peer, size_t transport,
-                std::shared_ptr<Link> link, std::unique_ptr<RemoteMemory> memory, Device device);
+  // At least one path; the tables hold indexes of them.
+  RemoteMapping(std::shared_ptr<NodeImpl> node, std::shared_ptr<PeerState> peer,
+                std::vector<std::unique_ptr<OpenPath>> paths, PathTables tables, Device device);
 
-  uint64_t size() const { return memory_->size; }
-  Access access() const { return memory_->access; }
+  uint64_t size() const { return size_; }
+  Access access() const { return writable_ ? Access::readWrite : Access::read; }
   Device device() const { return device_; }
-  const std::string& transport() const { return engine_.transport().facts().name; }
-  // "ipc (mapped)"
+  // Of the path that the smallest puts take.
+  const std::string& transport() const;
+  // "ipc (mapped)"; of several paths each with its sizes.
   std::string path() const;
 
   Status run(OpKind kind, const LocalMemory& local, uint64_t localOffset, uint64_t remoteOffset,
@@ -42,8 +86,16 @@ class RemoteMapping {
                                                std::shared_ptr<const LocalMemory> local,
                                                std::vector<Shape> shapes,
                                                std::shared_ptr<const RemoteMapping> self) const;
+  // A transfer that was started here ended like this.
+  void noteEnd(const TransferState& transfer, const Status& outcome) const;
 
  private:
+  // The path of a transfer that consists of such pieces, as far as the choice goes; one that cannot
+  // serve gives way to another that can.
+  OpenPath& pathFor(OpKind kind, const LocalMemory& local, uint64_t piece) const;
+  bool serves(const OpenPath& path, const LocalMemory& local) const;
+  std::string pathsBySize(const PathTable& table) const;
+
   // Up to here a copy, and a list of them, are short against anything that would look at a
   // deadline.
   static constexpr size_t kAtOnce = size_t{1} << 20;
@@ -65,8 +117,9 @@ class RemoteMapping {
   bool copyAtOnce(OpKind kind, const LocalMemory& local, const std::vector<Block>& blocks) const;
   bool copyAtOnce(OpKind kind, const LocalMemory& local, uint64_t localOffset,
                   uint64_t remoteOffset, size_t size) const {
-    if (size - 1 >= kAtOnce || !fits(localOffset, size, local.region().size) ||
-        !fits(remoteOffset, size, size_) || !copies(kind, local)) {
+    if (size - 1 >= atOnce_[static_cast<size_t>(kind)] ||
+        !fits(localOffset, size, local.region().size) || !fits(remoteOffset, size, size_) ||
+        !copies(kind, local)) {
       return false;
     }
     copy(kind, local, localOffset, remoteOffset, size);
@@ -78,16 +131,19 @@ class RemoteMapping {
                           std::chrono::nanoseconds timeout) const;
   bool allowed(OpKind kind, const LocalMemory& local) const;
   Status explainRefusal(OpKind kind, const LocalMemory& local) const;
-  Route routeFrom(const LocalMemory& local) const;
+  Route routeFrom(const LocalMemory& local, const OpenPath& path) const;
+  // A transfer over it ended like this.
+  void note(OpenPath& path, const Status& outcome) const;
 
   const std::shared_ptr<NodeImpl> node_;
   const std::shared_ptr<PeerState> peer_;
-  const size_t transport_;
-  Engine& engine_;
-  const std::shared_ptr<Link> link_;
-  const std::unique_ptr<RemoteMemory> memory_;  // goes before link_
-  // Of memory_, at hand.
+  const std::vector<std::unique_ptr<OpenPath>> paths_;
+  const PathTables tables_;
+  // What a copy looks at, together: the path that is mapped here, if there is one, up to which size
+  // it is the one to take, by OpKind, and that much or kAtOnce.
   const Mapped mapped_;
+  const std::array<uint64_t, 2> mappedUpTo_;
+  const std::array<uint64_t, 2> atOnce_;
   const uint64_t size_;
   const bool writable_;
   const Device device_;

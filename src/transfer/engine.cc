@@ -12,6 +12,9 @@ namespace {
 // Pieces are no larger than this, so that deadlines and cancels are looked at now and then.
 constexpr size_t kLargestPiece = size_t{64} << 20;
 constexpr size_t kPiecesPerPost = 64;
+constexpr std::chrono::microseconds kGlance{200};
+// A bound on the harm of a wake-up that was missed.
+constexpr std::chrono::milliseconds kFarRound{100};
 
 Status cancelledStatus() {
   return error(Code::cancelled, "the transfer was cancelled");
@@ -31,7 +34,7 @@ bool Engine::touches(DeviceKind kind) const {
 
 Status Engine::run(OpKind kind, const Route& route, uint64_t localOffset, uint64_t remoteOffset,
                    size_t size, std::chrono::nanoseconds timeout) {
-  if (size <= transport_->facts().largest && size <= kLargestPiece && !route.staged) {
+  if (size <= transport_->facts().largest && size <= kLargestPiece && !route.staged && !route.far) {
     Completion completion(1);
     Op op{kind,
           route.local.at(localOffset),
@@ -66,16 +69,58 @@ std::shared_ptr<TransferState> Engine::start(OpKind kind, const Route& route,
   auto transfer =
       std::make_shared<TransferState>(*this, kind, route, std::move(shapes), std::move(keep));
   pump(*transfer, Deadline::now());
+  if (route.far && !transfer->done()) remember(transfer);
   return transfer;
 }
 
 Status Engine::wait(TransferState& transfer, Deadline deadline) {
   for (;;) {
     if (transfer.done()) return transfer.completion_.status();
+    const uint64_t seen = transfer.route_.far ? transfer.route_.far->changes() : 0;
     pump(transfer, deadline);
     if (transfer.done()) return transfer.completion_.status();
     if (deadline.passed()) return late(transfer.kind_);
-    poller_.round(transfer.completion_, deadline);
+    rest(transfer, seen, deadline);
+  }
+}
+
+// Sleeps until something may have changed for a transfer since the far stage had changed `seen`
+// times. Nothing wakes up for both the link and the far stage, so while a piece is on the link, the
+// other is looked at often.
+void Engine::rest(TransferState& transfer, uint64_t seen, Deadline deadline) {
+  if (!transfer.route_.far) return poller_.round(transfer.completion_, deadline);
+  bool onLink = false;
+  bool starved = true;
+  {
+    using Step = TransferState::StagedPiece::Step;
+    std::lock_guard lock(transfer.mutex_);
+    for (const auto& piece : transfer.staged_) {
+      onLink = onLink || piece.step == Step::toPost || piece.step == Step::posted;
+      starved = starved && piece.step == Step::idle;
+    }
+  }
+  if (starved) moveHolders();
+  if (onLink || starved) return poller_.round(transfer.completion_, earlier(deadline, kGlance));
+  transfer.route_.far->await(seen, earlier(deadline, kFarRound));
+}
+
+void Engine::remember(const std::shared_ptr<TransferState>& holder) {
+  std::lock_guard lock(mutex_);
+  std::erase_if(holders_, [](const auto& one) {
+    auto transfer = one.lock();
+    return !transfer || transfer->done();
+  });
+  holders_.push_back(holder);
+}
+
+void Engine::moveHolders() {
+  std::vector<std::weak_ptr<TransferState>> holders;
+  {
+    std::lock_guard lock(mutex_);
+    holders = holders_;
+  }
+  for (const auto& one : holders) {
+    if (auto holder = one.lock()) pump(*holder, Deadline::now());
   }
 }
 
@@ -118,7 +163,7 @@ void Engine::end(Link& link, const Completion& completion, std::chrono::millisec
 void Engine::pump(TransferState& transfer, Deadline until) {
   std::lock_guard lock(transfer.mutex_);
   if (transfer.allPosted_) return;
-  if (transfer.route_.staged) {
+  if (transfer.route_.staged || transfer.route_.far) {
     movePiecesThroughHost(transfer);
   } else {
     postPieces(transfer, until);
@@ -160,7 +205,7 @@ void Engine::movePiecesThroughHost(TransferState& transfer) {
   for (auto& piece : transfer.staged_) {
     while (advancePiece(transfer, piece)) {
     }
-    busy = busy || piece.completion.has_value();
+    busy = busy || piece.step != TransferState::StagedPiece::Step::idle;
   }
   if (busy) return;
   if (transfer.stopped_.ok() && !transfer.next_.atEnd()) return;
@@ -175,43 +220,89 @@ void Engine::movePiecesThroughHost(TransferState& transfer) {
   }
 }
 
-// One step of one piece: fill, post, empty. False when it has to wait or has nothing to do.
+// One step of one piece: fill, post, have it copied, empty. False when it has to wait or has
+// nothing to do.
 bool Engine::advancePiece(TransferState& transfer, TransferState::StagedPiece& piece) {
-  if (!piece.completion) {
-    if (!transfer.stopped_.ok() || transfer.next_.atEnd()) return false;
-    Status taken = takePiece(transfer, piece);
-    if (!taken.ok()) transfer.stopped_ = taken;
-    return taken.ok();
-  }
-  if (!piece.posted) {
-    Op op{transfer.kind_,         piece.slot->host.ptr, piece.slot->registration.get(),
-          transfer.route_.remote, piece.remote,         piece.device.size,
-          &*piece.completion};
-    piece.posted = transfer.route_.link->post({&op, 1}) == 1;
-    return piece.posted;
+  using Step = TransferState::StagedPiece::Step;
+  const bool put = transfer.kind_ == OpKind::put;
+  if (piece.step == Step::idle) return beginPiece(transfer, piece);
+  if (piece.step == Step::toPost) {
+    if (transfer.stopped_.ok()) return postPiece(transfer, piece);
+    endPiece(transfer, piece, transfer.stopped_);
+    return true;
   }
   if (!piece.completion->done()) return false;
   Status status = piece.completion->status();
-  if (status.ok() && transfer.kind_ == OpKind::get) {
-    status = copy(piece.device, piece.slot->host.slice(0, piece.device.size));
+  if (status.ok()) status = transfer.stopped_;
+  if (status.ok() && put && piece.farSlot && piece.step == Step::posted) {
+    copyFar(transfer, piece);
+  } else if (status.ok() && !put && piece.step == Step::copying) {
+    piece.step = Step::toPost;
+  } else {
+    endPiece(transfer, piece, std::move(status));
   }
-  if (!status.ok() && transfer.stopped_.ok()) transfer.stopped_ = status;
-  piece.completion.reset();
   return true;
 }
 
+bool Engine::beginPiece(TransferState& transfer, TransferState::StagedPiece& piece) {
+  if (!transfer.stopped_.ok() || transfer.next_.atEnd()) return false;
+  if (FarStage* far = transfer.route_.far) {
+    piece.farSlot = far->take();
+    if (!piece.farSlot) return false;
+  }
+  Status taken = takePiece(transfer, piece);
+  if (!taken.ok()) {
+    endPiece(transfer, piece, taken);
+  } else if (piece.farSlot && transfer.kind_ == OpKind::get) {
+    copyFar(transfer, piece);
+  } else {
+    piece.step = TransferState::StagedPiece::Step::toPost;
+  }
+  return taken.ok();
+}
+
 Status Engine::takePiece(TransferState& transfer, TransferState::StagedPiece& piece) {
-  if (!piece.slot) {
+  const bool staged = transfer.route_.staged;
+  if (staged && !piece.slot) {
     HMC_ASSIGN(piece.slot, stages_.take());
   }
   size_t size = transfer.next_.left(std::min(transport_->facts().largest, StagePool::kSlotSize));
-  piece.device = transfer.route_.local.slice(transfer.next_.local(), size);
+  piece.local = transfer.route_.local.slice(transfer.next_.local(), size);
   piece.remote = transfer.next_.remote();
-  piece.posted = false;
-  if (transfer.kind_ == OpKind::put) HMC_TRY(copy(piece.slot->host, piece.device));
+  if (staged && transfer.kind_ == OpKind::put) HMC_TRY(copy(piece.slot->host, piece.local));
   transfer.next_.advance(size);
-  piece.completion.emplace(1U);
   return Status();
+}
+
+bool Engine::postPiece(TransferState& transfer, TransferState::StagedPiece& piece) {
+  const Route& route = transfer.route_;
+  piece.completion.emplace(1U);
+  Op op{transfer.kind_,
+        route.staged ? piece.slot->host.ptr : piece.local.ptr,
+        route.staged ? piece.slot->registration.get() : route.registration,
+        piece.farSlot ? &route.far->slots() : route.remote,
+        piece.farSlot ? *piece.farSlot * StagePool::kSlotSize : piece.remote,
+        piece.local.size,
+        &*piece.completion};
+  if (route.link->post({&op, 1}) == 0) return false;
+  piece.step = TransferState::StagedPiece::Step::posted;
+  return true;
+}
+
+void Engine::copyFar(TransferState& transfer, TransferState::StagedPiece& piece) {
+  piece.step = TransferState::StagedPiece::Step::copying;
+  piece.completion.emplace(1U);
+  transfer.route_.far->copy(transfer.kind_, *piece.farSlot, piece.remote, piece.local.size,
+                            *piece.completion);
+}
+
+void Engine::endPiece(TransferState& transfer, TransferState::StagedPiece& piece, Status status) {
+  if (status.ok() && transfer.route_.staged && transfer.kind_ == OpKind::get)
+    status = copy(piece.local, piece.slot->host.slice(0, piece.local.size));
+  if (!status.ok() && transfer.stopped_.ok()) transfer.stopped_ = status;
+  if (piece.farSlot) transfer.route_.far->give(*piece.farSlot);
+  piece.farSlot.reset();
+  piece.step = TransferState::StagedPiece::Step::idle;
 }
 
 }  // namespace hmc

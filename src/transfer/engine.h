@@ -11,8 +11,8 @@
 namespace hmc {
 
 // Moves bytes over one transport: cuts transfers into pieces, keeps the link's window full, stages
-// device memory through the host where it must, waits, and cancels. The only caller of Link::post.
-// Safe from any thread.
+// device memory through the host where it must, at either end, waits, and cancels. The only caller
+// of Link::post. Safe from any thread.
 class Engine {
  public:
   explicit Engine(std::unique_ptr<Transport> transport)
@@ -41,14 +41,24 @@ class Engine {
   Status runSlowly(OpKind kind, const Route& route, const Shape& shape, Deadline deadline);
   void pump(TransferState& transfer, Deadline until);
   void postPieces(TransferState& transfer, Deadline until);
+  void rest(TransferState& transfer, uint64_t seen, Deadline deadline);
+  // Transfers that were started and that perhaps nobody waits for may hold all slots at the target.
+  void remember(const std::shared_ptr<TransferState>& holder);
+  void moveHolders();
   void movePiecesThroughHost(TransferState& transfer);
   bool advancePiece(TransferState& transfer, TransferState::StagedPiece& piece);
+  bool beginPiece(TransferState& transfer, TransferState::StagedPiece& piece);
   Status takePiece(TransferState& transfer, TransferState::StagedPiece& piece);
+  bool postPiece(TransferState& transfer, TransferState::StagedPiece& piece);
+  void copyFar(TransferState& transfer, TransferState::StagedPiece& piece);
+  void endPiece(TransferState& transfer, TransferState::StagedPiece& piece, Status status);
   void end(Link& link, const Completion& completion, std::chrono::milliseconds lease);
 
   const std::unique_ptr<Transport> transport_;
   Poller poller_;
   StagePool stages_;
+  std::mutex mutex_;
+  std::vector<std::weak_ptr<TransferState>> holders_;  // guarded by mutex_
 };
 
 }  // namespace hmc

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "transfer/far_stage.h"
 #include "transfer/shape.h"
 #include "transfer/stage.h"
 #include "transport/transport.h"
@@ -23,6 +24,7 @@ struct Route {
   const RemoteMemory* remote = nullptr;
   bool staged = false;  // the transport cannot touch local memory of that kind
   std::chrono::milliseconds lease{0};
+  FarStage* far = nullptr;  // it cannot reach the target's memory: in the place of `remote`
 };
 
 // A transfer or batch on its way. Only Engine looks inside.
@@ -45,13 +47,16 @@ class TransferState {
  private:
   friend class Engine;
 
-  // A piece that passes through a host slot.
+  // A piece that passes through a host slot, of ours, of the target's, or both. A put is posted and
+  // then copied at the target, a get the other way round.
   struct StagedPiece {
-    std::unique_ptr<StageSlot> slot;
-    Region device;
+    enum class Step { idle, toPost, posted, copying };
+    Step step = Step::idle;
+    std::unique_ptr<StageSlot> slot;  // ours, kept for the next piece
+    std::optional<uint32_t> farSlot;
+    Region local;
     uint64_t remote = 0;
-    bool posted = false;
-    std::optional<Completion> completion;
+    std::optional<Completion> completion;  // of what is under way
   };
   static constexpr size_t kStagedPieces = 4;
 

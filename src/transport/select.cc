@@ -21,6 +21,58 @@ TransportChoice choose(const Transport& ours, const std::vector<TransportOffer>&
   return {facts.name, true, fmt::format("both sides are in {}", facts.domain)};
 }
 
+// What memory that is not the host's typically adds: the runtime's call for a copy, and where the
+// transport cannot touch it, a second copy through the host. At the target that copy has to be
+// asked for.
+constexpr double kDeviceCopyNs = 10000;
+constexpr double kStagingBytesPerNs = 10;
+constexpr double kAskingNs = 60000;
+
+// Sizes between which a choice does not change: powers of two up to where only bandwidth counts.
+constexpr int kLargestPower = 32;
+// Paths that are there cost nothing more, but changing over is not for noise.
+constexpr double kAboutEqual = 1.05;
+
+using Times = std::function<double(uint64_t)>;
+
+std::vector<Times> comparable(const std::vector<PathTimes>& paths) {
+  const bool measured = std::all_of(paths.begin(), paths.end(), [](const PathTimes& path) {
+    return path.measured && path.measured(1).has_value();
+  });
+  std::vector<Times> times;
+  times.reserve(paths.size());
+  for (const PathTimes& path : paths) {
+    if (measured) {
+      times.emplace_back([&path](uint64_t size) { return *path.measured(size); });
+    } else {
+      times.push_back(path.typical);
+    }
+  }
+  return times;
+}
+
+// From the smallest size up: a path is left for the quickest one when that is `margin` times as
+// quick.
+PathTable walk(const std::vector<Times>& paths, double margin) {
+  std::vector<PathTable::Range> ranges;
+  size_t now = 0;
+  for (int power = 0; power <= kLargestPower; ++power) {
+    const uint64_t size = uint64_t{1} << power;
+    std::vector<double> ns;
+    ns.reserve(paths.size());
+    for (const Times& path : paths) ns.push_back(path(size));
+    const auto best = static_cast<size_t>(std::min_element(ns.begin(), ns.end()) - ns.begin());
+    if (ns[now] >= margin * ns[best]) now = best;
+    if (!ranges.empty() && ranges.back().path == now) {
+      ranges.back().largest = size;
+    } else {
+      ranges.push_back({size, now});
+    }
+  }
+  ranges.back().largest = UINT64_MAX;
+  return PathTable(std::move(ranges));
+}
+
 }  // namespace
 
 std::vector<TransportChoice> chooseTransports(const std::vector<const Transport*>& ours,
@@ -29,6 +81,31 @@ std::vector<TransportChoice> chooseTransports(const std::vector<const Transport*
   choices.reserve(ours.size());
   for (const Transport* transport : ours) choices.push_back(choose(*transport, theirs));
   return choices;
+}
+
+double predict(const Transport::Way& way, const Ends& ends, uint64_t size) {
+  const auto bytes = static_cast<double>(size);
+  double ns = way.latencyNs + bytes / way.bytesPerNs;
+  if (ends.local != DeviceKind::cpu) ns += kDeviceCopyNs;
+  if (ends.stagedHere) ns += bytes / kStagingBytesPerNs;
+  if (ends.stagedThere) ns += kAskingNs + kDeviceCopyNs + bytes / kStagingBytesPerNs;
+  return ns;
+}
+
+std::vector<size_t> worthHaving(const std::vector<PathTimes>& paths) {
+  std::vector<size_t> worth;
+  if (paths.empty()) return worth;
+  const PathTable table = walk(comparable(paths), kWorthAnotherPath);
+  for (const auto& range : table.ranges()) {
+    if (std::find(worth.begin(), worth.end(), range.path) == worth.end())
+      worth.push_back(range.path);
+  }
+  std::sort(worth.begin(), worth.end());
+  return worth;
+}
+
+PathTable quickest(const std::vector<PathTimes>& paths) {
+  return paths.size() < 2 ? PathTable() : walk(comparable(paths), kAboutEqual);
 }
 
 }  // namespace hmc

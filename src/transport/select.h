@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,5 +26,55 @@ struct TransportChoice {
 // For each of our transports, in our order of preference: can we reach a peer that offers `theirs`?
 std::vector<TransportChoice> chooseTransports(const std::vector<const Transport*>& ours,
                                               const std::vector<TransportOffer>& theirs);
+
+// The memories at the two ends of a transfer, and where its bytes have to pass through the host
+// because the transport cannot touch them.
+struct Ends {
+  DeviceKind local = DeviceKind::cpu;
+  DeviceKind remote = DeviceKind::cpu;
+  bool stagedHere = false;
+  bool stagedThere = false;
+};
+
+// What one blocking transfer of `size` bytes typically takes that way, in nanoseconds: right within
+// a factor of a few.
+double predict(const Transport::Way& way, const Ends& ends, uint64_t size);
+
+// What is known about the time that a path takes, in nanoseconds for a size.
+struct PathTimes {
+  std::function<double(uint64_t size)> typical;
+  std::function<std::optional<double>(uint64_t size)> measured;  // for every size or for none
+};
+
+// Which path for which size. Finding it costs a compare where there is one path.
+class PathTable {
+ public:
+  struct Range {
+    uint64_t largest;  // of the sizes that take this path; UINT64_MAX in the last range
+    size_t path;
+  };
+  PathTable() : ranges_{{UINT64_MAX, 0}} {}
+  explicit PathTable(std::vector<Range> ranges) : ranges_(std::move(ranges)) {}
+
+  size_t at(uint64_t size) const {
+    auto range = ranges_.begin();
+    while (size > range->largest) ++range;
+    return range->path;
+  }
+  const std::vector<Range>& ranges() const { return ranges_; }
+
+ private:
+  std::vector<Range> ranges_;
+};
+
+// The paths, best liked first, that are worth having: another one joins where it beats those that
+// are liked better by `kWorthAnotherPath`, for some size. Measured times count when every path was
+// measured: a measured one and a typical one cannot be compared.
+inline constexpr double kWorthAnotherPath = 1.2;
+std::vector<size_t> worthHaving(const std::vector<PathTimes>& paths);
+
+// The quickest of these paths for each size; where two are about equal, the one that the next
+// smaller size takes.
+PathTable quickest(const std::vector<PathTimes>& paths);
 
 }  // namespace hmc

@@ -41,8 +41,10 @@ constexpr uint32_t kKeyMagic = 0x6b706e69;
 
 class InProcessRegistration : public Registration {
  public:
-  InProcessRegistration(std::shared_ptr<InProcessWire> wire, Region what, Access how)
-      : Registration(what, how), wire_(std::move(wire)) {
+  InProcessRegistration(std::shared_ptr<InProcessWire> wire, Region what, Access how,
+                        std::shared_ptr<std::atomic<int>> live)
+      : Registration(what, how), wire_(std::move(wire)), live_(std::move(live)) {
+    ++*live_;
     std::lock_guard lock(wire_->mutex);
     id_ = wire_->nextId++;
     wire_->areas[id_] = {region, access};
@@ -51,11 +53,13 @@ class InProcessRegistration : public Registration {
   ~InProcessRegistration() override {
     std::lock_guard lock(wire_->mutex);
     wire_->areas.erase(id_);
+    --*live_;
   }
   const std::string& key() const override { return key_; }
 
  private:
   const std::shared_ptr<InProcessWire> wire_;
+  const std::shared_ptr<std::atomic<int>> live_;
   uint64_t id_ = 0;
   std::string key_;
 };
@@ -186,13 +190,29 @@ class InProcessLink : public Link {
 class InProcessTransport : public Transport {
  public:
   InProcessTransport(std::shared_ptr<InProcessWire> wire, InProcessOptions options)
-      : Transport({"inprocess", "inprocess", {DeviceKind::cpu}, options.largest}),
+      : Transport({options.name,
+                   options.name,
+                   {DeviceKind::cpu},
+                   options.largest,
+                   options.ways,
+                   options.onDemand}),
         wire_(std::move(wire)),
-        options_(options) {}
+        options_(std::move(options)) {}
 
   Result<std::unique_ptr<Registration>> registerRegion(const Region& region,
                                                        Access access) override {
-    return std::unique_ptr<Registration>(new InProcessRegistration(wire_, region, access));
+    if (!options_.refusal->ok()) return *options_.refusal;
+    if (options_.hostOnly && !region.device.isHost()) {
+      return error(Code::unsupported, "{} cannot register {} memory", options_.name,
+                   region.device.toString());
+    }
+    if (region.size > options_.mostRegistered) {
+      return error(Code::exhausted, "{} bytes are more than the {} that may be locked", region.size,
+                   options_.mostRegistered);
+    }
+    ++*options_.registered;
+    return std::unique_ptr<Registration>(
+        new InProcessRegistration(wire_, region, access, options_.live));
   }
   Result<std::unique_ptr<Link>> openLink(const LinkOptions&) override {
     return std::unique_ptr<Link>(new InProcessLink(wire_, options_.window, links_));
@@ -224,7 +244,7 @@ class InProcessTransport : public Transport {
 
 Result<std::unique_ptr<Transport>> createInProcess(std::shared_ptr<InProcessWire> wire,
                                                    InProcessOptions options) {
-  return std::unique_ptr<Transport>(new InProcessTransport(std::move(wire), options));
+  return std::unique_ptr<Transport>(new InProcessTransport(std::move(wire), std::move(options)));
 }
 
 }  // namespace hmc::fakes

@@ -121,6 +121,38 @@ TEST_F(BenchCommand, measuresBetweenTwoThatAPersonStarted) {
   EXPECT_THAT(client.output, HasSubstr("raw socket"));
 }
 
+TEST_F(BenchCommand, comparesAllPathsWithTheOneThatIsTakenAndKeepsTheFigures) {
+  const std::string words = "bench --all-paths --from 8 --to 64 --seconds 0.01 ";
+  auto outcome = hmcCommand(words + "--json", figures_);
+  ASSERT_EQ(outcome.status, 0) << outcome.output;
+  auto run = json::parse(outcome.output);
+  ASSERT_EQ(run["paths"].size(), 8U) << "four sizes, put and get";
+  for (const auto& row : run["paths"]) {
+    EXPECT_GT(row["times"]["ipc"].get<double>(), 0) << row;
+    EXPECT_GT(row["times"]["tcp"].get<double>(), row["times"]["ipc"].get<double>()) << row;
+    EXPECT_EQ(row["taken"], "ipc") << row;
+    EXPECT_EQ(row["quickest"], "ipc") << row;
+    EXPECT_TRUE(row["well_chosen"].get<bool>()) << row;
+  }
+  std::ifstream kept(folder_ + "/figures");
+  const std::string lines{std::istreambuf_iterator<char>(kept), {}};
+  EXPECT_THAT(lines, HasSubstr("\nipc cpu get 64 "));
+  EXPECT_THAT(lines, HasSubstr("\ntcp cpu put 8 "));
+  EXPECT_THAT(hmcCommand(words, figures_).output, HasSubstr("8 of 8 well chosen"));
+  EXPECT_EQ(hmcCommand("bench --all-paths --bars").status, 2);
+}
+
+TEST_F(BenchCommand, aChoiceThatIsNotTheBestFailsAndTheNextRunHasLearntFromIt) {
+  std::ofstream(folder_ + "/figures") << "version 1\nipc cpu put 8 900000\ntcp cpu put 8 1\n"
+                                         "ipc cpu get 8 900000\ntcp cpu get 8 1\n";
+  const std::string words = "bench --all-paths --from 8 --to 8 --seconds 0.01";
+  auto misled = hmcCommand(words, figures_);
+  EXPECT_EQ(misled.status, 1) << misled.output;
+  EXPECT_THAT(misled.output, HasSubstr("NOT best: ipc is "));
+  auto wiser = hmcCommand(words, figures_);
+  EXPECT_EQ(wiser.status, 0) << wiser.output;
+}
+
 TEST_F(BenchCommand, saysWhatIsWrongWithWhatItWasAsked) {
   auto transport = hmcCommand(std::string(kShort) + "--transport carrier-pigeon");
   EXPECT_EQ(transport.status, 1);

@@ -64,6 +64,18 @@ TEST(Table, endsWithTheBars) {
   EXPECT_THAT(text, HasSubstr("verbs: no device\n"));
 }
 
+TEST(Table, showsEveryPathAndWhetherTheChoiceWasGood) {
+  bench::Run run;
+  run.paths = {{"put", 8, {{"ipc", 7}, {"tcp", 7000}}, "ipc"},
+               {"put", 65536, {{"ipc", 1150}, {"tcp", 1000}}, "ipc"},
+               {"get", 65536, {{"ipc", 4000}, {"tcp", 1000}}, "ipc"}};
+  const std::string text = tableText(run, false);
+  EXPECT_THAT(text, ContainsRegex("8 B +put +7.00 ns +7.00 us +ipc +best\n"));
+  EXPECT_THAT(text, HasSubstr("good enough: tcp is 1.15 times as fast"));
+  EXPECT_THAT(text, HasSubstr("NOT best: tcp is 4.0 times as fast"));
+  EXPECT_THAT(text, HasSubstr("2 of 3 well chosen; the next"));
+}
+
 TEST(Table, leavesOutColumnsThatNobodyFills) {
   bench::Run run;
   run.figures = {{.section = "s", .what = "put", .bytes = 8, .value = 5}};

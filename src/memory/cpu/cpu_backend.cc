@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "memory/copy.h"
+#include "memory/populate.h"
 
 namespace hmc {
 
@@ -35,10 +36,12 @@ Result<Region> CpuBackend::allocate(int index, size_t size) {
                  index);
   }
   HMC_ASSIGN(auto memory, createSharedMemory(size));
-  char* ptr = memory.mapping.get();
+  Region region{memory.mapping.get(), size, Device{}};
+  // Here and not where a transport registers it: the first transfer over any of them would pay.
+  populate(region, Access::readWrite);
   std::lock_guard lock(mutex_);
-  allocations_.emplace(ptr, Allocation{std::move(memory), size});
-  return Region{ptr, size, Device{}};
+  allocations_.emplace(region.at(0), Allocation{std::move(memory), size});
+  return region;
 }
 
 Status CpuBackend::release(void* ptr) {

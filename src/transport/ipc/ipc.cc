@@ -11,7 +11,6 @@
 #include "memory/backends.h"
 #include "transport/ipc/key.h"
 #include "transport/ipc/link.h"
-#include "transport/ipc/populate.h"
 #include "transport/ipc/shared.h"
 
 namespace hmc::ipc {
@@ -79,7 +78,6 @@ class IpcRegistration final : public Registration {
     }
     key.shareHandle = share->handle;
     key.shareOffset = share->offset;
-    if (region.device.isHost()) populate(region, access);
     return Status();
   }
   Status offerRing(Key& key) {

@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "base/fd_exchange.h"
 #include "memory/backends.h"
-#include "transport/ipc/populate.h"
+#include "memory/populate.h"
 
 namespace hmc::ipc {
 

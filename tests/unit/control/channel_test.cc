@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <future>
 #include <thread>
+#include <vector>
 
 #include "base/codec.h"
+#include "base/error.h"
 #include "party.h"
 #include "raw_peer.h"
 
@@ -160,6 +163,33 @@ TEST(Channel, theEndWakesEverybodyWhoWaits) {
         [&two, kind] { EXPECT_EQ(two.mine->receive(kind, kPatience).status().message(), "over"); });
   }
   two.mine->close(error(Code::cancelled, "over"));
+}
+
+TEST(Channel, aQuestionIsAnsweredOnceWithoutWaiting) {
+  Two two;
+  std::promise<Result<std::string>> answered;
+  two.mine->ask(7, "question", [&](Result<std::string> answer) { answered.set_value(answer); });
+  EXPECT_EQ(*answered.get_future().get(), "question/7");
+  std::promise<Result<std::string>> refused;
+  two.mine->ask(404, "", [&](Result<std::string> answer) { refused.set_value(answer); });
+  EXPECT_EQ(refused.get_future().get().status().code(), Code::notFound);
+  EXPECT_EQ(*two.mine->call(8, "", kPatience), "/8") << "calls go on beside it";
+}
+
+TEST(Channel, aQuestionWithoutAnAnswerEndsWithTheChannel) {
+  Party server("server");
+  RawPeer peer(server.listen());
+  ASSERT_TRUE(peer.join("raw"));
+  auto channel = server.events.waitJoined();
+  std::vector<Code> ends;
+  auto remember = [&](const Result<std::string>& answer) {
+    ends.push_back(answer.status().code());
+  };
+  channel->ask(1, "", remember);
+  channel->close(error(Code::disconnected, "enough"));
+  EXPECT_EQ(ends, std::vector<Code>{Code::disconnected});
+  channel->ask(1, "", remember);
+  EXPECT_EQ(ends, std::vector<Code>(2, Code::disconnected)) << "at once, and each once";
 }
 
 TEST(Channel, leftIsCalledOncePerSide) {

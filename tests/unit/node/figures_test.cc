@@ -44,6 +44,7 @@ TEST(Figures, linesThatDoNotParseAreIgnored) {
       "tcp cpu put 16 nan\n"
       "tcp abacus put 16 1\n"
       "tcp cpu put 16 1 more\n"
+      "tcp cpu put 16 1 away more\n"
       "tcp cpu put 16\n"
       "ipc/ring cuda get 32 12.5\n"
       "tcp cpu put 6");
@@ -69,6 +70,19 @@ TEST(Figures, betweenTwoSizesIsInterpolatedAndBeyondThemIsNot) {
   EXPECT_FALSE(figures.find("tcp", DeviceKind::cuda, "put", 100));
   EXPECT_FALSE(figures.find("tcp", DeviceKind::cpu, "get", 100));
   EXPECT_FALSE(figures.find("ucx", DeviceKind::cpu, "put", 100));
+}
+
+TEST(Figures, thoseOfAnotherHostAreApart) {
+  Figures figures;
+  MeasuredFigure far = put("tcp", 8, 30000);
+  far.away = true;
+  figures.merge({put("tcp", 8, 7000), far, put("tcp", 64, 7100)});
+  EXPECT_EQ(figures.text(),
+            "version 1\ntcp cpu put 8 7000\ntcp cpu put 64 7100\ntcp cpu put 8 30000 away\n");
+  EXPECT_EQ(Figures::parse(figures.text()).text(), figures.text());
+  EXPECT_DOUBLE_EQ(*figures.find("tcp", DeviceKind::cpu, "put", 8), 7000);
+  EXPECT_DOUBLE_EQ(*figures.find("tcp", DeviceKind::cpu, "put", 8, /*away=*/true), 30000);
+  EXPECT_DOUBLE_EQ(*figures.find("tcp", DeviceKind::cpu, "put", 80, /*away=*/true), 300000);
 }
 
 TEST_F(FiguresFile, aMissingFileIsNormal) {

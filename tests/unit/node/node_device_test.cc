@@ -63,7 +63,7 @@ TEST(Devices, aDeviceThatDoesNotExistIsNamed) {
 }
 
 TEST(Devices, explainSaysWhichTransportStagesAndReckonsWithIt) {
-  NodePair nodes;
+  NodePair nodes({"ipc", "tcp"});
   auto host = nodes.toA.explain(Device{}, kSize);
   auto device = nodes.toA.explain(Device{DeviceKind::cuda, 1}, kSize);
   ASSERT_EQ(device[0].transport, "ipc");

@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 
 #include "bench/against/rivals.h"
+#include "bench/all_paths.h"
 #include "bench/machine.h"
 #include "bench/report/csv.h"
 #include "bench/report/json.h"
@@ -76,6 +77,11 @@ void describe(const Session& session, const BenchOptions& options,
   }
   run.header.emplace_back("transports", names);
   run.header.emplace_back("settings", changedSettings());
+  if (options.allPaths) {
+    run.header.emplace_back(
+        "method", fmt::format("{} s per line, the transports in turns, medians", options.seconds));
+    return;
+  }
   run.header.emplace_back(
       "method", fmt::format("{} s per figure, ours and its ceiling in turns, medians; up to {} "
                             "under way for bandwidth",
@@ -100,25 +106,32 @@ void compareWithOthers(const BenchOptions& options, const Plan& plan, Progress& 
   run.notes.insert(run.notes.end(), others.notes.begin(), others.notes.end());
 }
 
-// For Peer::explain().
-void keep(const Run& run) {
+// For Nodes of later, which choose by them and say so in Peer::explain().
+void keep(const Run& run, bool away) {
   std::vector<MeasuredFigure> figures;
   for (const Figure& figure : run.figures) {
     if (figure.who == "hmc" && figure.section == kLatencySection)
-      figures.push_back({figure.path, DeviceKind::cpu, figure.what, figure.bytes, figure.value});
+      figures.push_back(
+          {figure.path, DeviceKind::cpu, figure.what, figure.bytes, figure.value, away});
+  }
+  for (const PathRow& row : run.paths) {
+    for (const auto& [transport, ns] : row.times)
+      figures.push_back({transport, DeviceKind::cpu, row.what, row.bytes, ns, away});
   }
   if (figures.empty() || figuresPath().empty()) return;
   if (Status status = saveFigures(figures); !status.ok())
-    fmt::print(stderr, "hmc: the figures could not be kept for explain: {}\n", status.message());
+    fmt::print(stderr, "hmc: the figures could not be kept: {}\n", status.message());
 }
 
 Status measure(Session& session, const BenchOptions& options,
                const std::vector<std::string>& transports, Run& run) {
   const Plan plan = planOf(options);
   constexpr size_t kOtherSteps = 7;  // of a transport: batches, tags and verifying
-  Progress progress(options.bars ? barSteps(transports)
-                                 : transports.size() * (4 * plan.sizes.size() + kOtherSteps));
+  Progress progress(options.bars       ? barSteps(transports)
+                    : options.allPaths ? 2 * plan.sizes.size()
+                                       : transports.size() * (4 * plan.sizes.size() + kOtherSteps));
   auto step = [&](const std::string& what) { progress.next(what); };
+  if (options.allPaths) return measureAllPaths(session, transports, plan, step, run);
   if (options.bars) {
     noteWhoIsMissing(session, options, run);
     TOOL_TRY(measureBars(session, transports, plan, step, run));
@@ -149,20 +162,21 @@ int runBench(const BenchOptions& options) {
     }
   }
   // What was measured before a failure is worth seeing, too.
-  if (!run.figures.empty() || !run.bars.empty() || !run.notes.empty()) {
+  if (!run.figures.empty() || !run.bars.empty() || !run.paths.empty() || !run.notes.empty()) {
     std::string text = options.json  ? jsonText(run) + "\n"
                        : options.csv ? csvText(run)
                                      : tableText(run, wantsColour(STDOUT_FILENO));
     std::fwrite(text.data(), 1, text.size(), stdout);
-    keep(run);
+    keep(run, (*session)->away());
   }
   if (status.ok() && !options.plot.empty()) status = writePlot(run, options.plot);
   if (!status.ok()) {
     fmt::print(stderr, "hmc: {}\n", status.message());
     return 1;
   }
-  return std::all_of(run.bars.begin(), run.bars.end(), [](const Bar& bar) { return bar.met; }) ? 0
-                                                                                               : 1;
+  const bool met =
+      std::all_of(run.bars.begin(), run.bars.end(), [](const Bar& bar) { return bar.met; });
+  return met && std::all_of(run.paths.begin(), run.paths.end(), isWellChosen) ? 0 : 1;
 }
 
 }  // namespace hmc::bench

@@ -16,7 +16,8 @@ struct BenchOptions {
   size_t window = 16;
   bool verify = false;
   bool bars = false;
-  bool compare = false;              // with others that are installed,
+  bool allPaths = false;  // instead: every transport beside the others, and which one is taken
+  bool compare = false;   // with others that are installed,
   std::vector<std::string> against;  // of these names; empty: all
   bool csv = false;
   bool json = false;
@@ -24,7 +25,7 @@ struct BenchOptions {
 };
 
 // Measures and prints. The exit status: 0 when everything could be measured and verified, and every
-// bar was met where bars were asked for.
+// bar was met, every path well chosen, where these were asked for.
 int runBench(const BenchOptions& options);
 
 }  // namespace hmc::bench

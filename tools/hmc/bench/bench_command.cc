@@ -61,19 +61,28 @@ void addWhatToMeasure(CLI::App& bench, Options& options) {
       ->capture_default_str()
       ->check(CLI::Range(1, 1024));
   bench.add_flag("--verify", options.bench.verify, "Compare the bytes at both ends as well");
-  bench.add_flag("--bars", options.bench.bars,
-                 "Instead of the sweep: every promise of docs/performance.md, met or missed");
+  auto* bars =
+      bench.add_flag("--bars", options.bench.bars,
+                     "Instead of the sweep: every promise of docs/performance.md, met or missed");
+  auto* against = bench
+                      .add_option("--against", options.bench.against,
+                                  "Others beside us, all or some of: " + rivalNames())
+                      ->delimiter(',')
+                      ->expected(0, -1);
   bench
-      .add_option("--against", options.bench.against,
-                  "Others beside us, all or some of: " + rivalNames())
-      ->delimiter(',')
-      ->expected(0, -1);
+      .add_flag("--all-paths", options.bench.allPaths,
+                "Instead of the sweep: each size over every transport, and whether the one that is "
+                "taken is the quickest")
+      ->excludes(bars)
+      ->excludes(against);
 }
 
 void addWhereTo(CLI::App& bench, Options& options) {
   auto* csv = bench.add_flag("--csv", options.bench.csv, "Print CSV instead of tables");
   bench.add_flag("--json", options.bench.json, "Print JSON instead of tables")->excludes(csv);
-  bench.add_option("--plot", options.bench.plot, "Draw latency and bandwidth into this SVG file");
+  auto* plot = bench.add_option("--plot", options.bench.plot,
+                                "Draw latency and bandwidth into this SVG file");
+  bench.get_option("--all-paths")->excludes(csv)->excludes(plot);
   auto* connect = bench.add_option("--connect", options.bench.session.connect,
                                    "Measure to a `hmc bench --listen` there: HOST:PORT");
   bench
@@ -98,6 +107,7 @@ void addBench(CLI::App& app, int& exitStatus) {
       "  hmc bench                                   # two processes on this machine\n"
       "  hmc bench --transport tcp --to 1048576\n"
       "  hmc bench --bars --against                  # the promises, and others beside us\n"
+      "  hmc bench --all-paths                       # is the transport that is taken the best?\n"
       "  hmc bench --plot out.svg --json > out.json\n"
       "  hmc bench --listen 0.0.0.0:5001             # on one host; on the other:\n"
       "  hmc bench --connect HOST:5001");

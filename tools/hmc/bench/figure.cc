@@ -1,5 +1,6 @@
 #include "bench/figure.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace hmc::bench {
@@ -11,6 +12,22 @@ std::optional<double> percentOfCeiling(const Figure& figure) {
   // What was not measured is no share of anything.
   if (!(value > 0) || !(limit > 0) || std::isinf(value) || std::isinf(limit)) return std::nullopt;
   return 100 * (figure.unit == Unit::nanoseconds ? limit / value : value / limit);
+}
+
+Quickest quickestOf(const PathRow& row) {
+  auto quickest =
+      std::min_element(row.times.begin(), row.times.end(),
+                       [](const auto& a, const auto& b) { return a.second < b.second; });
+  auto taken = std::find_if(row.times.begin(), row.times.end(),
+                            [&](const auto& one) { return one.first == row.taken; });
+  if (taken == row.times.end()) return {row.taken, 1};
+  return {quickest->first, taken->second / quickest->second};
+}
+
+bool isWellChosen(const PathRow& row) {
+  // What the library asks of a second path before it opens one.
+  constexpr double kWorthAnotherPath = 1.2;
+  return quickestOf(row).factor <= kWorthAnotherPath;
 }
 
 }  // namespace hmc::bench

@@ -53,11 +53,30 @@ struct Bar {
   bool met = false;
 };
 
+// One operation of one size over every transport, and the one that a Node takes which may use them
+// all.
+struct PathRow {
+  std::string what;  // "put", "get"
+  size_t bytes = 0;
+  std::vector<std::pair<std::string, double>> times;  // transport and nanoseconds, the median
+  std::string taken;
+};
+
+// The quickest of a row, and how many times as fast as the one that is taken.
+struct Quickest {
+  std::string transport;
+  double factor = 1;
+};
+Quickest quickestOf(const PathRow& row);
+// What is taken is the quickest, or so near to it that a second path would not be worth having.
+bool isWellChosen(const PathRow& row);
+
 struct Run {
   // In the order in which they are shown: "machine", "transport", "settings", ...
   std::vector<std::pair<std::string, std::string>> header;
   std::vector<Figure> figures;
   std::vector<Bar> bars;
+  std::vector<PathRow> paths;
   // Sentences for the end: who could not be compared with and why.
   std::vector<std::string> notes;
 };

@@ -40,6 +40,8 @@ Result<std::unique_ptr<Session>> Session::open(const SessionOptions& options) {
   session->node_ = std::make_unique<Node>(std::move(node));
   TOOL_ASSIGN(Peer peer, session->node_->connect(session->address_, kPatience));
   session->peer_ = std::make_unique<Peer>(std::move(peer));
+  TOOL_ASSIGN(const PeerFacts facts, session->peer_->probe(kPatience));
+  session->away_ = facts.away;
   TOOL_ASSIGN(std::string hello, session->order("hello"));
   TOOL_ASSIGN(session->hello_, Hello::decode(hello));
   TOOL_ASSIGN(RawSocket socket, RawSocket::connect(session->host_, session->hello_.rawPort));
@@ -68,10 +70,12 @@ Status Session::finish() {
   return answer().status();
 }
 
-Result<std::unique_ptr<Path>> Session::path(const std::string& transport,
+Result<std::unique_ptr<Path>> Session::path(const std::vector<std::string>& transports,
                                             const std::string& region) const {
-  NodeOptions nodeOptions = tool::optionsFromEnvironment("bench " + transport);
-  nodeOptions.transports = {transport};
+  std::string name = "bench";
+  for (const auto& transport : transports) name += " " + transport;
+  NodeOptions nodeOptions = tool::optionsFromEnvironment(name);
+  nodeOptions.transports = transports;
   TOOL_ASSIGN(Node node, Node::create(nodeOptions));
   TOOL_ASSIGN(LocalRegion local, node.allocate("source", hello_.bytes));
   TOOL_ASSIGN(Peer peer, node.connect(address_, kPatience));

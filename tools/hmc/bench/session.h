@@ -42,9 +42,16 @@ class Session {
 
   // Every transport, and whether it reaches the server.
   std::vector<PathReport> paths() const { return peer_->explain(); }
-  // A path that uses nothing but that transport, to one of the server's regions.
+  // A path that uses nothing but that transport, or the best of those, to one of the server's
+  // regions.
   Result<std::unique_ptr<Path>> path(const std::string& transport,
+                                     const std::string& region = kRegion) const {
+    return path(std::vector<std::string>{transport}, region);
+  }
+  Result<std::unique_ptr<Path>> path(const std::vector<std::string>& transports,
                                      const std::string& region = kRegion) const;
+  // The server is on another host.
+  bool away() const { return away_; }
   // One that no Communicator of ours had before: the server would take it for that one.
   uint32_t newRank() { return ++lastRank_; }
   // A Communicator of rank `rank`, connected to the server's as rank 1000.
@@ -71,6 +78,7 @@ class Session {
   Hello hello_;
   std::unique_ptr<RawSocket> socket_;
   uint32_t lastRank_ = 0;
+  bool away_ = false;
   // For orders; measuring has Nodes of its own.
   std::unique_ptr<Node> node_;
   std::unique_ptr<Peer> peer_;

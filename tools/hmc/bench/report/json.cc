@@ -47,6 +47,19 @@ Json jsonOf(const Bar& bar) {
   return out;
 }
 
+Json jsonOf(const PathRow& row) {
+  Json out;
+  out["what"] = row.what;
+  out["bytes"] = row.bytes;
+  out["times"] = Json::object();
+  for (const auto& [transport, ns] : row.times) out["times"][transport] = number(ns);
+  out["taken"] = row.taken;
+  out["quickest"] = quickestOf(row).transport;
+  out["factor"] = number(quickestOf(row).factor);
+  out["well_chosen"] = isWellChosen(row);
+  return out;
+}
+
 }  // namespace
 
 std::string jsonText(const Run& run) {
@@ -57,6 +70,8 @@ std::string jsonText(const Run& run) {
   for (const auto& figure : run.figures) out["figures"].push_back(jsonOf(figure));
   out["bars"] = Json::array();
   for (const auto& bar : run.bars) out["bars"].push_back(jsonOf(bar));
+  out["paths"] = Json::array();
+  for (const auto& row : run.paths) out["paths"].push_back(jsonOf(row));
   out["notes"] = run.notes;
   // A machine's name need not be UTF-8; that is no reason to lose the figures.
   return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -11,6 +11,8 @@ namespace hmc::bench {
 //   figures  array of {section, who, what, path, bytes, unit ("ns" or "GB/s"), value (the median),
 //            p99, p999, ceiling: {name, value} or null, percent_of_ceiling}
 //   bars     array of {what, measured, against, ratio, limit, met}
+//   paths    array of {what, bytes, times: object transport -> nanoseconds, taken, quickest, factor
+//            (how many times as fast that is), well_chosen}
 //   notes    array of sentences
 // What was not measured is null. Later versions may add fields; these keep their names and meaning.
 std::string jsonText(const Run& run);

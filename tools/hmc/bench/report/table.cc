@@ -10,6 +10,7 @@
 #include <fmt/core.h>
 
 #include "bench/report/grid.h"
+#include "bench/report/paths_table.h"
 #include "bench/report/units.h"
 
 namespace hmc::bench {
@@ -121,6 +122,7 @@ std::string tableText(const Run& run, bool colour) {
   for (const auto& section : sectionsOf(run)) {
     part(sectionText(section, figuresOf(run, section), colour));
   }
+  if (!run.paths.empty()) part(pathsText(run, colour));
   if (!run.notes.empty()) {
     std::string notes;
     for (const auto& note : run.notes) notes += "  " + note + "\n";

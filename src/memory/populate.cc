@@ -1,4 +1,4 @@
-#include "transport/ipc/populate.h"
+#include "memory/populate.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -6,7 +6,7 @@
 #include <fstream>
 #include <string>
 
-namespace hmc::ipc {
+namespace hmc {
 
 namespace {
 
@@ -37,4 +37,4 @@ void populate(const Region& region, Access access) {
           access == Access::readWrite ? kPopulateWrite : kPopulateRead);
 }
 
-}  // namespace hmc::ipc
+}  // namespace hmc

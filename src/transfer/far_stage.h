@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "transport/transport.h"
+
+namespace hmc {
+
+// Where a transport cannot reach the target's memory: slots of host memory over there that it can
+// reach, of StagePool::kSlotSize bytes each, and somebody who copies between them and the memory.
+// How the two sides talk about it is not the engine's business. Safe from any thread.
+class FarStage {
+ public:
+  virtual ~FarStage() = default;
+
+  // All slots, one after the other.
+  virtual const RemoteMemory& slots() const = 0;
+  // A slot for the caller alone until give(); none when all are in use.
+  virtual std::optional<uint32_t> take() = 0;
+  virtual void give(uint32_t slot) = 0;
+
+  // Has the target copy `size` bytes between the beginning of a slot and its memory at `offset`:
+  // into the memory for a put. Does not block. `completion` ends as for an operation of a Link,
+  // from any thread; then the bytes are there.
+  virtual void copy(OpKind kind, uint32_t slot, uint64_t offset, size_t size,
+                    Completion& completion) = 0;
+
+  // Grows whenever a slot was given back or a copy has ended.
+  virtual uint64_t changes() const = 0;
+  // Sleeps until changes() is no longer `seen`, or until the deadline.
+  virtual void await(uint64_t seen, Deadline until) = 0;
+};
+
+}  // namespace hmc

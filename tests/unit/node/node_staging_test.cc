@@ -1,0 +1,241 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <thread>
+
+#include "base/error.h"
+#include "memory/copy.h"
+#include "node/stage_host.h"
+#include "unit/node/fake_pair.h"
+
+// A transport that cannot reach the peer's accelerator: bytes pass through host slots over there.
+
+namespace hmc {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+
+constexpr size_t kSize = (size_t{5} << 20) + 123;
+const Device kGpu{DeviceKind::cuda, 0};
+const Device kOtherGpu{DeviceKind::cuda, 1};
+
+FakeTransport hostOnly() {
+  FakeTransport one("short", {{"", 1000, 1}});
+  one.a.hostOnly = one.b.hostOnly = true;
+  return one;
+}
+
+class NodeStaging : public testing::Test {
+ protected:
+  static std::vector<char> pattern(int seed, size_t size = kSize) {
+    std::vector<char> bytes(size);
+    std::iota(bytes.begin(), bytes.end(), static_cast<char>(seed));
+    return bytes;
+  }
+  static void write(const LocalMemory& memory, std::vector<char> bytes) {
+    ASSERT_TRUE(copy(memory.region(), {bytes.data(), bytes.size(), {}}).ok());
+  }
+  static std::vector<char> read(const LocalMemory& memory) {
+    std::vector<char> bytes(memory.region().size);
+    EXPECT_TRUE(copy({bytes.data(), bytes.size(), {}}, memory.region()).ok());
+    return bytes;
+  }
+  static Status put(const RemoteMapping& remote, const LocalMemory& local, size_t size,
+                    std::chrono::nanoseconds timeout = 30s) {
+    return remote.run(OpKind::put, local, 0, 0, size, timeout);
+  }
+  static Status ask(FakePair& nodes, const SlotCopy& copy) {
+    return nodes.toA->channel().call(kCopySlot, copy.encode(), kDefaultTimeout).status();
+  }
+  static void expectBothWays(Device here) {
+    FakePair nodes({hostOnly()});
+    auto target = FakePair::allocate(*nodes.a, "target", kSize, kOtherGpu);
+    auto local = FakePair::allocate(*nodes.b, "local", kSize, here);
+    auto remote = nodes.open("target");
+    write(*local, pattern(5));
+    ASSERT_TRUE(remote->run(OpKind::put, *local, 1, 2, kSize - 3, 30s).ok());
+    const auto arrived = read(*target);
+    const auto sent = pattern(5);
+    EXPECT_EQ(0, memcmp(arrived.data() + 2, sent.data() + 1, kSize - 3));
+    EXPECT_EQ(arrived[1], 0) << "what was not put stays";
+    write(*target, pattern(99));
+    Status got = remote->run(OpKind::get, *local, 0, 0, kSize, 30s);
+    ASSERT_TRUE(got.ok()) << got.toString();
+    EXPECT_EQ(read(*local), pattern(99));
+  }
+};
+
+TEST_F(NodeStaging, hostMemoryGoesToAnAcceleratorAndBack) {
+  expectBothWays({});
+}
+
+TEST_F(NodeStaging, memoryThatNeitherSideCanReachIsStagedAtBoth) {
+  expectBothWays(kGpu);
+}
+
+TEST_F(NodeStaging, thePathSaysSoAndExplainSaysWhy) {
+  FakePair nodes({hostOnly()});
+  auto target = FakePair::allocate(*nodes.a, "target", kSize, kGpu);
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(nodes.open("target")->path(), "short (staged at the target)");
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("short cannot register cuda"));
+  EXPECT_THAT(nodes.reason("short"), HasSubstr("staged at the target: short cannot register cuda"));
+}
+
+TEST_F(NodeStaging, aTransportThatReachesTheMemoryIsTakenInstead) {
+  FakePair nodes({hostOnly(), FakeTransport("long", {{"", 20000, 1}})});
+  auto target = FakePair::allocate(*nodes.a, "target", kSize, kGpu);
+  EXPECT_EQ(nodes.open("target")->path(), "long");
+  EXPECT_EQ(*nodes.fake("short").a.registered, 0) << "no slots either";
+}
+
+TEST_F(NodeStaging, aBatchLandsBlockByBlock) {
+  FakePair nodes({hostOnly()});
+  auto target = FakePair::allocate(*nodes.a, "target", kSize, kGpu);
+  auto local = FakePair::allocate(*nodes.b, "local", kSize);
+  auto remote = nodes.open("target");
+  write(*local, pattern(1));
+  std::vector<Block> blocks;
+  for (size_t i = 0; i < 100; ++i) blocks.push_back({i * 1000, i * 2000, 500});
+  Ticket ticket = must(RemoteMapping::start(remote, OpKind::put, local, blocks));
+  ASSERT_TRUE(ticket.wait().ok());
+  const auto arrived = read(*target);
+  const auto sent = pattern(1);
+  for (const Block& block : blocks) {
+    ASSERT_EQ(0, memcmp(&arrived[block.remoteOffset], &sent[block.localOffset], block.size));
+    ASSERT_EQ(arrived[block.remoteOffset + block.size], 0);
+  }
+}
+
+TEST_F(NodeStaging, ticketsThatNobodyWaitsForDoNotKeepTheSlots) {
+  FakePair nodes({hostOnly()});
+  auto target = FakePair::allocate(*nodes.a, "target", kSize, kGpu);
+  auto local = FakePair::allocate(*nodes.b, "local", kSize);
+  auto remote = nodes.open("target");
+  write(*local, pattern(3));
+  std::vector<Ticket> tickets;
+  for (int i = 0; i < 5; ++i)
+    tickets.push_back(must(RemoteMapping::start(remote, OpKind::put, local, {{0, 0, kSize}})));
+  EXPECT_TRUE(put(*remote, *local, kSize).ok());
+  EXPECT_EQ(read(*target), pattern(3));
+  for (auto& ticket : tickets) EXPECT_TRUE(ticket.wait().ok());
+}
+
+TEST_F(NodeStaging, manyThreadsShareTheSlots) {
+  FakePair nodes({hostOnly()});
+  constexpr size_t kThreads = 6;
+  constexpr size_t kPart = size_t{2} << 20;
+  auto target = FakePair::allocate(*nodes.a, "target", kThreads * kPart, kGpu);
+  auto local = FakePair::allocate(*nodes.b, "local", kThreads * kPart);
+  auto remote = nodes.open("target");
+  write(*local, pattern(7, kThreads * kPart));
+  std::atomic<int> failures{0};
+  std::vector<std::thread> threads;
+  for (size_t t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 3; ++i) {
+        if (!remote->run(OpKind::put, *local, t * kPart, t * kPart, kPart, 60s).ok()) ++failures;
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(failures, 0);
+  EXPECT_EQ(read(*target), pattern(7, kThreads * kPart));
+}
+
+TEST_F(NodeStaging, aFailedPieceFailsTheTransferAndGivesItsSlotBack) {
+  FakePair nodes({hostOnly()});
+  auto target = FakePair::allocate(*nodes.a, "target", kSize, kGpu);
+  auto local = FakePair::allocate(*nodes.b, "local", kSize);
+  auto remote = nodes.open("target");
+  for (uint32_t i = 0; i < 2 * StageHost::kSlots; ++i) {
+    nodes.fake("short").faults->failNth(2, error(Code::failed, "piece two"));
+    EXPECT_THAT(put(*remote, *local, kSize).message(), HasSubstr("piece two"));
+  }
+  EXPECT_TRUE(put(*remote, *local, kSize).ok());
+}
+
+TEST_F(NodeStaging, theTargetChecksWhatItIsAskedFor) {
+  FakePair nodes({hostOnly()});
+  auto target = FakePair::allocate(*nodes.a, "target", kSize, kGpu);
+  SlotCopy copy{OpKind::put, "short", 0, "target", target->number(), 0, 100};
+  EXPECT_EQ(ask(nodes, copy).code(), Code::invalidArgument) << "no slots yet";
+  auto remote = nodes.open("target");
+  EXPECT_TRUE(ask(nodes, copy).ok());
+  copy.offset = kSize - 99;
+  EXPECT_EQ(ask(nodes, copy).code(), Code::outOfRange);
+  copy.offset = UINT64_MAX;
+  EXPECT_EQ(ask(nodes, copy).code(), Code::outOfRange);
+  copy.offset = 0;
+  copy.slot = StageHost::kSlots;
+  EXPECT_EQ(ask(nodes, copy).code(), Code::outOfRange);
+  copy.slot = 0;
+  copy.size = StagePool::kSlotSize + 1;
+  EXPECT_EQ(ask(nodes, copy).code(), Code::outOfRange);
+  copy.size = 100;
+  copy.number += 1;
+  EXPECT_EQ(ask(nodes, copy).code(), Code::notFound);
+  Region region = must((*findBackend(kGpu))->allocate(0, kSize));
+  auto fixed = must(nodes.a->registerMemory("fixed", region, Access::read, /*owned=*/true));
+  copy.region = "fixed";
+  copy.number = fixed->number();
+  EXPECT_EQ(ask(nodes, copy).code(), Code::permissionDenied);
+  copy.kind = OpKind::get;
+  EXPECT_TRUE(ask(nodes, copy).ok());
+  copy.transport = "bicycle";
+  EXPECT_EQ(ask(nodes, copy).code(), Code::unsupported);
+}
+
+TEST_F(NodeStaging, aRegionThatIsGoneIsNotTakenForAnotherOfItsName) {
+  FakePair nodes({hostOnly()});
+  auto target = FakePair::allocate(*nodes.a, "target", kSize, kGpu);
+  auto local = FakePair::allocate(*nodes.b, "local", kSize);
+  auto remote = nodes.open("target");
+  ASSERT_TRUE(put(*remote, *local, 100).ok());
+  target.reset();
+  EXPECT_EQ(put(*remote, *local, 100).code(), Code::notFound);
+  target = FakePair::allocate(*nodes.a, "target", kSize, kGpu);
+  Status other = put(*remote, *local, 100);
+  EXPECT_EQ(other.code(), Code::notFound);
+  EXPECT_THAT(other.message(), HasSubstr("target"));
+  EXPECT_TRUE(put(*nodes.open("target"), *local, 100).ok());
+}
+
+TEST_F(NodeStaging, aPeerThatGoesEndsWhatIsUnderWayAndItsSlots) {
+  FakePair nodes({hostOnly()}, {}, 500ms);
+  auto target = FakePair::allocate(*nodes.a, "target", kSize, kGpu);
+  auto local = FakePair::allocate(*nodes.b, "local", kSize);
+  auto remote = nodes.open("target");
+  EXPECT_EQ(*nodes.fake("short").a.live, 1) << "the slots";
+  nodes.fake("short").faults->stalled = true;
+  Ticket ticket = must(RemoteMapping::start(remote, OpKind::put, local, {{0, 0, kSize}}));
+  std::thread end([&] { nodes.a->close(); });
+  EXPECT_EQ(ticket.wait().code(), Code::disconnected);
+  end.join();
+  // Its control thread may still be about it.
+  for (Deadline patience(30s); *nodes.fake("short").a.live > 0 && !patience.passed();)
+    std::this_thread::yield();
+  EXPECT_EQ(*nodes.fake("short").a.live, 0);
+  EXPECT_EQ(put(*remote, *local, 8).code(), Code::disconnected);
+}
+
+TEST_F(NodeStaging, cancelAndDeadlineStopIt) {
+  FakePair nodes({hostOnly()}, {}, 500ms);
+  auto target = FakePair::allocate(*nodes.a, "target", kSize, kGpu);
+  auto local = FakePair::allocate(*nodes.b, "local", kSize);
+  write(*local, pattern(8));
+  auto remote = nodes.open("target");
+  nodes.fake("short").faults->mostPerPost = 0;
+  Ticket ticket = must(RemoteMapping::start(remote, OpKind::put, local, {{0, 0, kSize}}));
+  EXPECT_EQ(ticket.cancel().code(), Code::cancelled);
+  EXPECT_EQ(put(*remote, *local, kSize, 20ms).code(), Code::deadlineExceeded);
+  EXPECT_EQ(read(*target), std::vector<char>(kSize)) << "nothing was moved";
+  nodes.fake("short").faults->mostPerPost = 64;
+  EXPECT_TRUE(put(*remote, *local, kSize).ok()) << "all slots are back";
+  EXPECT_EQ(read(*target), pattern(8));
+}
+
+}  // namespace
+}  // namespace hmc

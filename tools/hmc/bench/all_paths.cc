@@ -1,0 +1,81 @@
+#include "bench/all_paths.h"
+
+#include <fmt/core.h>
+
+namespace hmc::bench {
+
+namespace {
+
+using Paths = std::vector<std::unique_ptr<Path>>;
+
+// The median of each path in nanoseconds. They run in turns, a slice each, so that whatever else
+// the machine does meanwhile hits all of them.
+Result<Samples> inTurns(const Paths& paths, bool put, size_t bytes, Clock::duration time) {
+  constexpr int kRounds = 8;
+  const auto part = time / (kRounds * static_cast<int>(paths.size()));
+  auto job = [&](const Path& path) {
+    return [&path, put, bytes] {
+      return put ? path.remote.put(path.local, 0, 0, bytes)
+                 : path.remote.get(path.local, 0, 0, bytes);
+    };
+  };
+  std::vector<size_t> counts;
+  for (const auto& path : paths) {
+    TOOL_ASSIGN(const size_t count, calibrate(job(*path)));
+    counts.push_back(count);
+  }
+  std::vector<Samples> samples(paths.size());
+  for (int round = 0; round <= kRounds; ++round) {
+    for (size_t i = 0; i < paths.size(); ++i) {
+      Samples one;
+      TOOL_TRY(slice(job(*paths[i]), counts[i], part, one));
+      if (round > 0) samples[i].insert(samples[i].end(), one.begin(), one.end());
+    }
+  }
+  Samples medians;
+  for (const auto& series : samples) medians.push_back(median(series));
+  return medians;
+}
+
+// The transport that carries such a transfer of a Node that has them all.
+Result<std::string> taken(const Path& path, bool put, size_t bytes) {
+  const std::vector<Block> block{{0, 0, bytes}};
+  TOOL_ASSIGN(Ticket ticket, put ? path.remote.startPut(path.local, block)
+                                 : path.remote.startGet(path.local, block));
+  TOOL_TRY(ticket.wait());
+  return ticket.transport();
+}
+
+}  // namespace
+
+Status measureAllPaths(Session& session, const std::vector<std::string>& transports,
+                       const Plan& plan, const Step& step, Run& run) {
+  Paths paths;
+  std::vector<std::string> names;
+  for (const auto& transport : transports) {
+    auto path = session.path(transport);
+    if (path.ok()) {
+      paths.push_back(*std::move(path));
+      names.push_back(transport);
+    } else {
+      run.notes.push_back(transport + " was not measured: " + path.status().message());
+    }
+  }
+  if (paths.empty()) return Status(Code::unsupported, "no transport reaches the other side");
+  // It chooses by what was known before this run.
+  TOOL_ASSIGN(auto all, session.path(names));
+  run.header.emplace_back("choice", all->remote.path());
+  for (bool put : {true, false}) {
+    for (size_t bytes : plan.sizes) {
+      PathRow row{put ? "put" : "get", bytes, {}, ""};
+      step(fmt::format("{} of {} bytes over every transport", row.what, bytes));
+      TOOL_ASSIGN(const Samples times, inTurns(paths, put, bytes, plan.time));
+      for (size_t i = 0; i < names.size(); ++i) row.times.emplace_back(names[i], times[i]);
+      TOOL_ASSIGN(row.taken, taken(*all, put, bytes));
+      run.paths.push_back(std::move(row));
+    }
+  }
+  return Status();
+}
+
+}  // namespace hmc::bench

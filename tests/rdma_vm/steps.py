@@ -56,7 +56,9 @@ def seed_snippets(build, folder, *phase):
 
 def unit_tests(build):
     folder = build / "tests/unit/transport"
-    return [Step(path.name, [str(path)], SHORT) for path in sorted(folder.glob("verbs_*_test"))]
+    device = {"HMC_MEMORY_PLUGIN": str(build / "tests/fakes/libhmc_fake_accelerator.so")}
+    return [Step(path.name, [str(path)], LONG, device)
+            for path in sorted(folder.glob("verbs_*_test"))]
 
 
 def all_steps(build, snippets):

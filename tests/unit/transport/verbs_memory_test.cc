@@ -1,0 +1,133 @@
+#include <gmock/gmock.h>
+
+#include "fakes/fake_verbs.h"
+#include "memory/backends.h"
+
+namespace hmc::verbs {
+namespace {
+
+using test::FakeVerbs;
+using testing::HasSubstr;
+
+class VerbsMemory : public testing::Test {
+ protected:
+  static Region hostRegion() {
+    static char bytes[4096];
+    return {bytes, sizeof(bytes), Device{}};
+  }
+  // A page of the fake accelerator's memory, which hands out a descriptor as a dma-buf would be.
+  Region deviceRegion() {
+    auto backend = findBackend(kGpu);
+    EXPECT_TRUE(backend.ok()) << backend.status().toString();
+    backend_ = *backend;
+    device_ = *backend_->allocate(0, 4096);
+    return device_;
+  }
+  void TearDown() override {
+    if (!backend_) return;
+    EXPECT_TRUE(backend_->release(device_.ptr).ok());
+  }
+  Result<std::unique_ptr<Registration>> add(const Region& region, Access access) {
+    nics_ = fake_.open();
+    table_ = std::make_unique<MemoryTable>(*nics_);
+    return table_->add(region, access);
+  }
+
+  static constexpr Device kGpu{DeviceKind::cuda, 0};
+  FakeVerbs fake_;
+  std::unique_ptr<Nics> nics_;
+  std::unique_ptr<MemoryTable> table_;
+  Backend* backend_ = nullptr;
+  Region device_;
+};
+
+TEST_F(VerbsMemory, isPinnedOnceForTheSameRangeAndAccess) {
+  nics_ = fake_.open();
+  MemoryTable table(*nics_);
+  auto first = table.add(hostRegion(), Access::readWrite);
+  auto second = table.add(hostRegion(), Access::readWrite);
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_EQ(fake_.registered, 1);
+  EXPECT_EQ((*first)->key(), (*second)->key());
+  auto other = table.add(hostRegion(), Access::read);
+  EXPECT_EQ(fake_.registered, 2) << "who may only read must not get a key to write";
+  auto part = table.add(hostRegion().slice(0, 100), Access::readWrite);
+  EXPECT_EQ(fake_.registered, 3) << "a key to a part must not open the whole";
+  first->reset();
+  EXPECT_EQ(fake_.deregistered, 0) << "somebody still uses it";
+  second->reset();
+  EXPECT_EQ(fake_.deregistered, 1);
+  auto again = table.add(hostRegion(), Access::readWrite);
+  EXPECT_EQ(fake_.registered, 4);
+}
+
+TEST_F(VerbsMemory, isKnownToEveryNic) {
+  nics_ = fake_.open(2);
+  MemoryTable table(*nics_);
+  auto registration = table.add(hostRegion(), Access::readWrite);
+  ASSERT_TRUE(registration.ok());
+  EXPECT_EQ(fake_.registered, 2);
+  auto remote = VerbsRemote::decode((*registration)->key(), 2, {});
+  ASSERT_TRUE(remote.ok()) << remote.status().toString();
+  const auto& verbsRemote = static_cast<const VerbsRemote&>(**remote);
+  EXPECT_NE(verbsRemote.rkey(0), verbsRemote.rkey(1));
+  EXPECT_TRUE(verbsRemote.visibleWhenAcknowledged());
+  const auto& ours = static_cast<const VerbsRegistration&>(**registration);
+  EXPECT_NE(ours.lkey(0), verbsRemote.rkey(0)) << "what peers get is the remote key";
+  EXPECT_FALSE(VerbsRemote::decode((*registration)->key(), 1, {}).ok());
+}
+
+TEST_F(VerbsMemory, thatNobodyMayWriteIsRegisteredForReading) {
+  fake_.hostReadOnly = true;
+  EXPECT_TRUE(add(hostRegion(), Access::read).ok());
+  EXPECT_EQ(fake_.lastAccess, IBV_ACCESS_REMOTE_READ);
+  EXPECT_FALSE(add(hostRegion(), Access::readWrite).ok());
+}
+
+TEST_F(VerbsMemory, thatCannotBeLockedNamesTheLimitAndTheFix) {
+  fake_.hostError = ENOMEM;
+  Status status = add(hostRegion(), Access::readWrite).status();
+  EXPECT_EQ(status.code(), Code::exhausted);
+  EXPECT_THAT(status.message(), HasSubstr("4096 bytes"));
+  EXPECT_THAT(status.message(), HasSubstr("ulimit -l unlimited"));
+}
+
+TEST_F(VerbsMemory, ofADeviceGoesByDmabufFirst) {
+  auto registration = add(deviceRegion(), Access::readWrite);
+  ASSERT_TRUE(registration.ok()) << registration.status().toString();
+  EXPECT_GE(fake_.lastDmabuf, 0);
+  EXPECT_EQ(*table_->tryDevice(kGpu), "dma-buf");
+  auto remote = VerbsRemote::decode((*registration)->key(), 1, {});
+  EXPECT_FALSE(static_cast<const VerbsRemote&>(**remote).visibleWhenAcknowledged());
+}
+
+TEST_F(VerbsMemory, ofADeviceGoesAsPeerMemoryWhereDmabufDoesNot) {
+  fake_.dmabufError = EOPNOTSUPP;
+  EXPECT_TRUE(add(deviceRegion(), Access::readWrite).ok());
+  EXPECT_EQ(*table_->tryDevice(kGpu), "peer memory");
+}
+
+TEST_F(VerbsMemory, ofADeviceNeedsNoNewLibrary) {
+  fake_.hasDmabuf = false;
+  EXPECT_TRUE(add(deviceRegion(), Access::readWrite).ok());
+  EXPECT_EQ(*table_->tryDevice(kGpu), "peer memory");
+}
+
+TEST_F(VerbsMemory, ofADeviceThatNothingReachesSaysWhyForEachWay) {
+  fake_.dmabufError = EINVAL;
+  fake_.hostError = EFAULT;
+  Status status = add(deviceRegion(), Access::readWrite).status();
+  EXPECT_EQ(status.code(), Code::unsupported);
+  EXPECT_THAT(status.message(), HasSubstr("dma-buf: "));
+  EXPECT_THAT(status.message(), HasSubstr("peer memory: "));
+  EXPECT_FALSE(table_->tryDevice(kGpu).ok());
+}
+
+TEST_F(VerbsMemory, thatIsNoneIsRefused) {
+  EXPECT_EQ(add(Region{nullptr, 10, Device{}}, Access::read).status().code(),
+            Code::invalidArgument);
+  EXPECT_EQ(add(hostRegion().slice(0, 0), Access::read).status().code(), Code::invalidArgument);
+}
+
+}  // namespace
+}  // namespace hmc::verbs

@@ -17,7 +17,7 @@ Result<std::unique_ptr<Nic>> Nic::open(std::shared_ptr<const Library> library, c
     }
     Handle<ibv_pd> pd(library->allocPd(context.get()), library->deallocPd);
     if (!pd) return errnoStatus(fmt::format("a protection domain of {}", port.device));
-    auto scratch = std::make_unique<char>();
+    auto scratch = makePage<char>();
     Handle<ibv_mr> scratchKey(library->regMr(pd.get(), scratch.get(), 1, IBV_ACCESS_LOCAL_WRITE),
                               library->deregMr);
     if (!scratchKey) return errnoStatus(fmt::format("registering a byte with {}", port.device));

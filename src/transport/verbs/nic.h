@@ -1,10 +1,25 @@
 #pragma once
 
+#include <cstdlib>
 #include <memory>
 
 #include "transport/verbs/ports.h"
 
 namespace hmc::verbs {
+
+// Memory of our own that is registered lies alone on its page: old kernels keep such pages from
+// the children of fork().
+inline constexpr size_t kPage = 4096;
+template <class T>
+struct FreeDelete {
+  void operator()(T* memory) const { std::free(memory); }
+};
+template <class T>
+using Page = std::unique_ptr<T, FreeDelete<T>>;
+template <class T>
+Page<T> makePage() {
+  return Page<T>(static_cast<T*>(std::aligned_alloc(kPage, kPage)));
+}
 
 // An open device and the port of it that we use. Safe from any thread.
 class Nic {
@@ -28,7 +43,7 @@ class Nic {
 
  private:
   Nic(std::shared_ptr<const Library> library, const Port& port, Handle<ibv_context> context,
-      Handle<ibv_pd> pd, const ibv_device_attr& limits, std::unique_ptr<char> scratch,
+      Handle<ibv_pd> pd, const ibv_device_attr& limits, Page<char> scratch,
       Handle<ibv_mr> scratchKey)
       : library_(std::move(library)),
         port_(port),
@@ -43,7 +58,7 @@ class Nic {
   const Handle<ibv_context> context_;
   const Handle<ibv_pd> pd_;
   const ibv_device_attr limits_;
-  const std::unique_ptr<char> scratch_;
+  const Page<char> scratch_;
   const Handle<ibv_mr> scratchKey_;
 };
 

@@ -57,8 +57,8 @@ Words::Words(size_t nicIndex, CompletionQueues& queues, ibv_cq* queue, QueuePair
       queue_(queue),
       pair_(std::move(pair)),
       firstPacket_(randomPacketNumber()) {
-  static_assert(kEntries == 2 * kDepth);
-  for (size_t i = 0; i < 2 * kDepth; ++i) slots_.push_back({this, i >= kDepth, 0});
+  static_assert(kEntries == 2 * kDepth && kEntries * sizeof(uint64_t) <= kPage);
+  for (size_t i = 0; i < 2 * kDepth; ++i) slots_.push_back({this, i >= kDepth, memory_.get() + i});
   for (size_t i = kDepth; i < 2 * kDepth; ++i) free_.push_back(&slots_[i]);
 }
 
@@ -76,7 +76,7 @@ Status Words::connect(const Address::Pair& to, const Address::Place& place) {
 }
 
 Status Words::receiveInto(Slot& slot) {
-  ibv_sge piece{reinterpret_cast<uint64_t>(&slot.bytes), sizeof(slot.bytes), memory_->lkey};
+  ibv_sge piece{reinterpret_cast<uint64_t>(slot.bytes), sizeof(*slot.bytes), key_->lkey};
   ibv_recv_wr request{};
   request.wr_id = reinterpret_cast<uint64_t>(&slot);
   request.sg_list = &piece;
@@ -93,8 +93,8 @@ Status Words::send(const Word& word) {
   std::lock_guard lock(mutex_);
   if (free_.empty()) return error(Code::failed, "{} words over RDMA wait to be sent", kDepth);
   Slot& slot = *free_.back();
-  slot.bytes = swapIfBig(pack(word));
-  ibv_sge piece{reinterpret_cast<uint64_t>(&slot.bytes), sizeof(slot.bytes), memory_->lkey};
+  *slot.bytes = swapIfBig(pack(word));
+  ibv_sge piece{reinterpret_cast<uint64_t>(slot.bytes), sizeof(*slot.bytes), key_->lkey};
   ibv_send_wr request{};
   request.wr_id = reinterpret_cast<uint64_t>(&slot);
   request.sg_list = &piece;
@@ -131,7 +131,7 @@ Words::Ended Words::ended(Slot& slot, const ibv_wc& wc) {
   }
   receiving_.fetch_sub(1);
   if (!result.failure.ok()) return result;
-  if (wc.byte_len == sizeof(slot.bytes)) result.heard = unpack(swapIfBig(slot.bytes));
+  if (wc.byte_len == sizeof(*slot.bytes)) result.heard = unpack(swapIfBig(*slot.bytes));
   result.failure = receiveInto(slot);
   return result;
 }

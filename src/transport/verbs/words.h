@@ -57,7 +57,7 @@ class Words {
   struct Slot {
     Words* words;
     bool sends;
-    uint64_t bytes;
+    uint64_t* bytes;  // in memory_
   };
 
   Words(size_t nicIndex, CompletionQueues& queues, ibv_cq* queue, QueuePair pair);
@@ -70,7 +70,8 @@ class Words {
   QueuePair pair_;
   const uint32_t firstPacket_;
   std::vector<Slot> slots_;  // kDepth to receive into, kDepth to send from
-  Handle<ibv_mr> memory_{nullptr, nullptr};
+  const Page<uint64_t> memory_ = makePage<uint64_t>();
+  Handle<ibv_mr> key_{nullptr, nullptr};
   std::mutex mutex_;
   std::vector<Slot*> free_;  // guarded by mutex_: to send from
   std::atomic<size_t> sending_{0};

@@ -126,7 +126,7 @@ TEST_F(VerbsDevice, mendsAChannelAgainAndAgain) {
     auto gone = add(b, lost);
     auto remoteGone = a.link->importKey((*gone)->key(), kPatience);
     gone->reset();
-    Status refused = move(a, OpKind::put, from.data(), **local, **remoteGone, 64, 64);
+    Status refused = move(a, OpKind::put, from.data(), **local, **remoteGone, 64, 8);
     EXPECT_EQ(refused.code(), Code::notFound) << refused.toString();
     EXPECT_THAT(refused.message(), HasSubstr("unregistered"));
     EXPECT_TRUE(move(a, OpKind::put, from.data(), **local, **remote, 64, 64).ok());

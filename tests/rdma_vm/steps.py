@@ -44,19 +44,24 @@ UCX_OVER_VERBS = {
 }
 
 
+def fake_accelerator(build):
+    """Device memory for tests."""
+    return str(build / "tests/fakes/libhmc_fake_accelerator.so")
+
+
 def seed_snippets(build, folder, *phase):
     """The documentation's own programs, with ConnType::RDMA wherever they name a type."""
     return [os.path.realpath(sys.executable), str(ROOT / "tests/process/snippets/seed_snippets.py"),
             "--seeds", str(ROOT / "../shared/seeds"), "--compiler", "c++",
             "--include", str(ROOT / "include"), "--library", str(build / "lib/libhmc.so"),
             "--peer", str(build / "tests/process/hmc_test_peer"),
-            "--plugin", str(build / "tests/fakes/libhmc_fake_accelerator.so"),
+            "--plugin", fake_accelerator(build),
             "--conn-type", "RDMA", "--folder", str(folder), *phase]
 
 
 def unit_tests(build):
     folder = build / "tests/unit/transport"
-    device = {"HMC_MEMORY_PLUGIN": str(build / "tests/fakes/libhmc_fake_accelerator.so")}
+    device = {"HMC_MEMORY_PLUGIN": fake_accelerator(build)}
     return [Step(path.name, [str(path)], LONG, device)
             for path in sorted(folder.glob("verbs_*_test"))]
 
@@ -75,7 +80,7 @@ def all_steps(build, snippets):
         Step("snippets_test", [str(tests / "process/snippets/snippets_test")], SHORT,
              {**STRICT, **UCX_OVER_VERBS}),
         Step("seed_snippets", seed_snippets(build, snippets, "--only", "run"), SHORT, STRICT),
-        Step("bench", [hmc, "bench", "--bars", "--transport", "verbs", "--seconds", "1"], LONG,
+        Step("bench", [hmc, "bench", "--bars", "--transport", "verbs", "--seconds", "0.5"], LONG,
              expect="ib_write_bw", statuses=(0, 1)),
         # Last, because it changes the routes.
         Step("cable", [cable, "plug"], SHORT),

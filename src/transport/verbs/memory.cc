@@ -150,7 +150,6 @@ Result<std::shared_ptr<const Pinned>> MemoryTable::pin(const Region& region, Acc
 }
 
 Result<std::string> MemoryTable::tryDevice(Device device) {
-  constexpr size_t kPage = 4096;
   HMC_ASSIGN(Backend * backend, findBackend(device));
   HMC_ASSIGN(Region region, backend->allocate(device.index, kPage));
   auto pinned = pin(region, Access::readWrite);

@@ -41,11 +41,10 @@ Result<std::unique_ptr<Words>> Words::create(const Nic& nic, size_t nicIndex,
   }
   std::unique_ptr<Words> words(new Words(nicIndex, queues, queue, *std::move(pair)));
   const Library& library = nic.library();
-  words->memory_ =
-      Handle<ibv_mr>(library.regMr(nic.pd(), words->slots_.data(),
-                                   words->slots_.size() * sizeof(Slot), IBV_ACCESS_LOCAL_WRITE),
+  words->key_ =
+      Handle<ibv_mr>(library.regMr(nic.pd(), words->memory_.get(), kPage, IBV_ACCESS_LOCAL_WRITE),
                      library.deregMr);
-  if (!words->memory_) {
+  if (!words->key_) {
     return errnoStatus(fmt::format("registering a link's words with {}", nic.port().name()));
   }
   return words;

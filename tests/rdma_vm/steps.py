@@ -8,9 +8,10 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 
-# In the guest a test takes 10 to 30 times as long as outside.
-LONG = 240
-SHORT = 60
+# Seconds after which a step has failed. In the guest a test takes 10 to 30 times as long as outside,
+# and on a busy host longer still.
+LONG = 400
+SHORT = 100
 
 
 @dataclasses.dataclass
@@ -73,7 +74,7 @@ def all_steps(build, snippets):
     return [
         Step("devices", ["ibv_devinfo"], SHORT, expect="PORT_ACTIVE"),
         Step("doctor", [hmc, "doctor"], SHORT, expect=r"(?m)^ok +rxe0:1 "),
-        Step("info", [hmc, "info"], SHORT, expect="verbs"),
+        Step("info", [hmc, "info"], SHORT, expect=r"(?m)^ +verbs +usable "),
         *unit_tests(build),
         Step("verbs_contract_test", [str(tests / "contract/verbs_contract_test")], LONG),
         Step("ucx_contract_test", [str(tests / "contract/ucx_contract_test")], LONG, UCX_OVER_VERBS),

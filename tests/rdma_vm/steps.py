@@ -87,4 +87,7 @@ def all_steps(build, snippets):
         Step("cable", [cable, "plug"], SHORT),
         Step("rdma_link_test", [str(tests / "process/rdma_link_test")], LONG,
              {**STRICT, "HMC_TEST_RDMA_CABLE": cable}),
+        Step("two_devices", [str(tests / "unit/transport/verbs_device_test"),
+                             "--gtest_filter=*sharesOnePeer*"], LONG,
+             {"HMC_TEST_TWO_RDMA_DEVICES": "rxe1,rxe2"}),
     ]

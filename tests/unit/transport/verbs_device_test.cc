@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <vector>
 
 #include "transport/verbs/verbs.h"
@@ -160,6 +161,40 @@ TEST_F(VerbsDevice, keepsToTheSmallerPacketsOfEitherSide) {
   remote->reset();
   local->reset();
   small.link.reset();
+}
+
+// Two names, separated by a comma.
+std::string twoDevices() {
+  const char* names = std::getenv("HMC_TEST_TWO_RDMA_DEVICES");
+  return names ? names : "";
+}
+
+uint64_t packetsSent(const std::string& device) {
+  std::ifstream file("/sys/class/infiniband/" + device + "/ports/1/hw_counters/sent_pkts");
+  uint64_t count = 0;
+  file >> count;
+  return count;
+}
+
+TEST_F(VerbsDevice, sharesOnePeerWithAnother) {
+  const std::string names = twoDevices();
+  if (names.empty()) GTEST_SKIP() << "HMC_TEST_TWO_RDMA_DEVICES names no devices";
+  setenv("HMC_RDMA_DEVICES", names.c_str(), 1);
+  connect(2, 2);
+  unsetenv("HMC_RDMA_DEVICES");
+  const std::string first = names.substr(0, names.find(','));
+  const std::string second = names.substr(names.find(',') + 1);
+  const uint64_t before[] = {packetsSent(first), packetsSent(second)};
+  std::vector<char> from(4 << 20, 'x'), to(4 << 20, 'y');
+  auto local = add(a, from);
+  auto target = add(b, to);
+  auto remote = a.link->importKey((*target)->key(), kPatience);
+  ASSERT_TRUE(remote.ok()) << remote.status().toString();
+  EXPECT_THAT((*remote)->how(), HasSubstr(first + "+" + second));
+  EXPECT_TRUE(move(a, OpKind::put, from.data(), **local, **remote, 1 << 18, 16).ok());
+  EXPECT_EQ(from, to);
+  EXPECT_GT(packetsSent(first), before[0] + 500);
+  EXPECT_GT(packetsSent(second), before[1] + 500);
 }
 
 }  // namespace

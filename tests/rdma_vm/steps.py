@@ -71,8 +71,9 @@ def seed_snippets(build, folder, *phase):
 def unit_tests(build):
     folder = build / "tests/unit/transport"
     device = {"HMC_MEMORY_PLUGIN": fake_accelerator(build)}
-    return [Step(path.name, [str(path)], LONG, device)
-            for path in sorted(folder.glob("verbs_*_test"))]
+    # The others of verbs need no device.
+    return [Step(name, [str(folder / name)], LONG, device)
+            for name in ("verbs_device_test", "verbs_fork_test")]
 
 
 def all_steps(build, snippets):

@@ -31,6 +31,7 @@ Result<std::shared_ptr<const Library>> Library::load() {
   HMC_TRY(bind(from, "ibv_close_device", library->closeDevice));
   HMC_TRY(bind(from, "ibv_query_device", library->queryDevice));
   HMC_TRY(bind(from, "ibv_query_port", library->queryPort));
+  HMC_TRY(bind(from, "ibv_query_gid", library->queryGid));
   HMC_TRY(bind(from, "ibv_alloc_pd", library->allocPd));
   HMC_TRY(bind(from, "ibv_dealloc_pd", library->deallocPd));
   HMC_TRY(bind(from, "ibv_reg_mr", library->regMr));

@@ -23,6 +23,7 @@ struct Library {
   decltype(&::ibv_query_device) queryDevice = nullptr;
   // Fills an ibv_port_attr up to its link_layer; the rest must be zero before.
   decltype(&::ibv_query_port) queryPort = nullptr;
+  decltype(&::ibv_query_gid) queryGid = nullptr;
   decltype(&::ibv_alloc_pd) allocPd = nullptr;
   decltype(&::ibv_dealloc_pd) deallocPd = nullptr;
   decltype(&::ibv_reg_mr) regMr = nullptr;

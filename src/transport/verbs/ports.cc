@@ -41,6 +41,22 @@ std::optional<ibv_mtu> mtuOf(int bytes) {
   return std::nullopt;
 }
 
+// Without a /sys, as in some containers, the library knows the addresses but not their kinds. An
+// IPv4 address is one of RoCE v2 there as well, since all drivers offer it both ways; which index
+// that is, HMC_RDMA_GID_INDEX may have to say.
+std::vector<Gid> askForGids(const Library& library, ibv_context* context, int port, int count,
+                            bool ethernet) {
+  std::vector<Gid> gids;
+  for (int index = 0; index < count; ++index) {
+    ibv_gid bytes{};
+    if (library.queryGid(context, static_cast<uint8_t>(port), index, &bytes) != 0) break;
+    Gid gid{index, ethernet ? Gid::Kind::roce2 : Gid::Kind::infiniband, {}};
+    std::copy(std::begin(bytes.raw), std::end(bytes.raw), gid.bytes.begin());
+    if (gid.bytes != GidBytes{}) gids.push_back(gid);
+  }
+  return gids;
+}
+
 Port broken(Port port, std::string problem, std::string fix) {
   port.problem = std::move(problem);
   port.fix = std::move(fix);
@@ -59,7 +75,10 @@ Port examine(const Library& library, ibv_context* context, Port port,
   port.mtu = attributes.active_mtu;
   port.largest = attributes.max_msg_sz;
   port.gbits = rateOf(port.device, port.number);
-  auto gid = chooseGid(readGids("/sys", port.device, port.number), settings.gidIndex, port.name());
+  auto gids = readGids("/sys", port.device, port.number);
+  if (gids.empty())
+    gids = askForGids(library, context, port.number, attributes.gid_tbl_len, port.ethernet);
+  auto gid = chooseGid(gids, settings.gidIndex, port.name());
   if (gid.ok()) port.gid = *gid;
   if (attributes.state != IBV_PORT_ACTIVE) {
     return broken(port, "the port is not active",

@@ -1,0 +1,87 @@
+#include <dlfcn.h>
+#include <gmock/gmock.h>
+
+#include <vector>
+
+#include "transport/verbs/verbs.h"
+
+// Failures that no device can be made to have, on the fake libibverbs.
+namespace hmc::verbs {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr std::chrono::seconds kPatience{30};
+constexpr std::chrono::milliseconds kLease{300};
+
+// A switch of the fake.
+template <class Function>
+Function* fakeSwitch(const char* name) {
+  void* library = dlopen("libibverbs.so.1", RTLD_NOW | RTLD_NOLOAD);
+  return library ? reinterpret_cast<Function*>(dlsym(library, name)) : nullptr;
+}
+
+class VerbsFailure : public testing::Test {
+ protected:
+  void SetUp() override {
+    a_ = *create();
+    b_ = *create();
+    if (!fakeSwitch<void()>("fakeDeviceFails"))
+      GTEST_SKIP() << "not the fake libibverbs: LD_LIBRARY_PATH has to name its folder";
+    LinkOptions options;
+    options.lease = std::make_shared<Lease>(kLease);
+    theirs_ = *b_->openLink(options);
+    options.initiator = true;
+    ours_ = *a_->openLink(options);
+    ASSERT_TRUE(theirs_->connect(ours_->address()).ok());
+    ASSERT_TRUE(ours_->connect(theirs_->address()).ok());
+    local_ = *a_->registerRegion({from_.data(), from_.size(), Device{}}, Access::readWrite);
+    target_ = *b_->registerRegion({to_.data(), to_.size(), Device{}}, Access::readWrite);
+    auto remote = ours_->importKey(target_->key(), kPatience);
+    ASSERT_TRUE(remote.ok()) << remote.status().toString();
+    remote_ = *std::move(remote);
+  }
+  Status put() {
+    Completion completion(1);
+    Op op{OpKind::put, from_.data(), local_.get(), remote_.get(), 0, from_.size(), &completion};
+    const Deadline deadline(kPatience);
+    bool posted = false;
+    while (!completion.done() && !deadline.passed()) {
+      posted = posted || ours_->post({&op, 1}) == 1;
+      a_->progress(std::chrono::milliseconds(10));
+    }
+    EXPECT_TRUE(completion.done());
+    return completion.status();
+  }
+
+  std::vector<char> from_ = std::vector<char>(1000, 'x');
+  std::vector<char> to_ = std::vector<char>(1000, 'y');
+  std::unique_ptr<Transport> a_, b_;
+  std::unique_ptr<Registration> local_, target_;
+  std::unique_ptr<Link> theirs_, ours_;
+  std::unique_ptr<RemoteMemory> remote_;
+};
+
+TEST_F(VerbsFailure, ofTheDeviceEndsItsLinksAndSaysSo) {
+  ASSERT_TRUE(put().ok());
+  EXPECT_EQ(from_, to_);
+  fakeSwitch<void()>("fakeDeviceFails")();
+  Status status;
+  for (const Deadline deadline(kPatience); status.ok() && !deadline.passed();) status = put();
+  EXPECT_EQ(status.code(), Code::disconnected);
+  EXPECT_THAT(status.message(),
+              testing::AnyOf(HasSubstr("fake0 has failed"), HasSubstr("the peer has closed")));
+}
+
+// What the NIC has refused it will never report: the operation must end all the same.
+TEST_F(VerbsFailure, ofTheNicToTakeWorkEndsTheLinkWithinTheLease) {
+  fakeSwitch<void(int)>("fakeRefuses")(1);
+  Status status = put();
+  EXPECT_FALSE(status.ok());
+  EXPECT_THAT(status.message(), HasSubstr("posting to a queue pair of fake0:1"));
+  EXPECT_EQ(put().message(), status.message()) << "and stays closed";
+  EXPECT_EQ(to_, std::vector<char>(1000, 'y'));
+}
+
+}  // namespace
+}  // namespace hmc::verbs

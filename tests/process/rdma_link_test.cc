@@ -29,16 +29,16 @@ class RdmaLink : public testing::Test {
   void SetUp() override {
     if (std::getenv("HMC_TEST_RDMA_CABLE") == nullptr)
       GTEST_SKIP() << "needs two RDMA devices at the ends of a cable: make test-rdma";
-    server = std::make_unique<Peer>(with("rxe1"));
-    client = std::make_unique<Peer>(with("rxe2"));
-    Reply served = server->serve(kSize, kType);
+    server_ = std::make_unique<Peer>(with("rxe1"));
+    client_ = std::make_unique<Peer>(with("rxe2"));
+    Reply served = server_->serve(kSize, kType);
     ASSERT_TRUE(served.ok) << served;
-    ASSERT_TRUE(client->allocate(kSize).ok);
-    Reply connected = client->connectTo(*server, kType);
+    ASSERT_TRUE(client_->allocate(kSize).ok);
+    Reply connected = client_->connectTo(*server_, kType);
     ASSERT_TRUE(connected.ok) << connected;
   }
   void TearDown() override {
-    if (server == nullptr) return;
+    if (server_ == nullptr) return;
     cable("lose 0");
     cable("mend");
   }
@@ -51,12 +51,12 @@ class RdmaLink : public testing::Test {
   void startLoop(const std::string& what) {
     const std::string size = std::to_string(kSize);
     ASSERT_TRUE(
-        client->ask("loop " + what + " " + server->address() + " " + size + " " + kType).ok);
-    ASSERT_TRUE(eventually([&] { return std::stoull(client->ask("rounds").text) >= 3; }));
+        client_->ask("loop " + what + " " + server_->address() + " " + size + " " + kType).ok);
+    ASSERT_TRUE(eventually([&] { return std::stoull(client_->ask("rounds").text) >= 3; }));
   }
   // What was under way has ended, and says that the path is to blame.
   void expectTheEnd() {
-    Reply end = client->ask("join");
+    Reply end = client_->ask("join");
     EXPECT_FALSE(end.ok);
     EXPECT_NE(end.code, "SILENT") << "it did not end in time";
     EXPECT_THAT(end.text, AllOf(HasSubstr("10.9.0.1"), HasSubstr("rxe2:1"))) << "both ends";
@@ -64,24 +64,24 @@ class RdmaLink : public testing::Test {
   void expectThatItWorksAgain() {
     Reply again;
     EXPECT_TRUE(eventually([&] {
-      client->ask("disconnect " + server->address() + " " + kType);
-      again = client->connectTo(*server, kType);
+      client_->ask("disconnect " + server_->address() + " " + kType);
+      again = client_->connectTo(*server_, kType);
       return again.ok;
     })) << again;
     expectThatBytesArrive(7);
   }
   void expectThatBytesArrive(int seed) {
-    ASSERT_TRUE(client->fill(0, kSize, seed).ok);
-    Reply put = client->transfer("put", *server, 0, 0, kSize, kType);
+    ASSERT_TRUE(client_->fill(0, kSize, seed).ok);
+    Reply put = client_->transfer("put", *server_, 0, 0, kSize, kType);
     EXPECT_TRUE(put.ok) << put;
-    EXPECT_TRUE(server->check(0, kSize, seed).ok);
-    ASSERT_TRUE(client->fill(0, kSize, seed + 1).ok);
-    Reply get = client->transfer("get", *server, 0, 0, kSize, kType);
+    EXPECT_TRUE(server_->check(0, kSize, seed).ok);
+    ASSERT_TRUE(client_->fill(0, kSize, seed + 1).ok);
+    Reply get = client_->transfer("get", *server_, 0, 0, kSize, kType);
     EXPECT_TRUE(get.ok) << get;
-    EXPECT_TRUE(client->check(0, kSize, seed).ok);
+    EXPECT_TRUE(client_->check(0, kSize, seed).ok);
   }
 
-  std::unique_ptr<Peer> server, client;
+  std::unique_ptr<Peer> server_, client_;
 };
 
 TEST_F(RdmaLink, thatGoesDownEndsAPutAndUpAgainItWorksAgain) {

@@ -23,7 +23,7 @@ constexpr size_t kBatchDepth = 128;
 // few turns, and the median of their ratios. Both jobs answer nanoseconds per message.
 template <class Ours, class Theirs>
 Result<Compared> takeTurns(Ours&& ours, Theirs&& theirs) {
-  constexpr int kTurns = 5;
+  constexpr int kTurns = 3;
   Compared all;
   Samples ratios;
   TOOL_TRY(ours().status());  // warm
@@ -92,7 +92,7 @@ Status streamed(const Path& path, const RdmaAddress& address, bool put, size_t b
   auto ours = [&](size_t messages) {
     return timed([&] { return stream(path, put, bytes, messages, plan.window); }, messages);
   };
-  TOOL_ASSIGN(const size_t messages, messagesFor(ours, 2 * plan.window, plan.time));
+  TOOL_ASSIGN(const size_t messages, messagesFor(ours, plan.window, plan.time));
   const PerftestRun theirs{.program = put ? kWriteBandwidth : kReadBandwidth,
                            .bytes = bytes,
                            .messages = messages,

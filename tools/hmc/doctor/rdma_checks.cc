@@ -81,9 +81,9 @@ bool hasRdmaDevice(const std::string& root) {
 std::vector<DeviceFile> tryDeviceFiles(const std::string& root) {
   std::vector<DeviceFile> files;
   for (const std::string& name : namesIn(root + kFiles)) {
-    const std::string device = wordIn(root + kFiles + "/" + name + "/ibdev");
+    const std::string device = wordIn(fmt::format("{}{}/{}/ibdev", root, kFiles, name));
     if (device.empty()) continue;  // "abi_version" lies there as well
-    DeviceFile file{device, root + "/dev/infiniband/" + name};
+    DeviceFile file{device, fmt::format("{}/dev/infiniband/{}", root, name)};
     const int fd = open(file.path.c_str(), O_RDWR | O_CLOEXEC);
     if (fd < 0) file.error = errno;
     if (fd >= 0) close(fd);

@@ -11,7 +11,7 @@
 #include "hmc/figures.h"
 #include "hmc/version.h"
 #include "memory/backends.h"
-#include "transport/verbs/report.h"
+#include "transport/rdma_report.h"
 
 namespace hmc {
 

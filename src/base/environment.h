@@ -40,8 +40,8 @@ inline constexpr Variable kTransports{"HMC_TRANSPORTS",
 inline constexpr Variable kStrictTransport{
     "HMC_STRICT_TRANSPORT", "1: RDMA and UCX are errors where they are not available", "0",
     Variable::Form::choice, "0 1"};
-inline constexpr Variable kRdmaDevices{
-    "HMC_RDMA_DEVICES", "the RDMA ports to use: mlx5_0,mlx5_1:2", "the fastest that are active"};
+inline constexpr Variable kRdmaDevices{"HMC_RDMA_DEVICES", "the RDMA ports to use: mlx5_0,mlx5_1:2",
+                                       "the fastest that are active"};
 inline constexpr Variable kRdmaGidIndex{"HMC_RDMA_GID_INDEX", "which address of the RDMA port",
                                         "RoCE v2 with an IPv4 address, if there is one"};
 inline constexpr Variable kRdmaMtu{"HMC_RDMA_MTU", "256, 512, 1024, 2048 or 4096",

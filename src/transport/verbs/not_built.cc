@@ -1,5 +1,5 @@
 #include "base/error.h"
-#include "transport/verbs/report.h"
+#include "transport/rdma_report.h"
 #include "transport/verbs/verbs.h"
 
 // In place of everything else in this folder where the build found no headers.

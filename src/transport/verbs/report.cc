@@ -1,4 +1,4 @@
-#include "transport/verbs/report.h"
+#include "transport/rdma_report.h"
 
 #include "memory/backends.h"
 #include "transport/verbs/memory.h"

@@ -60,6 +60,7 @@ Result<Address> Address::decode(std::string_view bytes) {
 std::string Key::encode() const {
   return sealed(Writer()
                     .u32(kKeyMagic)
+                    .u64(area)
                     .u64(address)
                     .u64(size)
                     .u8(access == Access::readWrite ? 1 : 0)
@@ -73,12 +74,13 @@ Result<Key> Key::decode(std::string_view bytes) {
   Reader reader(fields);
   reader.u32();
   Key key;
+  key.area = reader.u64();
   key.address = reader.u64();
   key.size = reader.u64();
   key.access = reader.u8() == 1 ? Access::readWrite : Access::read;
   key.remoteKey = reader.string();
   HMC_TRY(reader.finish(kWhat));
-  if (key.remoteKey.empty() || key.size > UINT64_MAX - key.address) {
+  if (key.size == 0 || key.size > UINT64_MAX - key.address) {
     return error(Code::invalidArgument, "{} describes no memory", kWhat);
   }
   return key;

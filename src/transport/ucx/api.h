@@ -17,6 +17,8 @@ namespace hmc::ucx {
   X(ucp_init_version)               \
   X(ucp_cleanup)                    \
   X(ucp_context_query)              \
+  X(ucp_dt_create_generic)          \
+  X(ucp_dt_destroy)                 \
   X(ucp_worker_create)              \
   X(ucp_worker_destroy)             \
   X(ucp_worker_get_address)         \

@@ -50,7 +50,8 @@ bool serves(const std::string& line, const std::string& purpose) {
 }  // namespace
 
 std::string laneOf(const std::string& printed) {
-  // Puts take a lane for remote access; where there is none they are messages.
+  // Puts take a lane for remote access; where there is none they are messages. UCX before 1.14 does
+  // not say of a lane for messages that it is the other one, too.
   for (const char* purpose : {"rma", "rma_bw", "am"}) {
     std::istringstream lines(printed);
     for (std::string line; std::getline(lines, line);) {
@@ -75,6 +76,10 @@ std::string laneOf(const Api& api, ucp_ep_h endpoint) {
 
 bool isTcp(const std::string& lane) {
   return lane.rfind("tcp/", 0) == 0;
+}
+
+bool isHardware(const std::string& lane) {
+  return lane.rfind("rc_", 0) == 0 || lane.rfind("dc_", 0) == 0;
 }
 
 std::string slowerBecause(const std::string& lane, const std::string& version,

@@ -6,31 +6,35 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "transport/transport.h"
 #include "transport/ucx/address.h"
 #include "transport/ucx/origin.h"
+#include "transport/ucx/path.h"
+#include "transport/ucx/registration.h"
+#include "transport/ucx/wire.h"
 
 namespace hmc::ucx {
 
-inline constexpr size_t kLargest = size_t{1} << 40;
-
-// The operations of one link under way to its peer. A get is done when UCX says so; a put when a
-// flush that covers it is, and one flush covers all puts of a post(). Safe from any thread.
-class Outgoing final : private EndpointOwner {
+// The operations of one link under way to its peer. By hardware a get is done when UCX says so and
+// a put when a flush that covers it is, one for all puts of a post(); by messages both are done
+// when the peer says so. Safe from any thread.
+class Outgoing final : private Path::User, private RemoteKeys {
  public:
-  // `failed` is called when the endpoint fails, with the origin's mutex held. Must not outlive
-  // `origin`.
-  Outgoing(Origin& origin, std::chrono::milliseconds fence, std::function<void()> failed);
+  // `failed` is called when the path to the peer fails, with the origin's mutex held. Must not
+  // outlive `origin`.
+  static Result<std::unique_ptr<Outgoing>> create(Origin& origin, std::chrono::milliseconds fence,
+                                                  std::function<void()> failed);
   // After finish().
-  ~Outgoing() override;
+  ~Outgoing();
 
   Status connect(const Address& peer);
   Result<std::unique_ptr<RemoteMemory>> importKey(const Key& key);
   size_t post(std::span<const Op> ops);
 
-  // Nothing new starts, and what is under way is stopped on our side. Puts that the peer may
-  // still apply end when it is fenced, or when that is sure without its word.
+  // Nothing new starts, and what is under way is stopped on our side when it returns. Puts that
+  // the peer may still apply end when it is fenced, or when the time for that is over.
   void close(const Status& why);
   // The peer applies nothing more of what we asked for.
   void fenced();
@@ -41,71 +45,88 @@ class Outgoing final : private EndpointOwner {
   friend class Origin;
 
   struct Batch;
+  // One operation under way.
   struct Slot {
-    Completion* completion;
+    Completion* completion;  // none when the slot is free
     Outgoing* owner;
-    Batch* batch;  // none for a get
-    Slot* next;
-  };
-  // Operations in the order in which they were posted.
-  struct List {
-    Slot* first = nullptr;
-    Slot* last = nullptr;
-    void append(Slot* slot);
-    void append(List& others);
+    Slot* next;  // in the batch, or of the free ones
+    OpKind kind;
+    uint8_t waiting;  // by messages: for UCX to have sent it, and for the reply
+    Batch* batch;     // of a put by hardware
+    void* local;
+    size_t size;
+    Bytes carried;
+    Status refusal;  // the peer's
+    char header[Request::kSize];
   };
   // Puts that one flush covers.
   struct Batch {
     Outgoing* owner = nullptr;
-    List puts;
+    Slot* first = nullptr;
+    Slot* last = nullptr;
     uint32_t waiting = 0;  // requests of UCX, the flush included also before it begins
-    bool flushing = false;
-    bool failed = false;
   };
   // More flushes at once bring nothing: what is posted meanwhile shares the next one.
   static constexpr size_t kFlushes = 8;
   static constexpr size_t kMostOps = 1024;
+  static constexpr size_t kMostBytes = size_t{16} << 20;
 
+  Outgoing(Origin& origin, std::chrono::milliseconds fence, std::function<void()> failed);
+
+  // Called by UCX from inside of progress().
   static void putOver(void* request, ucs_status_t status, void* slot);
   static void getOver(void* request, ucs_status_t status, void* slot);
   static void flushOver(void* request, ucs_status_t status, void* batch);
+  static void sent(void* request, ucs_status_t status, void* slot);
+  void replied(const Reply& reply, const void* data, size_t size) override;
+  void lost(ucs_status_t status) override;
 
-  // With the origin's mutex held.
-  void endpointFailed(ucs_status_t status) override;
-  bool over() const;
+  // All of these with the origin's mutex held.
+  void look() {
+    if (path_) path_->progress();
+  }
+  bool arm() { return !path_ || path_->arm(); }
+  Origin::Clock::time_point timer() const { return timer_; }
   bool tend();
-  Origin::Clock::time_point fenceAt() const { return fenceAt_; }
+  bool over() const { return !why_.ok() && !path_ && used_ == 0; }
+  void begin(const Status& why);
+  void dropPath();
+  void endAll();
 
   Status check(const Op& op) const;
   Status sentence(const char* what, ucs_status_t status) const;
   bool start(const Op& op);
   void startPut(const Op& op, Slot* slot);
   void startGet(const Op& op, Slot* slot);
+  void startMessage(const Op& op, Slot* slot);
+  void messageOver(Slot* slot);
+  void openBatch();
   void flush();
-  void partOver(Batch& batch, ucs_status_t status);
-  void batchOver(Batch& batch);
-  void begin(const Status& why);
-  void end(const List& list, const Status& status);
+  void partOver(Batch& batch);
+  Slot* release(Slot* slot);
   void endOne(Slot* slot, const Status& status);
-  const Api& api() const { return origin_.worker_->api(); }
+  void forget(UcxRemote& remote) override;
+  const Api& api() const { return origin_.context_.api(); }
 
   Origin& origin_;
   const std::chrono::milliseconds fence_;
   const std::function<void()> failed_;
   // All of it guarded by the origin's mutex.
-  ucp_ep_h endpoint_ = nullptr;
+  std::unique_ptr<Path> path_;  // none once closed
   PathWords words_;
-  std::string peer_;  // for sentences
-  Status why_;        // not ok: closed
+  std::string peer_ = "the peer";  // for sentences
+  Status why_;                     // not ok: closed
   bool fenced_ = false;
-  Origin::Clock::time_point fenceAt_ = Origin::Clock::time_point::max();
-  std::unique_ptr<Slot[]> slots_;
+  // When tend() has to look: the path is late, or a fence is over.
+  Origin::Clock::time_point timer_ = Origin::Clock::time_point::max();
+  std::vector<Slot> slots_;
   Slot* free_ = nullptr;
-  size_t requests_ = 0;  // of UCX, under way
-  size_t flushes_ = 0;   // of those
+  size_t used_ = 0;      // slots
+  size_t underWay_ = 0;  // bytes
+  size_t flushes_ = 0;   // under way
   std::array<Batch, kFlushes + 1> batches_;
-  Batch* open_ = nullptr;  // takes the puts that no flush covers yet
-  List held_;              // puts that UCX has given up and the peer may still apply
+  Batch* open_ = nullptr;            // takes the puts that no flush covers yet
+  std::vector<UcxRemote*> remotes_;  // with keys of UCX
 };
 
 }  // namespace hmc::ucx

@@ -23,18 +23,30 @@ std::optional<ucs_memory_type_t> typeOf(DeviceKind kind) {
 
 }  // namespace
 
-Result<std::unique_ptr<Registration>> UcxRegistration::create(Context& context,
+Result<std::unique_ptr<Registration>> UcxRegistration::create(Context& context, Areas& areas,
                                                               const Region& region, Access access) {
   if (region.ptr == nullptr || region.size == 0) {
     return error(Code::invalidArgument, "a region of {} bytes at {} cannot be registered",
                  region.size, region.ptr);
   }
-  const Api& api = context.api();
+  std::unique_ptr<UcxRegistration> made(new UcxRegistration(context, areas, region, access));
   const auto type = typeOf(region.device.kind);
-  if (!type || !context.knows(*type)) {
-    return error(Code::unsupported, "the UCX {} at {} does not reach {} memory", api.version,
-                 api.path, deviceKindName(region.device.kind));
+  Key key{made->area_, reinterpret_cast<uint64_t>(region.ptr), region.size, access, ""};
+  if (type && context.knows(*type)) {
+    HMC_TRY(made->map(*type));
+    HMC_ASSIGN(key.remoteKey, made->pack());
   }
+  made->key_ = key.encode();
+  return std::unique_ptr<Registration>(std::move(made));
+}
+
+UcxRegistration::~UcxRegistration() {
+  areas_.remove(area_);
+  if (handle_) context_.api().ucp_mem_unmap(context_.handle(), handle_);
+}
+
+Status UcxRegistration::map(ucs_memory_type_t type) {
+  const Api& api = context_.api();
   ucp_mem_map_params_t params{};
   params.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH |
                       UCP_MEM_MAP_PARAM_FIELD_PROT | UCP_MEM_MAP_PARAM_FIELD_MEMORY_TYPE;
@@ -43,23 +55,14 @@ Result<std::unique_ptr<Registration>> UcxRegistration::create(Context& context,
   params.prot =
       UCP_MEM_MAP_PROT_LOCAL_READ | UCP_MEM_MAP_PROT_LOCAL_WRITE | UCP_MEM_MAP_PROT_REMOTE_READ;
   if (access == Access::readWrite) params.prot |= UCP_MEM_MAP_PROT_REMOTE_WRITE;
-  params.memory_type = *type;
-  ucp_mem_h handle = nullptr;
-  const ucs_status_t status = api.ucp_mem_map(context.handle(), &params, &handle);
-  if (status != UCS_OK) {
-    return error(Code::failed, "UCX {} cannot register {} bytes at {}: {}", api.version,
-                 region.size, region.ptr, api.text(status));
-  }
-  std::unique_ptr<UcxRegistration> made(new UcxRegistration(context, region, access, handle));
-  HMC_TRY(made->makeKey());
-  return std::unique_ptr<Registration>(std::move(made));
+  params.memory_type = type;
+  const ucs_status_t status = api.ucp_mem_map(context_.handle(), &params, &handle_);
+  if (status == UCS_OK) return Status();
+  return error(Code::failed, "UCX {} cannot register {} bytes at {}: {}", api.version, region.size,
+               region.ptr, api.text(status));
 }
 
-UcxRegistration::~UcxRegistration() {
-  context_.api().ucp_mem_unmap(context_.handle(), handle_);
-}
-
-Status UcxRegistration::makeKey() {
+Result<std::string> UcxRegistration::pack() const {
   const Api& api = context_.api();
   void* bytes = nullptr;
   size_t size = 0;
@@ -68,11 +71,9 @@ Status UcxRegistration::makeKey() {
     return error(Code::failed, "UCX {} cannot make a key of {} bytes at {}: {}", api.version,
                  region.size, region.ptr, api.text(status));
   }
-  Key key{reinterpret_cast<uint64_t>(region.ptr), region.size, access,
-          std::string(static_cast<const char*>(bytes), size)};
+  std::string key(static_cast<const char*>(bytes), size);
   api.ucp_rkey_buffer_release(bytes);
-  key_ = key.encode();
-  return Status();
+  return key;
 }
 
 }  // namespace hmc::ucx

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/fd.h"
-#include "base/lease.h"
 #include "transport/ucx/address.h"
+#include "transport/ucx/partings.h"
 #include "transport/ucx/worker.h"
 
 namespace hmc::ucx {
@@ -30,8 +30,10 @@ class Service {
     virtual void peerLeft(const Status& why, bool fenced) = 0;
   };
 
-  // Must not outlive `context`.
-  static Result<std::unique_ptr<Service>> create(Context& context);
+  // Must not outlive any of these.
+  static Result<std::unique_ptr<Service>> create(Context& context, Areas& areas,
+                                                 Partings& partings);
+  // Waits a little for partings and hellos to be over.
   ~Service();
 
   // Makes a worker that serves the peer of `link` while its lease holds; answers its address.
@@ -50,13 +52,10 @@ class Service {
  private:
   using Clock = Deadline::Clock;
   struct Guest;
-  // What was heard about a link: its peer said goodbye, or cannot be reached any more.
-  struct Heard {
-    uint64_t link;
-    ucs_status_t lost;  // UCS_OK for a goodbye
-  };
+  struct Counterpart;
 
-  Service(Context& context, std::unique_ptr<Worker> words, Fd epoll, Fd wake);
+  Service(Context& context, Areas& areas, Partings& partings, std::unique_ptr<Worker> words,
+          Fd epoll, Fd wake);
   static ucs_status_t heard(void* service, const void* header, size_t headerSize, void* data,
                             size_t size, const ucp_am_recv_param_t* param);
   void run(const std::stop_token& stop);
@@ -64,16 +63,21 @@ class Service {
 
   // These with mutex_ held.
   bool step();
+  bool unsettled() const;
   bool serve(Guest& guest);
   bool armAll();
-  void answerHeard();
+  void takeGoodbyes();
+  void dropLost();
   void leaveBroken();
   void leave(Guest& guest);
-  void say(Guest& guest, uint8_t word);
-  void listen(uint64_t id, const Worker& worker);
+  Result<Counterpart*> counterpart(const std::string& words);
+  void say(ucp_ep_h endpoint, uint8_t word, uint64_t link);
+  void watch(uint64_t id, int fd);
   Guest* find(uint64_t link);
 
   Context& context_;
+  Areas& areas_;
+  Partings& partings_;
   const Fd epoll_;
   const Fd wake_;
   std::atomic<int> callers_{0};  // who wait for mutex_; the thread lets them go first
@@ -83,7 +87,9 @@ class Service {
   bool wordsAwake_ = true;  // has to be armed before the thread sleeps; so have those in awake_
   std::map<uint64_t, std::unique_ptr<Guest>> guests_;
   std::vector<uint64_t> awake_;
-  std::vector<Heard> heard_;
+  std::map<std::string, std::unique_ptr<Counterpart>> counterparts_;  // by address
+  std::vector<uint64_t> goodbyes_;  // links that were heard of and not told yet
+  bool anyLost_ = false;            // one of counterparts_
   std::jthread thread_;
 };
 

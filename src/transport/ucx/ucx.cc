@@ -16,6 +16,8 @@ namespace {
 // What there is once UCX is loaded.
 struct Running {
   std::unique_ptr<Context> context;
+  Areas areas;
+  Partings partings;
   std::unique_ptr<Origin> origin;
   std::unique_ptr<Service> service;
 };
@@ -26,8 +28,9 @@ Result<std::unique_ptr<Running>> start(const std::string& library) {
   HMC_ASSIGN(auto api, Api::load(loaded.empty() ? library : loaded));
   auto running = std::make_unique<Running>();
   HMC_ASSIGN(running->context, Context::create(std::move(api)));
-  HMC_ASSIGN(running->origin, Origin::create(*running->context));
-  HMC_ASSIGN(running->service, Service::create(*running->context));
+  HMC_ASSIGN(running->origin, Origin::create(*running->context, running->partings));
+  HMC_ASSIGN(running->service,
+             Service::create(*running->context, running->areas, running->partings));
   return running;
 }
 
@@ -45,7 +48,7 @@ class UcxTransport final : public Transport {
   Result<std::unique_ptr<Registration>> registerRegion(const Region& region,
                                                        Access access) override {
     HMC_ASSIGN(Running * running, started());
-    return UcxRegistration::create(*running->context, region, access);
+    return UcxRegistration::create(*running->context, running->areas, region, access);
   }
   Result<std::unique_ptr<Link>> openLink(const LinkOptions& options) override {
     HMC_ASSIGN(Running * running, started());

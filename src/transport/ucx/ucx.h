@@ -12,13 +12,16 @@
 //   library.*        which libucp that is, found without running it
 //   api.*            its functions
 //   worker.*         a context, a worker and their endpoints, owned
-//   link.*           the Link: ties the following two together
-//   origin.*         the worker over which we ask, and the thread that calls progress() on it
-//   outgoing.*       one link's share of it: the operations under way to one peer
-//   service.*        the thread that serves what peers ask of us, and speaks to their service
-//   registration.*   memory of ours and of peers
+//   link.*           the Link: ties the two sides together
+//   outgoing.*       the side that asks: the operations of one link under way to its peer
+//   path.*           the worker and the endpoint that they go over
+//   origin.*         the thread in progress() drives all of those
+//   target.*         the side that is asked: serves the peer of one link
+//   service.*        the thread that drives all of those, and speaks to the peers' services
+//   partings.*       what has to be waited for before it can go
+//   registration.*, areas.*   memory of ours and of peers
 //   lanes.*          which of UCX's transports an endpoint uses, in words
-//   address.*        how addresses and keys look as bytes
+//   address.*, wire.h   how bytes look
 //
 // docs/decisions/005-ucx-workers.md says why there are three kinds of workers.
 namespace hmc::ucx {

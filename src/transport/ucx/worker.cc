@@ -1,15 +1,13 @@
 #include "transport/ucx/worker.h"
 
+#include <algorithm>
+#include <cstring>
+
 #include "base/error.h"
-#include "base/log.h"
-#include "hmc/deadline.h"
 
 namespace hmc::ucx {
 
 namespace {
-
-// How long a worker's last endpoints may take to go. UCX itself drops what is left then.
-constexpr std::chrono::milliseconds kFarewell{100};
 
 Status failed(const Api& api, const char* what, ucs_status_t status) {
   return error(Code::unsupported, "UCX {} cannot {}: {}", api.version, what, api.text(status));
@@ -19,7 +17,39 @@ void endpointFailed(void* owner, ucp_ep_h, ucs_status_t status) {
   static_cast<EndpointOwner*>(owner)->endpointFailed(status);
 }
 
+// Smaller messages are copied anyway, and quicker.
+constexpr size_t kAlwaysCopied = 1024;
+
+void* startPack(void*, const void* buffer, size_t) {
+  return const_cast<void*>(buffer);
+}
+
+size_t packedSize(void* state) {
+  return static_cast<const Bytes*>(state)->size;
+}
+
+size_t pack(void* state, size_t offset, void* to, size_t most) {
+  const auto& bytes = *static_cast<const Bytes*>(state);
+  const size_t size = std::min(most, bytes.size - offset);
+  std::memcpy(to, bytes.data + offset, size);
+  return size;
+}
+
+const ucp_generic_dt_ops_t kCopied{
+    .start_pack = startPack,
+    .start_unpack = [](void*, void*, size_t) -> void* { return nullptr; },
+    .packed_size = packedSize,
+    .pack = pack,
+    .unpack = [](void*, size_t, const void*, size_t) { return UCS_ERR_UNSUPPORTED; },
+    .finish = [](void*) {},
+};
+
 }  // namespace
+
+Context::~Context() {
+  if (copied_) api_->ucp_dt_destroy(copied_);
+  api_->ucp_cleanup(handle_);
+}
 
 Result<std::unique_ptr<Context>> Context::create(std::shared_ptr<const Api> api) {
   ucp_config_t* config = nullptr;
@@ -39,6 +69,8 @@ Result<std::unique_ptr<Context>> Context::create(std::shared_ptr<const Api> api)
   status = context->api().ucp_context_query(handle, &attributes);
   if (status != UCS_OK) return failed(context->api(), "tell its kinds of memory", status);
   context->memoryTypes_ = attributes.memory_types;
+  status = context->api().ucp_dt_create_generic(&kCopied, nullptr, &context->copied_);
+  if (status != UCS_OK) return failed(context->api(), "make a datatype", status);
   return context;
 }
 
@@ -63,9 +95,36 @@ Result<std::unique_ptr<Worker>> Worker::create(Context& context) {
 }
 
 Worker::~Worker() {
-  const Deadline patience = kFarewell;
-  while (closing_ > 0 && !patience.passed()) progress();
   api().ucp_worker_destroy(handle_);
+}
+
+Status Worker::hear(unsigned number, ucp_am_recv_callback_t callback, void* argument) {
+  ucp_am_handler_param_t params{};
+  params.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB |
+                      UCP_AM_HANDLER_PARAM_FIELD_ARG;
+  params.id = number;
+  params.cb = callback;
+  params.arg = argument;
+  const ucs_status_t status = api().ucp_worker_set_am_recv_handler(handle_, &params);
+  return status == UCS_OK ? Status() : failed(api(), "hear messages", status);
+}
+
+ucs_status_ptr_t Worker::send(ucp_ep_h endpoint, unsigned number, const char* header,
+                              size_t headerSize, const Bytes& bytes, ucp_send_nbx_callback_t told,
+                              void* subject) const {
+  ucp_request_param_t params;
+  params.op_attr_mask =
+      UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS;
+  params.cb.send = told;
+  params.user_data = subject;
+  params.flags = UCP_AM_SEND_FLAG_EAGER | UCP_AM_SEND_FLAG_REPLY;
+  if (bytes.size <= kAlwaysCopied) {
+    return api().ucp_am_send_nbx(endpoint, number, header, headerSize, bytes.data, bytes.size,
+                                 &params);
+  }
+  params.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE;
+  params.datatype = context_.copied();
+  return api().ucp_am_send_nbx(endpoint, number, header, headerSize, &bytes, 1, &params);
 }
 
 Result<ucp_ep_h> Worker::connect(const std::string& address, EndpointOwner& owner) {
@@ -82,25 +141,12 @@ Result<ucp_ep_h> Worker::connect(const std::string& address, EndpointOwner& owne
   return endpoint;
 }
 
-void Worker::close(ucp_ep_h endpoint, uint32_t flags) {
+void Worker::drop(ucp_ep_h endpoint) {
   ucp_request_param_t params{};
-  params.op_attr_mask =
-      UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS;
-  params.cb.send = &Worker::closed;
-  params.user_data = this;
-  params.flags = flags;
+  params.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
+  params.flags = UCP_EP_CLOSE_FLAG_FORCE;
   const ucs_status_ptr_t request = api().ucp_ep_close_nbx(endpoint, &params);
-  if (UCS_PTR_IS_PTR(request)) {
-    ++closing_;
-  } else if (UCS_PTR_IS_ERR(request)) {
-    logDebug("ucx: closing an endpoint: {}", api().text(UCS_PTR_STATUS(request)));
-  }
-}
-
-void Worker::closed(void* request, ucs_status_t, void* worker) {
-  auto* self = static_cast<Worker*>(worker);
-  --self->closing_;
-  self->api().ucp_request_free(request);
+  if (UCS_PTR_IS_PTR(request)) api().ucp_request_free(request);
 }
 
 }  // namespace hmc::ucx

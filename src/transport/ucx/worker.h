@@ -7,16 +7,25 @@
 
 namespace hmc::ucx {
 
+// What a message carries; stays until it is sent.
+struct Bytes {
+  const char* data = nullptr;
+  size_t size = 0;
+};
+
 // UCX's context: which devices there are. Safe from any thread.
 class Context {
  public:
   static Result<std::unique_ptr<Context>> create(std::shared_ptr<const Api> api);
-  ~Context() { api_->ucp_cleanup(handle_); }
+  ~Context();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
   const Api& api() const { return *api_; }
   ucp_context_h handle() const { return handle_; }
+  // Of Bytes, which UCX copies as it sends. Without it UCX 1.13 sends larger messages from where
+  // they lie, and ends the process when the connection breaks under one.
+  ucp_datatype_t copied() const { return copied_; }
   bool knows(ucs_memory_type_t type) const { return (memoryTypes_ >> type & 1) != 0; }
 
  private:
@@ -26,6 +35,7 @@ class Context {
   const std::shared_ptr<const Api> api_;
   const ucp_context_h handle_;
   uint64_t memoryTypes_ = 0;
+  ucp_datatype_t copied_ = 0;
 };
 
 // Told when an endpoint failed, from inside of progress().
@@ -56,23 +66,23 @@ class Worker {
   // False when there is something to do already.
   bool arm() { return api().ucp_worker_arm(handle_) == UCS_OK; }
 
+  // Whoever hears messages of that number. Called from inside of progress().
+  Status hear(unsigned number, ucp_am_recv_callback_t callback, void* argument);
+  // Sends a message whose parts stay until `told` is called, if it answers a request.
+  ucs_status_ptr_t send(ucp_ep_h endpoint, unsigned number, const char* header, size_t headerSize,
+                        const Bytes& bytes, ucp_send_nbx_callback_t told, void* subject) const;
   // An endpoint that notices when its peer dies, and tells `owner`, who outlives it.
   Result<ucp_ep_h> connect(const std::string& address, EndpointOwner& owner);
-  // Ends everything that is under way over it, possibly before it returns.
-  void drop(ucp_ep_h endpoint) { close(endpoint, UCP_EP_CLOSE_FLAG_FORCE); }
-  // Lets what is under way go out first, in whatever progress() follows.
-  void closeGently(ucp_ep_h endpoint) { close(endpoint, 0); }
+  // Ends everything that is under way over it, and forgets it.
+  void drop(ucp_ep_h endpoint);
 
  private:
   Worker(Context& context, ucp_worker_h handle) : context_(context), handle_(handle) {}
-  void close(ucp_ep_h endpoint, uint32_t flags);
-  static void closed(void* request, ucs_status_t status, void* worker);
 
   Context& context_;
   const ucp_worker_h handle_;
   std::string address_;
   int fd_ = -1;
-  int closing_ = 0;  // endpoints whose end is not over
 };
 
 }  // namespace hmc::ucx

@@ -45,9 +45,10 @@ Status UcxLink::connect(std::string_view peerAddress) {
   return status;
 }
 
-Result<std::unique_ptr<RemoteMemory>> UcxLink::importKey(std::string_view bytes, Deadline) {
+Result<std::unique_ptr<RemoteMemory>> UcxLink::importKey(std::string_view bytes,
+                                                         Deadline deadline) {
   HMC_ASSIGN(const Key key, Key::decode(bytes));
-  return out_->importKey(key);
+  return out_->importKey(key, deadline);
 }
 
 void UcxLink::close(const Status& why) {

@@ -51,7 +51,7 @@ class Origin {
   uint64_t ended_ = 0;            // operations
   uint64_t reported_ = 0;         // how many of them when run() last said so
   bool sleeping_ = false;         // run() waits for an event
-  bool needsTending_ = false;     // one of all_ is coming up or closing
+  bool needsTending_ = false;     // one of all_ is closing
 };
 
 }  // namespace hmc::ucx

@@ -1,5 +1,6 @@
 #include "transport/ucx/outgoing.h"
 
+#include <poll.h>
 #include <sys/epoll.h>
 
 #include <algorithm>
@@ -13,6 +14,7 @@ namespace {
 
 // How long the peer may take to answer the first message.
 constexpr std::chrono::milliseconds kPatience{10000};
+constexpr int kSoonMs = 5;
 
 bool isLoss(ucs_status_t status) {
   return UCS_IS_ENDPOINT_ERROR(status) || status == UCS_ERR_CONNECTION_RESET ||
@@ -45,37 +47,15 @@ Outgoing::~Outgoing() {
 Status Outgoing::connect(const Address& peer) {
   std::lock_guard lock(origin_.mutex_);
   if (!why_.ok()) return error(Code::disconnected, "this ucx link is closed");
-  if (path_->endpoint()) {
-    return error(Code::invalidArgument, "this ucx link is already connected");
-  }
-  HMC_TRY(path_->connect(peer.target));
-  epoll_event event{};
-  event.events = EPOLLIN;
-  event.data.ptr = this;
-  if (epoll_ctl(origin_.epoll_.get(), EPOLL_CTL_ADD, path_->fd(), &event) != 0) {
-    return errnoStatus("watching a ucx worker");
-  }
-  words_.how = laneOf(api(), path_->endpoint());
-  words_.slowerBecause = slowerBecause(api(), words_.how);
-  peer_ = fmt::format("the peer with UCX {} over {}", peer.version, words_.how);
-  slots_.resize(kMostOps);
-  for (Slot& slot : slots_) {
-    slot.owner = this;
-    slot.next = std::exchange(free_, &slot);
-  }
-  timer_ = Origin::Clock::now() + kPatience;
-  origin_.needsTending_ = true;
-  origin_.rouse(*this);
-  origin_.wakeIfAsleep();
+  if (peer_) return error(Code::invalidArgument, "this ucx link is already connected");
+  peer_ = peer;
   return Status();
 }
 
-Result<std::unique_ptr<RemoteMemory>> Outgoing::importKey(const Key& key) {
+Result<std::unique_ptr<RemoteMemory>> Outgoing::importKey(const Key& key, Deadline deadline) {
+  HMC_TRY(awaitPath(earlier(deadline, Deadline(kPatience))));
   std::lock_guard lock(origin_.mutex_);
   if (!why_.ok()) return why_;
-  if (!path_->endpoint()) {
-    return error(Code::invalidArgument, "this ucx link is not connected yet");
-  }
   ucp_rkey_h handle = nullptr;
   if (isHardware(words_.how) && !key.remoteKey.empty()) {
     const ucs_status_t status =
@@ -88,6 +68,51 @@ Result<std::unique_ptr<RemoteMemory>> Outgoing::importKey(const Key& key) {
   return std::unique_ptr<RemoteMemory>(std::move(remote));
 }
 
+// With the origin's mutex held.
+Status Outgoing::beginPath() {
+  if (!why_.ok()) return why_;
+  if (!peer_) return error(Code::invalidArgument, "this ucx link is not connected yet");
+  if (path_->endpoint()) return Status();
+  HMC_TRY(path_->connect(peer_->target));
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.ptr = this;
+  if (epoll_ctl(origin_.epoll_.get(), EPOLL_CTL_ADD, path_->fd(), &event) != 0) {
+    return errnoStatus("watching a ucx worker");
+  }
+  words_.how = laneOf(api(), path_->endpoint());
+  words_.slowerBecause = slowerBecause(api(), words_.how);
+  who_ = fmt::format("the peer with UCX {} over {}", peer_->version, words_.how);
+  slots_.resize(kMostOps);
+  for (Slot& slot : slots_) {
+    slot.owner = this;
+    slot.next = std::exchange(free_, &slot);
+  }
+  return Status();
+}
+
+// Drives the path itself, because nobody may be in progress().
+Status Outgoing::awaitPath(Deadline deadline) {
+  while (true) {
+    int fd = -1;
+    {
+      std::lock_guard lock(origin_.mutex_);
+      HMC_TRY(beginPath());
+      if (path_->up()) return Status();
+      path_->progress();
+      if (origin_.needsTending_) origin_.tend();
+      if (path_ && !path_->arm()) continue;
+      if (path_) fd = path_->fd();
+    }
+    if (deadline.passed()) {
+      return error(Code::deadlineExceeded, "{} did not answer in time", who_);
+    }
+    // Another thread's progress() may take the event, or the link be closed: look again soon.
+    pollfd waiting{fd, POLLIN, 0};
+    poll(&waiting, 1, deadline.leftMs(kSoonMs));
+  }
+}
+
 void Outgoing::forget(UcxRemote& remote) {
   std::lock_guard lock(origin_.mutex_);
   if (std::erase(remotes_, &remote) > 0) api().ucp_rkey_destroy(remote.handle);
@@ -95,7 +120,7 @@ void Outgoing::forget(UcxRemote& remote) {
 
 Status Outgoing::sentence(const char* what, ucs_status_t status) const {
   return error(isLoss(status) ? Code::disconnected : Code::failed, "UCX {} {} {}: {}",
-               api().version, what, peer_, api().text(status));
+               api().version, what, who_, api().text(status));
 }
 
 // Called by UCX, and for a request that failed before UCX has said so. The path is in progress()
@@ -125,21 +150,11 @@ void Outgoing::dropPath() {
   path_.reset();
 }
 
-// Everything that the timer and closing need and that can be done now. True when it has not to be
-// called again.
+// Everything that closing needs and that can be done now. True when there is nothing left.
 bool Outgoing::tend() {
-  const bool due = Origin::Clock::now() >= timer_;
-  if (why_.ok()) {
-    if (path_->up()) timer_ = Origin::Clock::time_point::max();
-    if (path_->up() || !path_->endpoint()) return true;
-    if (!due) return false;
-    begin(error(Code::disconnected, "{} did not answer within {} ms", peer_, kPatience.count()));
-    dropPath();
-    failed_();
-  } else if (due) {
-    fenced_ = true;
-  }
+  if (why_.ok()) return true;
   dropPath();
+  if (Origin::Clock::now() >= timer_) fenced_ = true;
   if (used_ > 0) endAll();
   if (!over()) return false;
   timer_ = Origin::Clock::time_point::max();

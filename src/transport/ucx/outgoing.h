@@ -4,6 +4,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -30,7 +31,9 @@ class Outgoing final : private Path::User, private RemoteKeys {
   ~Outgoing();
 
   Status connect(const Address& peer);
-  Result<std::unique_ptr<RemoteMemory>> importKey(const Key& key);
+  // The first call brings up the path. A side that only serves must not: it would never move it
+  // along, and UCX 1.13 ends the peer's process when a connection goes that is only half there.
+  Result<std::unique_ptr<RemoteMemory>> importKey(const Key& key, Deadline deadline);
   size_t post(std::span<const Op> ops);
 
   // Nothing new starts, and what is under way is stopped on our side when it returns. Puts that
@@ -93,6 +96,8 @@ class Outgoing final : private Path::User, private RemoteKeys {
   void dropPath();
   void endAll();
 
+  Status beginPath();
+  Status awaitPath(Deadline deadline);
   Status check(const Op& op) const;
   Status sentence(const char* what, ucs_status_t status) const;
   bool start(const Op& op);
@@ -114,10 +119,11 @@ class Outgoing final : private Path::User, private RemoteKeys {
   // All of it guarded by the origin's mutex.
   std::unique_ptr<Path> path_;  // none once closed
   PathWords words_;
-  std::string peer_ = "the peer";  // for sentences
-  Status why_;                     // not ok: closed
+  std::optional<Address> peer_;
+  std::string who_ = "the peer";  // for sentences
+  Status why_;                    // not ok: closed
   bool fenced_ = false;
-  // When tend() has to look: the path is late, or a fence is over.
+  // When the fence is over.
   Origin::Clock::time_point timer_ = Origin::Clock::time_point::max();
   std::vector<Slot> slots_;
   Slot* free_ = nullptr;

@@ -108,7 +108,7 @@ void Outgoing::replied(const Reply& reply, const void* data, size_t size) {
   if (!why_.ok()) return;
   const size_t expected = due && slot->kind == OpKind::get ? slot->size : 0;
   if (!due || (reply.code == 0 && size != expected) || size > kLargest) {
-    begin(error(Code::disconnected, "{} broke the protocol with a reply of {} bytes", peer_, size));
+    begin(error(Code::disconnected, "{} broke the protocol with a reply of {} bytes", who_, size));
     return failed_();
   }
   if (reply.code != 0) {

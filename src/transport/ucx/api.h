@@ -13,6 +13,7 @@ namespace hmc::ucx {
   X(ucp_get_version)                \
   X(ucp_get_version_string)         \
   X(ucp_config_read)                \
+  X(ucp_config_modify)              \
   X(ucp_config_release)             \
   X(ucp_init_version)               \
   X(ucp_cleanup)                    \
@@ -21,7 +22,7 @@ namespace hmc::ucx {
   X(ucp_dt_destroy)                 \
   X(ucp_worker_create)              \
   X(ucp_worker_destroy)             \
-  X(ucp_worker_get_address)         \
+  X(ucp_worker_query)               \
   X(ucp_worker_release_address)     \
   X(ucp_worker_get_efd)             \
   X(ucp_worker_arm)                 \

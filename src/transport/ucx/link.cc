@@ -14,32 +14,31 @@ constexpr std::chrono::milliseconds kFenceWithoutLease{1000};
 Result<std::unique_ptr<Link>> UcxLink::create(Origin& origin, Service& service,
                                               const std::string& version,
                                               const LinkOptions& options) {
-  std::unique_ptr<UcxLink> link(new UcxLink(service));
-  const auto fence = options.lease ? options.lease->length() : kFenceWithoutLease;
-  HMC_ASSIGN(link->out_, Outgoing::create(origin, fence, [raw = link.get()] {
-               raw->broken_ = true;
-               raw->service_.noticeBroken();
-             }));
+  std::unique_ptr<UcxLink> link(new UcxLink(origin, service, options));
   Address address{link->number_, "", service.wordsAddress(), version};
   HMC_ASSIGN(address.target, service.open(link->number_, *link, options.lease));
   link->encoded_ = address.encode();
   return std::unique_ptr<Link>(std::move(link));
 }
 
-UcxLink::UcxLink(Service& service)
-    : service_(service), number_(randomU64() | 2) {}  // the service has other uses for 0 and 1
+UcxLink::UcxLink(Origin& origin, Service& service, const LinkOptions& options)
+    : service_(service),
+      number_(randomU64() | 2),  // the service has other uses for 0 and 1
+      out_(origin, options.lease ? options.lease->length() : kFenceWithoutLease, [this] {
+        broken_ = true;
+        service_.noticeBroken();
+      }) {}
 
 UcxLink::~UcxLink() {
-  if (!out_) return;
   const Status why = error(Code::cancelled, "the link was destroyed");
   close(why);
-  out_->finish(why);
+  out_.finish(why);
   service_.remove(number_);
 }
 
 Status UcxLink::connect(std::string_view peerAddress) {
   HMC_ASSIGN(const Address peer, Address::decode(peerAddress));
-  HMC_TRY(out_->connect(peer));
+  HMC_TRY(out_.connect(peer));
   Status status = service_.connect(number_, peer);
   if (!status.ok()) close(status);
   return status;
@@ -48,17 +47,17 @@ Status UcxLink::connect(std::string_view peerAddress) {
 Result<std::unique_ptr<RemoteMemory>> UcxLink::importKey(std::string_view bytes,
                                                          Deadline deadline) {
   HMC_ASSIGN(const Key key, Key::decode(bytes));
-  return out_->importKey(key, deadline);
+  return out_.importKey(key, deadline);
 }
 
 void UcxLink::close(const Status& why) {
-  out_->close(why);
+  out_.close(why);
   service_.leave(number_);
 }
 
 void UcxLink::peerLeft(const Status& why, bool fenced) {
-  out_->close(why);
-  if (fenced) out_->fenced();
+  out_.close(why);
+  if (fenced) out_.fenced();
 }
 
 }  // namespace hmc::ucx

@@ -22,11 +22,11 @@ class UcxLink final : public Link, private Service::Host {
   const std::string& address() const override { return encoded_; }
   Status connect(std::string_view peerAddress) override;
   Result<std::unique_ptr<RemoteMemory>> importKey(std::string_view key, Deadline deadline) override;
-  size_t post(std::span<const Op> ops) override { return out_->post(ops); }
+  size_t post(std::span<const Op> ops) override { return out_.post(ops); }
   void close(const Status& why) override;
 
  private:
-  explicit UcxLink(Service& service);
+  UcxLink(Origin& origin, Service& service, const LinkOptions& options);
 
   bool broken() const override { return broken_; }
   void peerLeft(const Status& why, bool fenced) override;
@@ -35,7 +35,7 @@ class UcxLink final : public Link, private Service::Host {
   const uint64_t number_;
   std::string encoded_;
   std::atomic<bool> broken_{false};
-  std::unique_ptr<Outgoing> out_;
+  Outgoing out_;
 };
 
 }  // namespace hmc::ucx

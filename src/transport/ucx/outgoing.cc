@@ -24,14 +24,6 @@ bool isLoss(ucs_status_t status) {
 
 }  // namespace
 
-Result<std::unique_ptr<Outgoing>> Outgoing::create(Origin& origin, std::chrono::milliseconds fence,
-                                                   std::function<void()> failed) {
-  std::unique_ptr<Outgoing> made(new Outgoing(origin, fence, std::move(failed)));
-  Path::User& user = *made;
-  HMC_ASSIGN(made->path_, Path::create(origin.context_, user));
-  return made;
-}
-
 Outgoing::Outgoing(Origin& origin, std::chrono::milliseconds fence, std::function<void()> failed)
     : origin_(origin), fence_(fence), failed_(std::move(failed)) {
   for (Batch& batch : batches_) batch.owner = this;
@@ -72,8 +64,11 @@ Result<std::unique_ptr<RemoteMemory>> Outgoing::importKey(const Key& key, Deadli
 Status Outgoing::beginPath() {
   if (!why_.ok()) return why_;
   if (!peer_) return error(Code::invalidArgument, "this ucx link is not connected yet");
-  if (path_->endpoint()) return Status();
-  HMC_TRY(path_->connect(peer_->target));
+  if (path_) return Status();
+  Path::User& user = *this;
+  HMC_ASSIGN(auto path, Path::create(origin_.context_, user));
+  HMC_TRY(path->connect(peer_->target));
+  path_ = std::move(path);
   epoll_event event{};
   event.events = EPOLLIN;
   event.data.ptr = this;
@@ -94,21 +89,20 @@ Status Outgoing::beginPath() {
 // Drives the path itself, because nobody may be in progress().
 Status Outgoing::awaitPath(Deadline deadline) {
   while (true) {
-    int fd = -1;
+    pollfd waiting{-1, POLLIN, 0};
     {
       std::lock_guard lock(origin_.mutex_);
       HMC_TRY(beginPath());
       if (path_->up()) return Status();
+      if (deadline.passed()) {
+        return error(Code::deadlineExceeded, "{} did not answer in time", who_);
+      }
       path_->progress();
       if (origin_.needsTending_) origin_.tend();
-      if (path_ && !path_->arm()) continue;
-      if (path_) fd = path_->fd();
-    }
-    if (deadline.passed()) {
-      return error(Code::deadlineExceeded, "{} did not answer in time", who_);
+      if (!arm()) continue;
+      if (path_) waiting.fd = path_->fd();
     }
     // Another thread's progress() may take the event, or the link be closed: look again soon.
-    pollfd waiting{fd, POLLIN, 0};
     poll(&waiting, 1, deadline.leftMs(kSoonMs));
   }
 }

@@ -25,8 +25,7 @@ class Outgoing final : private Path::User, private RemoteKeys {
  public:
   // `failed` is called when the path to the peer fails, with the origin's mutex held. Must not
   // outlive `origin`.
-  static Result<std::unique_ptr<Outgoing>> create(Origin& origin, std::chrono::milliseconds fence,
-                                                  std::function<void()> failed);
+  Outgoing(Origin& origin, std::chrono::milliseconds fence, std::function<void()> failed);
   // After finish().
   ~Outgoing();
 
@@ -74,8 +73,6 @@ class Outgoing final : private Path::User, private RemoteKeys {
   static constexpr size_t kMostOps = 1024;
   static constexpr size_t kMostBytes = size_t{16} << 20;
 
-  Outgoing(Origin& origin, std::chrono::milliseconds fence, std::function<void()> failed);
-
   // Called by UCX from inside of progress().
   static void putOver(void* request, ucs_status_t status, void* slot);
   static void getOver(void* request, ucs_status_t status, void* slot);
@@ -117,7 +114,7 @@ class Outgoing final : private Path::User, private RemoteKeys {
   const std::chrono::milliseconds fence_;
   const std::function<void()> failed_;
   // All of it guarded by the origin's mutex.
-  std::unique_ptr<Path> path_;  // none once closed
+  std::unique_ptr<Path> path_;  // none before the first key, and once closed
   PathWords words_;
   std::optional<Address> peer_;
   std::string who_ = "the peer";  // for sentences

@@ -4,19 +4,21 @@ namespace hmc::ucx {
 
 namespace {
 
-constexpr std::chrono::seconds kPatience{2};
+// For our own hello, which the peer answers; and for one of which we do not know whether it comes.
+constexpr std::chrono::milliseconds kForPath{2000};
+constexpr std::chrono::milliseconds kForTarget{100};
 
 }  // namespace
 
 void Partings::add(std::unique_ptr<Path> path) {
   path->disown();
   std::lock_guard lock(mutex_);
-  all_.push_back({std::move(path), nullptr, Deadline(kPatience)});
+  all_.push_back({std::move(path), nullptr, Deadline(kForPath)});
 }
 
 void Partings::add(std::unique_ptr<Target> target) {
   std::lock_guard lock(mutex_);
-  all_.push_back({nullptr, std::move(target), Deadline(kPatience)});
+  all_.push_back({nullptr, std::move(target), Deadline(kForTarget)});
 }
 
 bool Partings::Parting::over() const {

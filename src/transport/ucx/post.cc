@@ -57,7 +57,8 @@ bool Outgoing::start(const Op& op) {
     op.completion->fail(status);
     return true;
   }
-  if (!free_ || !path_->up() || (used_ > 0 && underWay_ + op.size > kMostBytes)) return false;
+  if (!free_ || !path_ || !path_->up() || (used_ > 0 && underWay_ + op.size > kMostBytes))
+    return false;
   Slot* slot = std::exchange(free_, free_->next);
   slot->completion = op.completion;
   slot->kind = op.kind;

@@ -41,6 +41,7 @@ namespace hmc::ucx {
   X(ucp_put_nbx)                    \
   X(ucp_get_nbx)                    \
   X(ucp_am_send_nbx)                \
+  X(ucp_request_check_status)       \
   X(ucp_request_free)               \
   X(ucs_status_string)
 
@@ -60,6 +61,9 @@ struct Api {
   std::string text(ucs_status_t status) const {
     return ucs_status_string(status);
   }
+
+ private:
+  Status checkVersion();
 };
 
 }  // namespace hmc::ucx

@@ -42,7 +42,7 @@ bool Origin::run(Deadline until) {
     if (now >= until.at()) return false;
     if (spinUntil == Clock::time_point::min()) spinUntil = now + kSpin;
     if (now < spinUntil) continue;
-    if (sleep(until)) until = Deadline::now();
+    if (await(until)) until = Deadline::now();
     spinUntil = Clock::now() + kSpin;
   }
 }
@@ -58,7 +58,7 @@ bool Origin::lookBurst() {
 }
 
 // True when somebody wants run() to return.
-bool Origin::sleep(Deadline until) {
+bool Origin::await(Deadline until) {
   {
     std::lock_guard lock(mutex_);
     if (!arm()) return false;

@@ -30,7 +30,7 @@ class Origin {
 
   Origin(Context& context, Partings& partings, Fd epoll, Fd wake)
       : context_(context), partings_(partings), epoll_(std::move(epoll)), wake_(std::move(wake)) {}
-  bool sleep(Deadline until);
+  bool await(Deadline until);
 
   // With mutex_ held.
   bool lookBurst();

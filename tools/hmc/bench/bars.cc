@@ -159,6 +159,7 @@ Status measureBars(Session& session, const Plan& plan, const Step& step, Run& ru
   TOOL_TRY(userMemory(session, plan, step, run));
   TOOL_TRY(overTcp(session, plan, step, run));
   TOOL_TRY(tags(session, plan, step, run));
+  TOOL_TRY(measureUcxBars(session, plan, step, run));
   return measureGrowth(session, plan, step, run);
 }
 

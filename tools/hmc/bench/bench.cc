@@ -107,7 +107,7 @@ void keep(const Run& run) {
 Status measure(Session& session, const BenchOptions& options,
                const std::vector<std::string>& transports, Run& run) {
   const Plan plan = planOf(options);
-  constexpr size_t kBarSteps = 18;
+  constexpr size_t kBarSteps = 23;
   constexpr size_t kOtherSteps = 7;  // of a transport: batches, tags and verifying
   Progress progress(options.bars ? kBarSteps
                                  : transports.size() * (4 * plan.sizes.size() + kOtherSteps));

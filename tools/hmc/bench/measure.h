@@ -29,6 +29,8 @@ Status measureBatches(Session& session, const std::string& transport, const Plan
 // Tags there and back.
 Status measureControl(Session& session, const std::string& transport, const Plan& plan,
                       const Step& step, Run& run);
+// Those of the promises that are about UCX. Without UCX a note says why there are none.
+Status measureUcxBars(Session& session, const Plan& plan, const Step& step, Run& run);
 // Every promise of docs/performance.md.
 Status measureBars(Session& session, const Plan& plan, const Step& step, Run& run);
 

@@ -1,6 +1,7 @@
 #include <cstdlib>
 
 #include "contract/transport_contract.h"
+#include "fakes/quiet_ucx.h"
 #include "transport/ucx/ucx.h"
 
 namespace hmc::contract {
@@ -8,6 +9,7 @@ namespace hmc::contract {
 std::vector<Candidate> candidates() {
   // For this process and, inherited, for the target process: the device memory of these tests.
   setenv("HMC_MEMORY_PLUGIN", HMC_FAKE_PLUGIN, 1);
+  test::keepUcxFromHookingMemory();
   Candidate candidate;
   candidate.name = "ucx";
   candidate.make = [] { return ucx::create(); };

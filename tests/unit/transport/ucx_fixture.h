@@ -5,11 +5,13 @@
 #include <memory>
 #include <string>
 
+#include "fakes/quiet_ucx.h"
 #include "transport/ucx/ucx.h"
 
 namespace hmc::ucx {
 
 inline constexpr std::chrono::seconds kPatience{30};
+inline const bool kQuiet = test::keepUcxFromHookingMemory();
 
 template <class T>
 T must(Result<T> result) {

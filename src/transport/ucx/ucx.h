@@ -1,14 +1,36 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "hmc/result.h"
 #include "transport/transport.h"
 
 // Put and get through UCX, which is loaded at run time and only when it is asked for.
+//
+//   ucx.cc           the Transport: loads UCX when the first memory or link is asked for
+//   library.*        which libucp that is, found without running it
+//   api.*            its functions
+//   worker.*         a context, a worker and their endpoints, owned
+//   link.*           the Link: ties the two sides together
+//   outgoing.*       the side that asks: the operations of one link under way to its peer
+//   path.*           the worker and the endpoint that they go over
+//   origin.*         the thread in progress() drives all of those
+//   target.*         the side that is asked: serves the peer of one link
+//   service.*        the thread that drives all of those, and speaks to the peers' services
+//   partings.*       what has to be waited for before it can go
+//   registration.*, areas.*   memory of ours and of peers
+//   lanes.*          which of UCX's transports an endpoint uses, in words
+//   address.*, wire.h   how bytes look
+//
+// docs/decisions/005-ucx-workers.md says why there are three kinds of workers.
 namespace hmc::ucx {
 
-// `unsupported` with the reason where there is no libucp.
-Result<std::unique_ptr<Transport>> create();
+struct UcxOptions {
+  std::string library;  // the libucp to use; empty: look for one
+};
+
+// `unsupported` with the reason where there is no libucp. Loads nothing.
+Result<std::unique_ptr<Transport>> create(const UcxOptions& options = {});
 
 }  // namespace hmc::ucx

@@ -8,6 +8,7 @@
 #include "bench/growth.h"
 #include "bench/measure.h"
 #include "bench/report/units.h"
+#include "bench/ucx_bars.h"
 #include "bench/verbs_bars.h"
 
 // The promises of docs/performance.md, each measured beside its ceiling.
@@ -141,9 +142,13 @@ struct Promises {
   size_t steps;
 };
 constexpr Promises kPromises[] = {
-    {"ipc", sameHost, 7},      {"ipc", userMemory, 3},
-    {"tcp", overTcp, 2},       {"ipc", tagsThroughMemory, 1},
-    {"tcp", tagsOverTcp, 1},   {"verbs", measureVerbsBars, kVerbsBarSteps},
+    {"ipc", sameHost, 7},
+    {"ipc", userMemory, 3},
+    {"tcp", overTcp, 2},
+    {"ipc", tagsThroughMemory, 1},
+    {"tcp", tagsOverTcp, 1},
+    {"verbs", measureVerbsBars, kVerbsBarSteps},
+    {"ucx", measureUcxBars, kUcxBarSteps},
     {"ipc", measureGrowth, 4},
 };
 

@@ -9,6 +9,7 @@
 
 #include <fmt/core.h>
 
+#include "bench/bare_ucp.h"
 #include "bench/raw_socket.h"
 #include "bench/shared_lines.h"
 #include "demo/demo.h"
@@ -66,6 +67,7 @@ class Server {
   Result<std::string> sendTagsBack(uint32_t rank, uint64_t rounds);
   Result<std::string> makeCrowd(size_t count, const std::string& address);
   Result<std::string> makeRegions(size_t count, size_t bytes);
+  Result<std::string> serveBareUcp();
   Status openCommunicator(const std::string& host);
 
   Node node_;
@@ -78,6 +80,7 @@ class Server {
   std::unique_ptr<Communicator> communicator_;
   uint16_t communicatorPort_ = 0;
   std::vector<Node> crowd_;
+  std::unique_ptr<BareUcpTarget> bareUcp_;
   std::thread rawThread_;
 };
 
@@ -158,12 +161,20 @@ Result<std::string> Server::makeRegions(size_t count, size_t bytes) {
   return std::string();
 }
 
+Result<std::string> Server::serveBareUcp() {
+  if (!bareUcp_) {
+    TOOL_ASSIGN(bareUcp_, BareUcpTarget::start(region_.data(), region_.size()));
+  }
+  return bareUcp_->address();
+}
+
 Result<std::string> Server::obey(const std::string& order) {
   std::istringstream words(order);
   std::string word;
   uint64_t number = 0;
   words >> word;
   if (word == "hello") return hello();
+  if (word == "ucp") return serveBareUcp();
   if (word == "sum") return std::to_string(tool::checksum(region_.data(), region_.size()));
   words >> number;
   if (word == "fill") {

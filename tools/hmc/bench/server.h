@@ -14,7 +14,9 @@
 //   fill SEED          writes a pattern into the region; answers its checksum
 //   sum                answers the region's checksum
 //   crowd N ADDRESS    N further nodes connect to that address, and stay; "crowd 0" ends them
-//   spread N BYTES     registers N more regions of its own, "spread 0", "spread 1", ...
+//   ucp                serves the region through bare UCX from now on; answers
+//   BareUcpTarget::address() spread N BYTES     registers N more regions of its own, "spread 0",
+//   "spread 1", ...
 //
 // Every note is answered by one: "ok ..." or "error SENTENCE".
 namespace hmc::bench {

@@ -147,6 +147,17 @@ Result<UcxAnswer> parseUcx(const std::string& printed) {
                                           printed.empty() ? "nothing" : printed.substr(0, 200)));
 }
 
+Result<double> ucxTcpSend(size_t bytes, std::chrono::milliseconds patience) {
+  if (!findProgram(kProgram)) {
+    return Status(Code::notFound,
+                  fmt::format("{} is not installed: apt install ucx-utils", kProgram));
+  }
+  const Path& tcp = kPaths[1];
+  auto answer = runTest(tcp, tcp.tests.back(), bytes, patience);
+  if (!answer.ok()) return answer.status();
+  return answer->mean;
+}
+
 std::string parseUcxVersion(const std::string& printed) {
   for (const auto& line : split(printed, '\n')) {
     if (line.find("ersion") == std::string::npos) continue;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <string>
 
 #include "hmc/result.h"
@@ -15,6 +16,9 @@ struct UcxAnswer {
 // From the text that `ucx_perftest -f -v` prints: a line of column names, a line of numbers, and
 // perhaps warnings around them.
 Result<UcxAnswer> parseUcx(const std::string& printed);
+
+// Nanoseconds that ucx_perftest takes per message of that size over tcp, streamed.
+Result<double> ucxTcpSend(size_t bytes, std::chrono::milliseconds patience);
 
 // "1.13.1" from what `ucx_info -v` prints; empty when it is not there.
 std::string parseUcxVersion(const std::string& printed);

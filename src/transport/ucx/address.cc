@@ -1,0 +1,89 @@
+#include "transport/ucx/address.h"
+
+#include "base/codec.h"
+#include "base/error.h"
+
+namespace hmc::ucx {
+
+namespace {
+
+constexpr uint32_t kAddressMagic = 0x31584355;  // "UCX1"
+constexpr uint32_t kKeyMagic = 0x4b584355;      // "UCXK"
+constexpr size_t kChecksumSize = 8;
+
+// FNV-1a: against damage, not against malice.
+uint64_t checksum(std::string_view bytes) {
+  uint64_t sum = 0xcbf29ce484222325ull;
+  for (const char byte : bytes) sum = (sum ^ static_cast<unsigned char>(byte)) * 0x100000001b3ull;
+  return sum;
+}
+
+std::string sealed(std::string bytes) {
+  const uint64_t sum = checksum(bytes);
+  return Writer().raw(bytes).u64(sum).take();
+}
+
+// What was sealed, after the check of magic and checksum.
+Result<std::string_view> opened(std::string_view bytes, uint32_t magic, const char* what) {
+  const size_t size = bytes.size() < kChecksumSize ? 0 : bytes.size() - kChecksumSize;
+  if (Reader(bytes).u32() != magic ||
+      Reader(bytes.substr(size)).u64() != checksum(bytes.substr(0, size))) {
+    return error(Code::invalidArgument, "these {} bytes are not {}", bytes.size(), what);
+  }
+  return bytes.substr(0, size);
+}
+
+}  // namespace
+
+std::string Address::encode() const {
+  return sealed(
+      Writer().u32(kAddressMagic).u64(link).string(target).string(words).string(version).take());
+}
+
+Result<Address> Address::decode(std::string_view bytes) {
+  constexpr const char* kWhat = "a ucx link's address";
+  HMC_ASSIGN(const std::string_view fields, opened(bytes, kAddressMagic, kWhat));
+  Reader reader(fields);
+  reader.u32();
+  Address address;
+  address.link = reader.u64();
+  address.target = reader.string();
+  address.words = reader.string();
+  address.version = reader.string();
+  HMC_TRY(reader.finish(kWhat));
+  if (address.target.empty() || address.words.empty()) {
+    return error(Code::invalidArgument, "{} names no worker", kWhat);
+  }
+  return address;
+}
+
+std::string Key::encode() const {
+  return sealed(Writer()
+                    .u32(kKeyMagic)
+                    .u64(area)
+                    .u64(address)
+                    .u64(size)
+                    .u8(access == Access::readWrite ? 1 : 0)
+                    .string(remoteKey)
+                    .take());
+}
+
+Result<Key> Key::decode(std::string_view bytes) {
+  constexpr const char* kWhat = "a ucx memory key";
+  HMC_ASSIGN(const std::string_view fields, opened(bytes, kKeyMagic, kWhat));
+  Reader reader(fields);
+  reader.u32();
+  Key key;
+  key.area = reader.u64();
+  key.address = reader.u64();
+  key.size = reader.u64();
+  key.access = reader.u8() == 1 ? Access::readWrite : Access::read;
+  key.remoteKey = reader.string();
+  HMC_TRY(reader.finish(kWhat));
+  if (key.size == 0 || key.size > UINT64_MAX - key.address) {
+    return error(Code::invalidArgument, "{} describes no memory", kWhat);
+  }
+  return key;
+}
+
+}  // namespace hmc::ucx

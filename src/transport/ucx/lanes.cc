@@ -1,0 +1,125 @@
+#include "transport/ucx/lanes.h"
+
+#include <net/if.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <sstream>
+
+#include "base/error.h"
+
+namespace hmc::ucx {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kDevices = "/sys/class/infiniband";
+
+std::vector<std::string> namesIn(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code none;
+  for (fs::directory_iterator at(folder, none), end; !none && at != end; at.increment(none)) {
+    names.push_back(at->path().filename());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+// "tcp/lo" from "#  lane[0]:  1:tcp/lo.0 md[1]  -> ... am wireup". The number after the last point
+// is that of a path over the device.
+std::string nameOfLane(const std::string& line) {
+  const size_t mark = line.find("lane[");
+  const size_t slash = mark == std::string::npos ? mark : line.find('/', mark);
+  if (slash == std::string::npos) return "";
+  const size_t begin = line.find_last_of(" :", slash) + 1;
+  const std::string name = line.substr(begin, line.find(' ', slash) - begin);
+  return name.substr(0, name.rfind('.'));
+}
+
+bool serves(const std::string& line, const std::string& purpose) {
+  std::istringstream words(line);
+  for (std::string word; words >> word;) {
+    if (word == purpose || word.rfind(purpose + "#", 0) == 0) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::string laneOf(const std::string& printed) {
+  // Puts take a lane for remote access; where there is none they are messages. UCX before 1.14 does
+  // not say of a lane for messages that it is the other one, too.
+  for (const char* purpose : {"rma", "rma_bw", "am"}) {
+    std::istringstream lines(printed);
+    for (std::string line; std::getline(lines, line);) {
+      const std::string name = nameOfLane(line);
+      if (!name.empty() && serves(line, purpose)) return name;
+    }
+  }
+  return "";
+}
+
+std::string laneOf(const Api& api, ucp_ep_h endpoint) {
+  char* text = nullptr;
+  size_t size = 0;
+  FILE* stream = open_memstream(&text, &size);
+  if (stream == nullptr) return "";
+  api.ucp_ep_print_info(endpoint, stream);
+  std::fclose(stream);
+  const std::string printed(text, size);
+  std::free(text);
+  return laneOf(printed);
+}
+
+bool isTcp(const std::string& lane) {
+  return lane.rfind("tcp/", 0) == 0;
+}
+
+bool isHardware(const std::string& lane) {
+  return lane.rfind("rc_", 0) == 0 || lane.rfind("dc_", 0) == 0;
+}
+
+std::string slowerBecause(const std::string& lane, const std::string& version,
+                          const std::string& modules, const std::string& devices) {
+  if (!isTcp(lane)) return "";
+  const auto rdma = namesIn(devices);
+  if (!rdma.empty() && !fs::exists(fs::path(modules) / "libuct_ib.so.0")) {
+    return fmt::format(
+        "UCX {} takes {} although this machine has {}: its module libuct_ib.so.0 is not in {}; "
+        "install a UCX with verbs, or use verbs",
+        version, lane, rdma.front(), modules);
+  }
+  if (lane != "tcp/lo") return "";
+  return fmt::format(
+      "UCX {} takes {}: its shared memory does not notice when a peer dies, and so it leaves it "
+      "out; use ipc on one host",
+      version, lane);
+}
+
+std::string slowerBecause(const Api& api, const std::string& lane) {
+  return slowerBecause(lane, api.version, fs::path(api.path).parent_path() / "ucx", kDevices);
+}
+
+std::vector<Transport::Way> waysOfThisMachine() {
+  std::vector<Transport::Way> ways;
+  const auto devices = namesIn(kDevices);
+  for (const char* transport : {"rc_mlx5", "dc_mlx5", "rc_verbs", "ud_mlx5", "ud_verbs"}) {
+    for (const std::string& device : devices) {
+      for (const std::string& port : namesIn(fmt::format("{}/{}/ports", kDevices, device))) {
+        ways.push_back({fmt::format("{}/{}:{}", transport, device, port), 3000, 10});
+      }
+    }
+  }
+  if (auto* interfaces = if_nameindex()) {
+    for (auto* at = interfaces; at->if_index != 0; ++at) {
+      ways.push_back({fmt::format("tcp/{}", at->if_name), 25000, 0.7});
+    }
+    if_freenameindex(interfaces);
+  }
+  return ways;
+}
+
+}  // namespace hmc::ucx

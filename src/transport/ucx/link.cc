@@ -1,0 +1,63 @@
+#include "transport/ucx/link.h"
+
+#include "base/error.h"
+#include "base/random.h"
+
+namespace hmc::ucx {
+
+namespace {
+
+constexpr std::chrono::milliseconds kFenceWithoutLease{1000};
+
+}  // namespace
+
+Result<std::unique_ptr<Link>> UcxLink::create(Origin& origin, Service& service,
+                                              const std::string& version,
+                                              const LinkOptions& options) {
+  std::unique_ptr<UcxLink> link(new UcxLink(origin, service, options));
+  Address address{link->number_, "", service.wordsAddress(), version};
+  HMC_ASSIGN(address.target, service.open(link->number_, *link, options.lease));
+  link->encoded_ = address.encode();
+  return std::unique_ptr<Link>(std::move(link));
+}
+
+UcxLink::UcxLink(Origin& origin, Service& service, const LinkOptions& options)
+    : service_(service),
+      number_(randomU64() | 2),  // the service has other uses for 0 and 1
+      out_(origin, options.lease ? options.lease->length() : kFenceWithoutLease, [this] {
+        broken_ = true;
+        service_.noticeBroken();
+      }) {}
+
+UcxLink::~UcxLink() {
+  const Status why = error(Code::cancelled, "the link was destroyed");
+  close(why);
+  out_.finish(why);
+  service_.remove(number_);
+}
+
+Status UcxLink::connect(std::string_view peerAddress) {
+  HMC_ASSIGN(const Address peer, Address::decode(peerAddress));
+  HMC_TRY(out_.connect(peer));
+  Status status = service_.connect(number_, peer);
+  if (!status.ok()) close(status);
+  return status;
+}
+
+Result<std::unique_ptr<RemoteMemory>> UcxLink::importKey(std::string_view bytes,
+                                                         Deadline deadline) {
+  HMC_ASSIGN(const Key key, Key::decode(bytes));
+  return out_.importKey(key, deadline);
+}
+
+void UcxLink::close(const Status& why) {
+  out_.close(why);
+  service_.leave(number_);
+}
+
+void UcxLink::peerLeft(const Status& why, bool fenced) {
+  out_.close(why);
+  if (fenced) out_.fenced();
+}
+
+}  // namespace hmc::ucx

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "transport/ucx/wire.h"
+#include "transport/ucx/worker.h"
+
+namespace hmc::ucx {
+
+// The worker and the endpoint over which one link's operations go. One thread uses it at a time.
+class Path final : private EndpointOwner {
+ public:
+  // Called from inside of progress().
+  class User {
+   public:
+    virtual void replied(const Reply& reply, const void* data, size_t size) = 0;
+    virtual void lost(ucs_status_t status) = 0;
+
+   protected:
+    ~User() = default;
+  };
+
+  static Result<std::unique_ptr<Path>> create(Context& context, User& user);
+  ~Path() override { stop(); }
+
+  // Begins to say hello to the peer's target.
+  Status connect(const std::string& address);
+  ucp_ep_h endpoint() const { return endpoint_; }
+  // The peer's target has answered the hello.
+  bool up() const { return up_; }
+  // Nothing more can come of a hello that was said.
+  bool settled() const { return !endpoint_ || up_ || lost_; }
+  // Nobody is told any more.
+  void disown() { user_ = nullptr; }
+  // Ends everything that is under way, after which remote keys can go, and then the rest.
+  void stop();
+
+  const Api& api() const { return worker_->api(); }
+  ucs_status_ptr_t send(const char* header, size_t headerSize, const Bytes& bytes,
+                        ucp_send_nbx_callback_t told, void* subject) const {
+    return worker_->send(endpoint_, kRequestMessage, header, headerSize, bytes, told, subject);
+  }
+  int fd() const { return worker_->fd(); }
+  bool progress() { return worker_->progress(); }
+  bool arm() { return worker_->arm(); }
+
+ private:
+  Path(std::unique_ptr<Worker> worker, User& user) : worker_(std::move(worker)), user_(&user) {}
+  static void said(void* request, ucs_status_t status, void* path);
+  static ucs_status_t heard(void* path, const void* header, size_t headerSize, void* data,
+                            size_t size, const ucp_am_recv_param_t* param);
+  void endpointFailed(ucs_status_t status) override;
+
+  std::unique_ptr<Worker> worker_;
+  User* user_;
+  ucp_ep_h endpoint_ = nullptr;
+  bool up_ = false;
+  bool lost_ = false;
+  char hello_[Request::kSize];
+};
+
+}  // namespace hmc::ucx

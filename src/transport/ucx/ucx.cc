@@ -1,0 +1,95 @@
+#include "transport/ucx/ucx.h"
+
+#include <condition_variable>
+#include <mutex>
+
+#include "base/error.h"
+#include "transport/ucx/lanes.h"
+#include "transport/ucx/library.h"
+#include "transport/ucx/link.h"
+#include "transport/ucx/registration.h"
+
+namespace hmc::ucx {
+
+namespace {
+
+// What there is once UCX is loaded.
+struct Running {
+  std::unique_ptr<Context> context;
+  Areas areas;
+  Partings partings;
+  std::unique_ptr<Origin> origin;
+  std::unique_ptr<Service> service;
+};
+
+Result<std::unique_ptr<Running>> start(const std::string& library) {
+  // Somebody may have loaded another one since we looked.
+  const std::string loaded = loadedLibrary();
+  HMC_ASSIGN(auto api, Api::load(loaded.empty() ? library : loaded));
+  auto running = std::make_unique<Running>();
+  HMC_ASSIGN(running->context, Context::create(std::move(api)));
+  HMC_ASSIGN(running->origin, Origin::create(*running->context, running->partings));
+  HMC_ASSIGN(running->service,
+             Service::create(*running->context, running->areas, running->partings));
+  return running;
+}
+
+class UcxTransport final : public Transport {
+ public:
+  explicit UcxTransport(std::string library)
+      : Transport({.name = "ucx",
+                   .domain = "ucx",
+                   .local = {DeviceKind::cpu},
+                   .largest = kLargest,
+                   .ways = waysOfThisMachine(),
+                   .onDemand = true}),
+        library_(std::move(library)) {}
+
+  Result<std::unique_ptr<Registration>> registerRegion(const Region& region,
+                                                       Access access) override {
+    HMC_ASSIGN(Running * running, started());
+    return UcxRegistration::create(*running->context, running->areas, region, access);
+  }
+  Result<std::unique_ptr<Link>> openLink(const LinkOptions& options) override {
+    HMC_ASSIGN(Running * running, started());
+    return UcxLink::create(*running->origin, *running->service, running->context->api().version,
+                           options);
+  }
+  bool progress(Deadline until) override {
+    if (Running* running = ready_.load(std::memory_order_acquire)) {
+      return running->origin->run(until);
+    }
+    std::unique_lock lock(mutex_);
+    changed_.wait_until(lock, until.at(), [&] { return running_ != nullptr; });
+    return false;
+  }
+
+ private:
+  Result<Running*> started() {
+    std::lock_guard lock(mutex_);
+    if (!running_) {
+      HMC_ASSIGN(running_, start(library_));
+      ready_.store(running_.get(), std::memory_order_release);
+      changed_.notify_all();
+    }
+    return running_.get();
+  }
+
+  const std::string library_;
+  std::atomic<Running*> ready_{nullptr};
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  std::unique_ptr<Running> running_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Transport>> create(const UcxOptions& options) {
+  std::string library = options.library.empty() ? loadedLibrary() : options.library;
+  if (library.empty()) {
+    HMC_ASSIGN(library, findLibrary(Search::ofThisProcess()));
+  }
+  return std::unique_ptr<Transport>(new UcxTransport(std::move(library)));
+}
+
+}  // namespace hmc::ucx

@@ -1,0 +1,72 @@
+#include "transport/ucx/lanes.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+namespace hmc::ucx {
+
+TEST(UcxLanes, theLaneForMessagesIsNamedWhereThereIsNoOther) {
+  EXPECT_EQ(
+      laneOf("#\n# UCP endpoint \n#               peer: <no debug data>\n"
+             "#      lane[0]:  1:tcp/lo.0 md[1]   -> md[1]/tcp/sysdev[255] am am_bw#0 wireup\n"
+             "#      am_send: 0..<egr/short>..8185\n"),
+      "tcp/lo");
+}
+
+TEST(UcxLanes, aLaneForRemoteAccessComesFirst) {
+  EXPECT_EQ(laneOf("#  lane[0]:  1:tcp/eth0.100.0 md[1] -> md[1]/tcp/sysdev[255] am wireup\n"
+                   "#  lane[1]:  4:rc_mlx5/mlx5_0:1.0 md[4] -> md[4]/ib/sysdev[0] rma_bw#0\n"),
+            "rc_mlx5/mlx5_0:1");
+}
+
+TEST(UcxLanes, anInterfaceWithAPointInItsNameKeepsIt) {
+  EXPECT_EQ(laneOf("# lane[0]:  1:tcp/eth0.100.0 md[1] -> md[1]/tcp/sysdev[255] am wireup\n"),
+            "tcp/eth0.100");
+}
+
+TEST(UcxLanes, otherTextHasNone) {
+  EXPECT_EQ(laneOf(""), "");
+  EXPECT_EQ(laneOf("# UCP endpoint\n# am_send: 0..<egr/short>\n# lane[0]: nothing\n"), "");
+}
+
+TEST(UcxLanes, hardwareIsWhatHasReliableConnections) {
+  EXPECT_TRUE(isHardware("rc_verbs/rxe0:1"));
+  EXPECT_TRUE(isHardware("dc_mlx5/mlx5_0:1"));
+  EXPECT_FALSE(isHardware("ud_verbs/rxe0:1"));
+  EXPECT_FALSE(isHardware("tcp/rc_0"));
+  EXPECT_FALSE(isHardware(""));
+}
+
+TEST(UcxLanes, sharedMemoryThatIsLeftOutIsSaidWithTheFix) {
+  const std::string why = slowerBecause("tcp/lo", "1.13.1", "/nowhere", "/nowhere");
+  EXPECT_NE(why.find("use ipc"), std::string::npos) << why;
+  EXPECT_EQ(slowerBecause("tcp/eth0", "1.13.1", "/nowhere", "/nowhere"), "");
+  EXPECT_EQ(slowerBecause("rc_mlx5/mlx5_0:1", "1.13.1", "/nowhere", "/nowhere"), "");
+}
+
+TEST(UcxLanes, aMissingModuleIsSaidWhereThereIsADevice) {
+  namespace fs = std::filesystem;
+  char path[] = "/tmp/hmc_lanes_XXXXXX";
+  ASSERT_NE(mkdtemp(path), nullptr);
+  const fs::path tree = path;
+  fs::create_directories(tree / "devices" / "mlx5_7");
+  fs::create_directories(tree / "ucx");
+  const std::string why = slowerBecause("tcp/eth0", "1.13.1", tree / "ucx", tree / "devices");
+  EXPECT_NE(why.find("mlx5_7"), std::string::npos) << why;
+  EXPECT_NE(why.find("libuct_ib.so.0"), std::string::npos) << why;
+  std::ofstream(tree / "ucx" / "libuct_ib.so.0") << "x";
+  EXPECT_EQ(slowerBecause("tcp/eth0", "1.13.1", tree / "ucx", tree / "devices"), "");
+  fs::remove_all(tree);
+}
+
+TEST(UcxLanes, everyInterfaceOfThisMachineIsAWay) {
+  const auto ways = waysOfThisMachine();
+  EXPECT_TRUE(
+      std::any_of(ways.begin(), ways.end(), [](const auto& way) { return way.how == "tcp/lo"; }));
+}
+
+}  // namespace hmc::ucx

@@ -41,12 +41,15 @@ Status UcxLink::connect(std::string_view peerAddress) {
   HMC_TRY(out_.connect(peer));
   Status status = service_.connect(number_, peer);
   if (!status.ok()) close(status);
+  connected_ = status.ok();
   return status;
 }
 
 Result<std::unique_ptr<RemoteMemory>> UcxLink::importKey(std::string_view bytes,
                                                          Deadline deadline) {
   HMC_ASSIGN(const Key key, Key::decode(bytes));
+  // First of all what tells when the peer goes.
+  if (connected_) HMC_TRY(service_.awaitPeer(number_, deadline));
   return out_.importKey(key, deadline);
 }
 

@@ -34,6 +34,7 @@ class UcxLink final : public Link, private Service::Host {
   Service& service_;
   const uint64_t number_;
   std::string encoded_;
+  std::atomic<bool> connected_{false};
   std::atomic<bool> broken_{false};
   Outgoing out_;
 };

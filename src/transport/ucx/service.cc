@@ -156,10 +156,25 @@ Status Service::connect(uint64_t link, const Address& peer) {
   if (!guest) return error(Code::disconnected, "this ucx link is closed");
   HMC_ASSIGN(guest->counterpart, counterpart(peer.words));
   guest->peer = peer.link;
-  guest->counterpart->greeted = false;
-  say(guest->counterpart->endpoint, kHello, guest->counterpart->number);
+  if (!guest->counterpart->greeted) {
+    say(guest->counterpart->endpoint, kHello, guest->counterpart->number);
+  }
   if (!guest->target) leave(*guest);
   return Status();
+}
+
+Status Service::awaitPeer(uint64_t link, Deadline deadline) {
+  auto lock = enter();
+  while (true) {
+    Guest* guest = find(link);
+    if (!guest || !guest->counterpart) {
+      return error(Code::disconnected, "the peer of this ucx link is gone");
+    }
+    if (guest->counterpart->greeted) return Status();
+    if (changed_.wait_until(lock, deadline.at()) == std::cv_status::timeout) {
+      return error(Code::deadlineExceeded, "the peer's ucx service did not answer in time");
+    }
+  }
 }
 
 Result<Service::Counterpart*> Service::counterpart(const std::string& words) {
@@ -202,6 +217,7 @@ ucs_status_t Service::heard(void* service, const void* header, size_t headerSize
     for (auto& [address, known] : self->counterparts_) {
       if (known->number == link) known->greeted = true;
     }
+    self->changed_.notify_all();
   }
   if (word == kHello && (param->recv_attr & UCP_AM_RECV_ATTR_FIELD_REPLY_EP) != 0) {
     self->say(param->reply_ep, kWelcome, link);
@@ -254,6 +270,7 @@ void Service::takeGoodbyes() {
 
 void Service::dropLost() {
   anyLost_ = false;
+  changed_.notify_all();
   for (auto& [link, guest] : guests_) {
     Counterpart* lost = guest->counterpart;
     if (!lost || lost->lost == UCS_OK) continue;

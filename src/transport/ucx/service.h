@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -42,6 +43,8 @@ class Service {
   const std::string& wordsAddress() const { return words_->address(); }
   // From now on we can say goodbye to the peer, and notice that it is gone.
   Status connect(uint64_t link, const Address& peer);
+  // Waits until the peer's service has answered.
+  Status awaitPeer(uint64_t link, Deadline deadline);
   // Serves that peer no longer and says so. When it returns, no byte that it asked for moves.
   void leave(uint64_t link);
   // The same, and the host is not called any more.
@@ -82,7 +85,8 @@ class Service {
   const Fd wake_;
   std::atomic<int> callers_{0};  // who wait for mutex_; the thread lets them go first
   std::atomic<bool> anyBroken_{false};
-  std::mutex mutex_;  // guards everything below
+  std::mutex mutex_;                 // guards everything below
+  std::condition_variable changed_;  // a peer's service has answered, or is lost
   const std::unique_ptr<Worker> words_;
   bool wordsAwake_ = true;  // has to be armed before the thread sleeps; so have those in awake_
   std::map<uint64_t, std::unique_ptr<Guest>> guests_;

@@ -15,7 +15,8 @@ struct Outcome {
 
 // `environment` is "NAME=value NAME=value".
 inline Outcome hmcCommand(const std::string& arguments, const std::string& environment = "") {
-  const std::string line = "env " + environment + " " + HMC_COMMAND + " " + arguments + " 2>&1";
+  // What it logs would lie between the lines of its output.
+  const std::string line = "env HMC_LOG=error " + environment + " " + HMC_COMMAND + " " + arguments + " 2>&1";
   FILE* pipe = popen(line.c_str(), "r");
   Outcome outcome;
   char bytes[4096];

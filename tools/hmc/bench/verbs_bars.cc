@@ -16,8 +16,8 @@ constexpr const char* kTransport = "verbs";
 constexpr size_t kKiB = 1024;
 constexpr size_t kSmall = 8;
 constexpr size_t kBatch = 10000;
-// Of a batch of small puts; perftest's own choice as well.
-constexpr size_t kBatchDepth = 128;
+// Of a batch of small puts: as many as the transport has under way on one queue pair.
+constexpr size_t kBatchDepth = 256;
 
 // A program cannot be halted and resumed as our own ceilings are, so a turn is a whole run of it:
 // few turns, and the median of their ratios. Both jobs answer nanoseconds per message.

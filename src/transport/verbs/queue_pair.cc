@@ -18,7 +18,7 @@ constexpr uint8_t kTimeout = 16;
 constexpr uint8_t kRetries = 6;
 constexpr uint8_t kForEver = 7;     // a peer that has no room for a word yet
 constexpr uint8_t kNoRoomYet = 12;  // 0.64 ms until it is asked again
-constexpr int kReadDepth = 16;
+constexpr int kReadDepth = 128;     // gets that are served at a time, where the NIC can do so many
 constexpr uint32_t kPacketNumbers = 1 << 24;
 
 int readDepth(const Nic& nic) {

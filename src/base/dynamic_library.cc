@@ -35,6 +35,10 @@ Result<void*> DynamicLibrary::address(const char* name) const {
   return found;
 }
 
+void DynamicLibrary::stay() const {
+  if (void* again = dlopen(path_.c_str(), RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE)) dlclose(again);
+}
+
 void DynamicLibrary::close() {
   if (handle_) dlclose(handle_);
   handle_ = nullptr;

@@ -31,6 +31,8 @@ class DynamicLibrary {
   }
 
   const std::string& path() const { return path_; }
+  // Stays in the process when the object goes: for libraries that lose what they hold.
+  void stay() const;
 
  private:
   DynamicLibrary(std::string path, void* handle) : path_(std::move(path)), handle_(handle) {}

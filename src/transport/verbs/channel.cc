@@ -63,8 +63,10 @@ Channel::Channel(Owner& owner, size_t index, size_t nicIndex, CompletionQueues& 
 
 Channel::~Channel() {
   queues_.release(queue_, kDepth);
-  // Completions of a device that failed may still come, and point there.
-  if (abandoned_) new std::vector<Slot>(std::move(slots_));
+  if (!abandoned_) return;
+  // Completions of a device that failed may still come, and point to the slots.
+  for (Slot& one : slots_) one.channel = nullptr;
+  queues_.keep(std::make_shared<std::vector<Slot>>(std::move(slots_)));
 }
 
 Address::Pair Channel::pair() const {
@@ -157,7 +159,7 @@ void Channel::launch(Chain& chain) {
 
 void Channel::handle(const ibv_wc& wc) {
   Slot& slot = *reinterpret_cast<Slot*>(wc.wr_id);
-  slot.channel->ended(slot, wc);
+  if (slot.channel) slot.channel->ended(slot, wc);
 }
 
 void Channel::ended(Slot& mine, const ibv_wc& wc) {
@@ -200,10 +202,10 @@ void Channel::finishBefore(uint64_t sequence) {
 std::vector<Op> Channel::abandon() {
   std::vector<Op> left;
   const uint64_t head = head_.load();
+  abandoned_ = abandoned_ || tail_.load() != head;
   for (uint64_t at = tail_.load(); at < head; ++at) {
     if (slot(at).op.completion) left.push_back(slot(at).op);
   }
-  abandoned_ = abandoned_ || !left.empty();
   tail_.store(head);
   return left;
 }

@@ -52,8 +52,8 @@ class Channel {
   bool drained() const;
 
   // --- under the completion queue's mutex
-  // The device does not answer any more: takes back what is under way, and nobody will ever free
-  // what a late completion may point to.
+  // The device does not answer any more: takes back what is under way. What a late completion may
+  // point to stays.
   std::vector<Op> abandon();
 
   // For the ibv_wc of any channel.

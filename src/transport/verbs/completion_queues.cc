@@ -50,6 +50,11 @@ void CompletionQueues::release(ibv_cq* queue, int entries) {
   }
 }
 
+void CompletionQueues::keep(std::shared_ptr<void> pointedTo) {
+  std::lock_guard lock(mutex_);
+  kept_.push_back(std::move(pointedTo));
+}
+
 void CompletionQueues::arm() {
   std::lock_guard lock(mutex_);
   for (const Queue& queue : queues_) ibv_req_notify_cq(queue.handle.get(), 0);

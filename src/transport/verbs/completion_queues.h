@@ -38,6 +38,9 @@ class CompletionQueues {
   // Nothing that ended is handled meanwhile.
   std::unique_lock<std::mutex> pause() { return std::unique_lock(mutex_); }
 
+  // Holds on to what a completion may still point to.
+  void keep(std::shared_ptr<void> pointedTo);
+
   // From now on the descriptor becomes readable when something ends. What ended before is not
   // announced: poll() once more.
   void arm();
@@ -57,7 +60,8 @@ class CompletionQueues {
   const Nic& nic_;
   const Handle<ibv_comp_channel> channel_;
   std::mutex mutex_;
-  std::vector<Queue> queues_;  // guarded by mutex_
+  std::vector<std::shared_ptr<void>> kept_;  // guarded by mutex_
+  std::vector<Queue> queues_;                // guarded by mutex_
 };
 
 }  // namespace hmc::verbs

@@ -22,6 +22,8 @@ Result<std::shared_ptr<const Library>> Library::load() {
     return error(Code::unsupported, "{}; install libibverbs1 and ibverbs-providers",
                  opened.status().message());
   }
+  // It never gives back its list of devices.
+  opened->stay();
   auto library = std::make_shared<Library>(*std::move(opened));
   const DynamicLibrary& from = library->handle;
   HMC_TRY(bind(from, "ibv_get_device_list", library->getDeviceList));

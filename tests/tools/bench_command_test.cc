@@ -145,8 +145,7 @@ TEST_F(BenchCommand, comparesAllPathsWithTheOneThatIsTakenAndKeepsTheFigures) {
 TEST_F(BenchCommand, aChoiceThatIsNotTheBestFailsAndTheNextRunHasLearntFromIt) {
   std::ofstream(folder_ + "/figures") << "version 1\nipc cpu put 8 900000\ntcp cpu put 8 1\n"
                                          "ipc cpu get 8 900000\ntcp cpu get 8 1\n";
-  const std::string words =
-      "bench --all-paths --transport ipc,tcp --from 8 --to 8 --seconds 0.01";
+  const std::string words = "bench --all-paths --transport ipc,tcp --from 8 --to 8 --seconds 0.01";
   auto misled = hmcCommand(words, figures_);
   EXPECT_EQ(misled.status, 1) << misled.output;
   EXPECT_THAT(misled.output, HasSubstr("NOT best: ipc is "));

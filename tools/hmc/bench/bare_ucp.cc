@@ -22,16 +22,18 @@ constexpr std::chrono::microseconds kSpin{50};
 constexpr int kNapMs = 50;
 constexpr int kLooks = 1 << 20;
 
-#define BARE_UCP_FUNCTIONS(X)                                                                   \
-  X(ucp_config_read)                                                                            \
-  X(ucp_config_modify)                                                                          \
-  X(ucp_config_release) X(ucp_init_version) X(ucp_cleanup) X(ucp_worker_create)                 \
-      X(ucp_worker_destroy) X(ucp_worker_get_address) X(ucp_worker_release_address)             \
-          X(ucp_worker_get_efd) X(ucp_worker_arm) X(ucp_worker_progress) X(ucp_ep_create)       \
-              X(ucp_ep_flush_nbx) X(ucp_ep_close_nbx) X(ucp_ep_rkey_unpack) X(ucp_rkey_destroy) \
-                  X(ucp_mem_map) X(ucp_mem_unmap) X(ucp_rkey_pack) X(ucp_rkey_buffer_release)   \
-                      X(ucp_put_nbx) X(ucp_request_check_status) X(ucp_request_free)            \
-                          X(ucs_status_string)
+// clang-format off
+#define BARE_UCP_FUNCTIONS(X) \
+  X(ucp_config_read) X(ucp_config_modify) X(ucp_config_release) \
+  X(ucp_init_version) X(ucp_cleanup) X(ucp_worker_create) \
+  X(ucp_worker_destroy) X(ucp_worker_get_address) X(ucp_worker_release_address) \
+  X(ucp_worker_get_efd) X(ucp_worker_arm) X(ucp_worker_progress) \
+  X(ucp_ep_create) X(ucp_ep_flush_nbx) X(ucp_ep_close_nbx) \
+  X(ucp_ep_rkey_unpack) X(ucp_rkey_destroy) X(ucp_mem_map) \
+  X(ucp_mem_unmap) X(ucp_rkey_pack) X(ucp_rkey_buffer_release) \
+  X(ucp_put_nbx) X(ucp_request_check_status) X(ucp_request_free) \
+  X(ucs_status_string)
+// clang-format on
 
 struct Api {
 #define BARE_UCP_POINTER(name) decltype(&::name) name = nullptr;

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
 #include <sstream>
 #include <thread>
@@ -23,7 +24,8 @@ namespace hmc::bench {
 namespace {
 
 constexpr size_t kCommunicatorBytes = size_t{1} << 20;
-constexpr std::chrono::hours kForever{1};
+// How often it looks whether it shall end.
+constexpr std::chrono::milliseconds kLook{100};
 
 // As somebody on another host would say it: where we listen everywhere, by our name.
 std::string addressForOthers(const std::string& address) {
@@ -55,9 +57,9 @@ class Server {
   }
 
   const std::string& address() const { return address_; }
-  // Does what notes say until the Node is closed.
+  // Does what notes say until end() is called.
   void run();
-  void close() { Node closing = std::move(node_); }
+  void end() { ending_ = true; }
 
  private:
   Server(Node node, LocalRegion region, RawSocketServer raw, size_t bytes)
@@ -70,6 +72,7 @@ class Server {
   Result<std::string> serveBareUcp();
   Status openCommunicator(const std::string& host);
 
+  std::atomic<bool> ending_{false};
   Node node_;
   LocalRegion region_;
   RawSocketServer raw_;
@@ -195,8 +198,8 @@ Result<std::string> Server::obey(const std::string& order) {
 }
 
 void Server::run() {
-  for (;;) {
-    auto note = node_.nextNote(kForever);
+  while (!ending_) {
+    auto note = node_.nextNote(kLook);
     if (note.status().code() == Code::deadlineExceeded) continue;
     if (!note.ok()) return;
     // Whoever plays with us begins when it hears this.
@@ -249,7 +252,7 @@ int serveBench(const ServerOptions& options, bool forAPerson) {
   }
   std::thread worker([&] { (*server)->run(); });
   waitForEndOfInput();
-  (*server)->close();
+  (*server)->end();
   worker.join();
   return 0;
 }

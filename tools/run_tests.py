@@ -19,14 +19,14 @@ import xml.etree.ElementTree
 # "3/9 Test #3: tcp_link_test .....   Passed    0.02 sec", "...Subprocess aborted***Exception: ..."
 RESULT = re.compile(r"^\s*\d+/\d+ Test\s+#\d+: (\S+) \.+\s*(\S.*?)\s+[\d.]+ sec")
 
-LEAKS_OF_OTHERS = pathlib.Path(__file__).resolve().parents[1] / "tests/leaks.supp"
+TESTS = pathlib.Path(__file__).resolve().parents[1] / "tests"
 
 # A sanitizer's finding ends the program, so that ctest sees it.
 SANITIZERS = {
     "ASAN_OPTIONS": "halt_on_error=1:detect_leaks=1:detect_stack_use_after_return=1",
-    "LSAN_OPTIONS": f"suppressions={LEAKS_OF_OTHERS}:print_suppressions=0",
+    "LSAN_OPTIONS": f"suppressions={TESTS}/leaks.supp:print_suppressions=0",
     "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
-    "TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1",
+    "TSAN_OPTIONS": f"halt_on_error=1:second_deadlock_stack=1:suppressions={TESTS}/races.supp",
 }
 
 

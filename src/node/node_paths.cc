@@ -123,6 +123,7 @@ std::optional<size_t> NodeImpl::taken(const PeerState& peer, DeviceKind local, s
     const PathChooser chooser(figures_, peer.away(), DeviceKind::cpu);
     std::vector<PathOption> chosen;
     const auto worth = chooser.worthHaving(options);
+    chosen.reserve(worth.size());
     for (size_t one : worth) chosen.push_back(options[one]);
     return transports[worth[chooser.quickest(chosen).of(OpKind::put, local).at(size)]];
   }

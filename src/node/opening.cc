@@ -50,6 +50,7 @@ Result<std::shared_ptr<RemoteMapping>> Opening::over(const std::vector<size_t>& 
   const PathChooser chooser(node_->figures(), peer_->away(), description.device.kind);
   const auto worth = settle(chooser, candidates, description);
   std::vector<Candidate> chosen;
+  chosen.reserve(worth.size());
   for (size_t i : worth) chosen.push_back(std::move(candidates[i]));
   if (chosen.empty()) return std::shared_ptr<RemoteMapping>();
   return finish(chooser, std::move(chosen), description);
@@ -61,6 +62,7 @@ std::vector<size_t> Opening::settle(const PathChooser& chooser, std::vector<Cand
                                     const RegionDescription& description) {
   while (!candidates.empty()) {
     std::vector<PathOption> options;
+    options.reserve(candidates.size());
     for (const auto& candidate : candidates) options.push_back(optionOf(candidate));
     auto worth = chooser.worthHaving(options);
     auto next = std::find_if(worth.begin(), worth.end(),

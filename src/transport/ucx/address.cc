@@ -18,7 +18,7 @@ uint64_t checksum(std::string_view bytes) {
   return sum;
 }
 
-std::string sealed(std::string bytes) {
+std::string sealed(const std::string& bytes) {
   const uint64_t sum = checksum(bytes);
   return Writer().raw(bytes).u64(sum).take();
 }

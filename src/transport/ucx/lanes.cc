@@ -55,7 +55,7 @@ std::string laneOf(const std::string& printed) {
   for (const char* purpose : {"rma", "rma_bw", "am"}) {
     std::istringstream lines(printed);
     for (std::string line; std::getline(lines, line);) {
-      const std::string name = nameOfLane(line);
+      std::string name = nameOfLane(line);
       if (!name.empty() && serves(line, purpose)) return name;
     }
   }

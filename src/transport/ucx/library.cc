@@ -106,7 +106,7 @@ std::string loadedLibrary() {
   if (handle == nullptr) return "";
   link_map* map = nullptr;
   const bool known = dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map != nullptr;
-  const std::string path = known && map->l_name[0] != '\0' ? map->l_name : kLibraryName;
+  std::string path = known && map->l_name[0] != '\0' ? map->l_name : kLibraryName;
   dlclose(handle);
   return path;
 }

@@ -200,7 +200,7 @@ void Service::say(ucp_ep_h endpoint, uint8_t word, uint64_t link) {
   const ucs_status_ptr_t request =
       words_->send(endpoint, kMessage, spoken->bytes.data(), spoken->bytes.size(), kNothing,
                    &Spoken::over, spoken.get());
-  if (UCS_PTR_IS_PTR(request)) spoken.release();
+  if (UCS_PTR_IS_PTR(request)) (void)spoken.release();
   wordsAwake_ = true;
   eventfd_write(wake_.get(), 1);
 }

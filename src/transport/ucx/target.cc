@@ -63,7 +63,7 @@ void Target::answer(const Request& request, const void* data, size_t size, ucp_e
   const ucs_status_ptr_t sending =
       worker_->send(origin, kReplyMessage, answer->header, Reply::kSize, answer->carried,
                     &Answer::over, answer.get());
-  if (UCS_PTR_IS_PTR(sending)) answer.release();
+  if (UCS_PTR_IS_PTR(sending)) (void)answer.release();
   greeted_ = true;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cerrno>
 
 #include "base/error.h"
@@ -158,7 +159,7 @@ void Channel::launch(Chain& chain) {
 }
 
 void Channel::handle(const ibv_wc& wc) {
-  Slot& slot = *reinterpret_cast<Slot*>(wc.wr_id);
+  Slot& slot = *std::bit_cast<Slot*>(wc.wr_id);
   if (slot.channel) slot.channel->ended(slot, wc);
 }
 

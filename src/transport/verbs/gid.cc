@@ -89,7 +89,7 @@ std::vector<Gid> readGids(const std::string& sysfs, const std::string& device, i
     const std::string index = entry.path().filename().string();
     if (std::sscanf(index.c_str(), "%d", &gid.index) != 1) continue;
     if (!parse(firstLine(entry.path().string()), gid.bytes)) continue;
-    gid.kind = kindOf(firstLine(folder + "/gid_attrs/types/" + index), ethernet);
+    gid.kind = kindOf(firstLine(fmt::format("{}/gid_attrs/types/{}", folder, index)), ethernet);
     gids.push_back(gid);
   }
   std::sort(gids.begin(), gids.end(), [](const Gid& a, const Gid& b) { return a.index < b.index; });

@@ -1,5 +1,6 @@
 #include "transport/verbs/words.h"
 
+#include <bit>
 #include <cerrno>
 
 #include "base/error.h"
@@ -112,7 +113,7 @@ Status Words::send(const Word& word) {
 }
 
 Words::Ended Words::handle(const ibv_wc& wc) {
-  Slot& slot = *reinterpret_cast<Slot*>(wc.wr_id);
+  Slot& slot = *std::bit_cast<Slot*>(wc.wr_id);
   return slot.words->ended(slot, wc);
 }
 

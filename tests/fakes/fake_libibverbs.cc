@@ -45,7 +45,9 @@ struct World {
   std::map<uint32_t, ibv_mr*> regions;
   uint32_t next = 100;
   std::vector<ibv_context*> contexts;
-  int refusals = 0;  // calls of post_send that fail, from the next one on
+  int refusals = 0;     // calls of post_send that fail, from the next one on
+  int brokenReads = 0;  // reads at which the connection breaks, from the next one on
+  int reads = 0;        // that went well
 };
 World& world() {
   static auto* all = new World;
@@ -117,7 +119,14 @@ bool carry(FakeQp& pair, const ibv_send_wr& request, const ibv_sge& piece) {
     breakDown(pair);
     breakDown(*peer);
     return true;
+  } else if (request.opcode == IBV_WR_RDMA_READ && world().brokenReads > 0) {
+    --world().brokenReads;
+    end(*pair.sends, request.wr_id, pair.base.qp_num, IBV_WC_WR_FLUSH_ERR, 0);
+    breakDown(pair);
+    breakDown(*peer);
+    return true;
   } else {
+    if (request.opcode == IBV_WR_RDMA_READ) ++world().reads;
     auto* there = reinterpret_cast<void*>(request.wr.rdma.remote_addr);
     if (request.opcode == IBV_WR_RDMA_WRITE) std::memcpy(there, here, piece.length);
     if (request.opcode == IBV_WR_RDMA_READ) std::memcpy(here, there, piece.length);
@@ -348,6 +357,15 @@ FAKE int ibv_fork_init() {
 FAKE void fakeDeviceFails() {
   std::lock_guard lock(world().mutex);
   for (ibv_context* context : world().contexts) eventfd_write(context->async_fd, 1);
+}
+// For tests: the connection breaks at so many reads; how many went well.
+FAKE void fakeBreaksAtReads(int times) {
+  std::lock_guard lock(world().mutex);
+  world().brokenReads = times;
+}
+FAKE int fakeReads() {
+  std::lock_guard lock(world().mutex);
+  return world().reads;
 }
 // For tests: it takes no work.
 FAKE void fakeRefuses(int times) {

@@ -15,6 +15,8 @@ namespace {
 constexpr size_t kChain = 32;
 // What the NIC is asked to take along with the request, which spares it a read of our memory.
 constexpr int kInline = 220;
+// Requests for one operation, at most.
+constexpr size_t kPerOp = 2;
 
 }  // namespace
 
@@ -98,6 +100,11 @@ bool Channel::drained() const {
   return tail_.load() == head_.load();
 }
 
+bool Channel::hasRoom() const {
+  return up_ && head_.load(std::memory_order_relaxed) + kPerOp <=
+                    tail_.load(std::memory_order_acquire) + kDepth;
+}
+
 size_t Channel::post(std::span<const Op> ops) {
   size_t started = 0;
   while (up_ && started < ops.size()) {
@@ -105,8 +112,7 @@ size_t Channel::post(std::span<const Op> ops) {
     chain.head = head_.load(std::memory_order_relaxed);
     const uint64_t full = tail_.load(std::memory_order_acquire) + kDepth;
     size_t taken = 0;
-    // Two requests at most for each operation.
-    while (started + taken < ops.size() && chain.has(2) && chain.head + 2 <= full) {
+    while (started + taken < ops.size() && chain.has(kPerOp) && chain.head + kPerOp <= full) {
       add(chain, ops[started + taken++]);
     }
     if (taken == 0) break;
@@ -169,9 +175,13 @@ void Channel::ended(Slot& mine, const ibv_wc& wc) {
   const auto position = static_cast<uint64_t>(&mine - slots_.data());
   const uint64_t sequence = tail + (position + kDepth - tail % kDepth) % kDepth;
   // A queue pair works in order: what was posted before this has ended well.
-  finishBefore(sequence + (wc.status == IBV_WC_SUCCESS ? 1 : 0));
-  if (wc.status != IBV_WC_SUCCESS) {
-    const Op op = mine.op;
+  if (wc.status == IBV_WC_SUCCESS) {
+    finishBefore(sequence + 1);
+  } else {
+    // Without the read behind it, nobody knows whether a put has arrived.
+    const uint64_t first = mine.op.completion ? sequence : std::max(tail, sequence - 1);
+    finishBefore(first);
+    const Op op = slot(first).op;
     ended_.fetch_add(op.size, std::memory_order_relaxed);
     tail_.store(sequence + 1);
     owner_.failed(*this, op.completion ? &op : nullptr, wc);

@@ -41,6 +41,7 @@ class Channel {
   // Everything under way ends: failed() for each, then drained().
   void stop();
   bool up() const { return up_; }
+  bool hasRoom() const;
   // The NIC did not take what we had room for: the channel is of no use any more.
   const Status& refusal() const { return refusal_; }
   size_t index() const { return index_; }

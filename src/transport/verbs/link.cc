@@ -60,8 +60,7 @@ VerbsLink::~VerbsLink() {
   if (words_) {
     close(error(Code::cancelled, "the link was destroyed"));
     std::unique_lock lock(mutex_);
-    while (!allDrainedLocked() || std::any_of(held_.begin(), held_.end(),
-                                              [](const auto& held) { return !held.empty(); })) {
+    while (!allDrainedLocked() || anyHeldLocked()) {
       // What the NIC gives back comes at once; the peer's word, if it is needed, later.
       const bool draining = !allDrainedLocked();
       lock.unlock();
@@ -169,11 +168,11 @@ size_t VerbsLink::post(std::span<const Op> ops) {
 Channel* VerbsLink::pick() {
   Channel* least = nullptr;
   for (auto& channel : channels_) {
-    if (channel->up() && (!least || channel->load() < least->load())) least = channel.get();
+    if (channel->hasRoom() && (!least || channel->load() < least->load())) least = channel.get();
   }
   if (!least) return nullptr;
   Channel& favourite = *channels_[favourite_];
-  if (favourite.up() && favourite.load() <= least->load() + kStick) return &favourite;
+  if (favourite.hasRoom() && favourite.load() <= least->load() + kStick) return &favourite;
   favourite_ = least->index();
   return least;
 }

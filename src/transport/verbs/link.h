@@ -60,6 +60,7 @@ class VerbsLink final : public Link, private Channel::Owner, private Service::Me
   void renewIncoming(const Word& word);
   void resume(Channel& channel);
   bool allDrainedLocked() const;
+  bool anyHeldLocked() const;
   void takeBackEverything();
 
   const Nics& nics_;

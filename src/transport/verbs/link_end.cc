@@ -86,7 +86,6 @@ void VerbsLink::heard(const Word& word) {
     case Word::Kind::stopped:
       fenced_ = true;
       closeLocked(error(Code::disconnected, "the peer has closed the RDMA link"));
-      settleLocked();
       break;
   }
   changed_.notify_all();
@@ -123,9 +122,6 @@ void VerbsLink::lost(const Status& why) {
   // After this long without an answer nothing of ours is still on its way.
   fenced_ = true;
   closeLocked(why);
-  settleLocked();
-  changed_.notify_all();
-  progress_.wake();
 }
 
 bool VerbsLink::uses(const Nic& nic) const {
@@ -143,15 +139,15 @@ void VerbsLink::sayLocked(const Word& word) {
 void VerbsLink::close(const Status& why) {
   std::lock_guard lock(mutex_);
   closeLocked(why);
-  settleLocked();
 }
 
 std::chrono::milliseconds VerbsLink::fenceLength() const {
   return lease_ ? lease_->length() : kFenceWithoutLease;
 }
 
+// Calls after the first only look whether everything has ended.
 void VerbsLink::closeLocked(const Status& why) {
-  if (closed_) return;
+  if (closed_) return settleLocked();
   closed_ = true;
   why_ = why;
   // First what the peer asks of us, because the word says so.
@@ -162,6 +158,7 @@ void VerbsLink::closeLocked(const Status& why) {
   service_.wake();
   changed_.notify_all();
   progress_.wake();
+  settleLocked();
 }
 
 bool VerbsLink::allDrainedLocked() const {
@@ -169,12 +166,14 @@ bool VerbsLink::allDrainedLocked() const {
                      [](const auto& channel) { return channel->drained(); });
 }
 
+bool VerbsLink::anyHeldLocked() const {
+  return std::any_of(held_.begin(), held_.end(), [](const auto& held) { return !held.empty(); });
+}
+
 // Everything pending fails as soon as no byte of it can move any more.
 void VerbsLink::settleLocked() {
   if (!closed_ || !allDrainedLocked()) return;
-  const bool pending =
-      std::any_of(held_.begin(), held_.end(), [](const auto& held) { return !held.empty(); });
-  if (pending && !fenced_) return;
+  if (anyHeldLocked() && !fenced_) return;
   timer_ = Clock::time_point::max();
   for (auto& held : held_) {
     for (const Op& op : held) op.completion->fail(why_);
@@ -201,6 +200,8 @@ void VerbsLink::expire() {
 // posted by now never will.
 void VerbsLink::takeBackEverything() {
   for (auto& channel : channels_) {
+    // What has ended and nobody has asked about is no sign of a dead device.
+    channel->queues().poll(Channel::handle);
     auto pause = channel->queues().pause();
     std::lock_guard lock(mutex_);
     for (const Op& op : channel->abandon()) held_[channel->index()].push_back(op);

@@ -24,10 +24,11 @@ Function* fakeSwitch(const char* name) {
 class VerbsFailure : public testing::Test {
  protected:
   void SetUp() override {
-    a_ = *create();
-    b_ = *create();
+    auto transport = create();
     if (!fakeSwitch<void()>("fakeDeviceFails"))
       GTEST_SKIP() << "not the fake libibverbs: LD_LIBRARY_PATH has to name its folder";
+    a_ = *std::move(transport);
+    b_ = *create();
     LinkOptions options;
     options.lease = std::make_shared<Lease>(kLease);
     theirs_ = *b_->openLink(options);
@@ -71,6 +72,21 @@ TEST_F(VerbsFailure, ofTheDeviceEndsItsLinksAndSaysSo) {
   EXPECT_EQ(status.code(), Code::disconnected);
   EXPECT_THAT(status.message(),
               testing::AnyOf(HasSubstr("fake0 has failed"), HasSubstr("the peer has closed")));
+}
+
+// The pointer is the host's; what we say of it makes the transport treat it as a device's.
+TEST_F(VerbsFailure, ofTheReadBehindAPutDoesThePutAgain) {
+  auto device =
+      b_->registerRegion({to_.data(), to_.size(), {DeviceKind::cuda, 0}}, Access::readWrite);
+  ASSERT_TRUE(device.ok()) << device.status().toString();
+  remote_ = *ours_->importKey((*device)->key(), kPatience);
+  const int before = fakeSwitch<int()>("fakeReads")();
+  fakeSwitch<void(int)>("fakeBreaksAtReads")(2);
+  Status status = put();
+  EXPECT_TRUE(status.ok()) << status.toString();
+  EXPECT_EQ(fakeSwitch<int()>("fakeReads")(), before + 1) << "nobody knew that it had arrived";
+  EXPECT_EQ(from_, to_);
+  remote_.reset();
 }
 
 // What the NIC has refused it will never report: the operation must end all the same.

@@ -3,26 +3,24 @@
 #include <limits>
 #include <set>
 
+#include "transport/check.h"
+
 namespace hmc {
 
 namespace {
 
 constexpr OpKind kOperations[] = {OpKind::put, OpKind::get};
 
-const char* nameOf(OpKind operation) {
-  return operation == OpKind::put ? "put" : "get";
-}
-
 std::optional<double> measured(const Figures& figures, const PathOption& option, DeviceKind local,
                                OpKind operation, size_t size, bool away) {
   const auto& facts = option.engine->transport().facts();
   if (option.way != nullptr) {
     auto exact =
-        figures.find(facts.name + "/" + option.way->how, local, nameOf(operation), size, away);
+        figures.find(facts.name + "/" + option.way->how, local, opName(operation), size, away);
     // A bare name stands for the fastest way.
     if (exact || option.way != &facts.ways.front()) return exact;
   }
-  return figures.find(facts.name, local, nameOf(operation), size, away);
+  return figures.find(facts.name, local, opName(operation), size, away);
 }
 
 }  // namespace

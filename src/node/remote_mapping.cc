@@ -4,14 +4,11 @@
 
 #include "base/error.h"
 #include "node/node_impl.h"
+#include "transport/check.h"
 
 namespace hmc {
 
 namespace {
-const char* verb(OpKind kind) {
-  return kind == OpKind::put ? "put" : "get";
-}
-
 // Did a transfer end because its link did? Then so will the next one.
 bool linkEnded(const Status& status) {
   return status.code() == Code::disconnected || status.code() == Code::cancelled ||
@@ -124,7 +121,7 @@ Status RemoteMapping::runThroughEngine(OpKind kind, const LocalMemory& local, ui
   if (!fits(localOffset, size, local.region().size) || !fits(remoteOffset, size, size_))
       [[unlikely]] {
     return checkBounds({localOffset, 0, remoteOffset, 0, 1, size}, local.region().size, size_,
-                       verb(kind))
+                       opName(kind))
         .within(peer_->title());
   }
   if (!allowed(kind, local)) [[unlikely]]
@@ -136,7 +133,7 @@ Status RemoteMapping::runThroughEngine(OpKind kind, const LocalMemory& local, ui
   if (!status.ok()) [[unlikely]]
     note(path, status);
   if (status.code() == Code::deadlineExceeded) [[unlikely]]
-    return status.within(fmt::format("{} of {} bytes with {}", verb(kind), size, peer_->title()));
+    return status.within(fmt::format("{} of {} bytes with {}", opName(kind), size, peer_->title()));
   return status;
 }
 
@@ -182,7 +179,7 @@ Result<std::shared_ptr<TransferState>> RemoteMapping::start(
     OpKind kind, std::shared_ptr<const LocalMemory> local, std::vector<Shape> shapes,
     std::shared_ptr<const RemoteMapping> self) const {
   for (const Shape& shape : shapes) {
-    HMC_TRY(checkBounds(shape, local->region().size, size_, verb(kind)).within(peer_->title()));
+    HMC_TRY(checkBounds(shape, local->region().size, size_, opName(kind)).within(peer_->title()));
   }
   if (!allowed(kind, *local)) return explainRefusal(kind, *local);
   OpenPath& path = pathFor(kind, *local, typicalPiece(shapes));

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "memory/copy.h"
+#include "transport/check.h"
 
 namespace hmc {
 
@@ -21,8 +22,7 @@ Status cancelledStatus() {
 }
 
 Status late(OpKind kind) {
-  return error(Code::deadlineExceeded, "the {} did not finish before its deadline",
-               kind == OpKind::put ? "put" : "get");
+  return error(Code::deadlineExceeded, "the {} did not finish before its deadline", opName(kind));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "memory/copy.h"
+#include "transport/check.h"
 
 namespace hmc::ipc {
 
@@ -245,7 +246,7 @@ bool Outgoing::finish() {
 }
 
 Status Outgoing::refusal(const Pending& pending, uint32_t outcome) const {
-  const char* what = pending.op.kind == OpKind::put ? "put" : "get";
+  const char* what = opName(pending.op.kind);
   switch (outcome) {
     case Slot::noRegion:
       return error(Code::notFound, "{} of {} bytes: the peer no longer shares that memory", what,

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "transport/check.h"
 
 namespace hmc::tcp {
 
@@ -138,29 +139,12 @@ Result<std::unique_ptr<RemoteMemory>> TcpLink::importKey(std::string_view bytes,
       key.area, key.size, key.writable ? Access::readWrite : Access::read, describe(options_)));
 }
 
-Status TcpLink::check(const Op& op) const {
-  const char* what = op.kind == OpKind::put ? "put" : "get";
-  if (op.size == 0 || op.size > kLargest) {
-    return error(Code::invalidArgument, "{} of {} bytes: one operation moves 1 to {}", what,
-                 op.size, kLargest);
-  }
-  if (!fits(op.remoteOffset, op.size, op.remote->size)) {
-    return error(Code::outOfRange,
-                 "{} of {} bytes at remote offset {} would pass the end of {} bytes", what, op.size,
-                 op.remoteOffset, op.remote->size);
-  }
-  if (op.kind == OpKind::put && op.remote->access != Access::readWrite) {
-    return error(Code::permissionDenied, "put of {} bytes into memory that is read-only", op.size);
-  }
-  return Status();
-}
-
 size_t TcpLink::post(std::span<const Op> ops) {
   size_t accepted = 0;
   OriginStream* last = nullptr;
   for (; accepted < ops.size(); ++accepted) {
     const Op& op = ops[accepted];
-    if (Status status = check(op); !status.ok()) {
+    if (Status status = checkOp(op, kLargest); !status.ok()) {
       const Status why = streams_[0]->why();
       op.completion->fail(why.ok() ? status : why);
       continue;

@@ -43,7 +43,6 @@ class TcpLink final : public Link, private Service::Host, private Progress::Watc
 
   Status dialAll(const Address& peer);
   std::string greeting(Role role, const Address& peer) const;
-  Status check(const Op& op) const;
   OriginStream* enqueue(const Op& op);
   void noticeEnd();
   bool up() const;

@@ -115,7 +115,7 @@ std::vector<Transport::Way> waysOfThisMachine() {
   }
   if (auto* interfaces = if_nameindex()) {
     for (auto* at = interfaces; at->if_index != 0; ++at) {
-      ways.push_back({fmt::format("tcp/{}", at->if_name), 25000, 0.7});
+      ways.push_back({fmt::format("tcp/{}", at->if_name), 15000, 2});
     }
     if_freenameindex(interfaces);
   }

@@ -95,7 +95,6 @@ class Outgoing final : private Path::User, private RemoteKeys {
 
   Status beginPath();
   Status awaitPath(Deadline deadline);
-  Status check(const Op& op) const;
   Status sentence(const char* what, ucs_status_t status) const;
   bool start(const Op& op);
   void startPut(const Op& op, Slot* slot);

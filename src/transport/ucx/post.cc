@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "transport/check.h"
 #include "transport/ucx/outgoing.h"
 
 // What becomes of an operation once it is posted.
@@ -22,23 +23,6 @@ ucp_request_param_t paramsOf(void* subject, ucp_send_nbx_callback_t told, const 
 
 }  // namespace
 
-Status Outgoing::check(const Op& op) const {
-  const char* what = op.kind == OpKind::put ? "put" : "get";
-  if (op.size == 0 || op.size > kLargest) {
-    return error(Code::invalidArgument, "{} of {} bytes: one operation moves 1 to {}", what,
-                 op.size, kLargest);
-  }
-  if (!fits(op.remoteOffset, op.size, op.remote->size)) {
-    return error(Code::outOfRange,
-                 "{} of {} bytes at remote offset {} would pass the end of {} bytes", what, op.size,
-                 op.remoteOffset, op.remote->size);
-  }
-  if (op.kind == OpKind::put && op.remote->access != Access::readWrite) {
-    return error(Code::permissionDenied, "put of {} bytes into memory that is read-only", op.size);
-  }
-  return Status();
-}
-
 size_t Outgoing::post(std::span<const Op> ops) {
   std::lock_guard lock(origin_.mutex_);
   size_t accepted = 0;
@@ -52,7 +36,7 @@ size_t Outgoing::post(std::span<const Op> ops) {
 // False when there is no room for it.
 bool Outgoing::start(const Op& op) {
   Status status = why_;
-  if (status.ok()) status = check(op);
+  if (status.ok()) status = checkOp(op, kLargest);
   if (!status.ok()) {
     op.completion->fail(status);
     return true;

@@ -22,6 +22,16 @@ Result<std::unique_ptr<CompletionQueues>> CompletionQueues::create(const Nic& ni
   return std::unique_ptr<CompletionQueues>(new CompletionQueues(nic, std::move(channel)));
 }
 
+Result<std::vector<std::unique_ptr<CompletionQueues>>> CompletionQueues::createAll(
+    const Nics& nics) {
+  std::vector<std::unique_ptr<CompletionQueues>> all;
+  for (const auto& nic : nics) {
+    HMC_ASSIGN(auto made, create(*nic));
+    all.push_back(std::move(made));
+  }
+  return all;
+}
+
 Result<ibv_cq*> CompletionQueues::reserve(int entries) {
   std::lock_guard lock(mutex_);
   for (Queue& queue : queues_) {

@@ -14,6 +14,9 @@ class CompletionQueues {
  public:
   static Result<std::unique_ptr<CompletionQueues>> create(const Nic& nic);
 
+  // One for each NIC, in their order.
+  static Result<std::vector<std::unique_ptr<CompletionQueues>>> createAll(const Nics& nics);
+
   // A queue with room for that many more entries.
   Result<ibv_cq*> reserve(int entries);
   void release(ibv_cq* queue, int entries);

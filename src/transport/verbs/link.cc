@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "transport/check.h"
 
 namespace hmc::verbs {
 
@@ -12,10 +13,6 @@ namespace {
 // NIC together cost one doorbell.
 constexpr uint64_t kStick = 256 << 10;
 constexpr std::chrono::milliseconds kPatience{10000};
-
-const char* name(OpKind kind) {
-  return kind == OpKind::put ? "put" : "get";
-}
 
 }  // namespace
 
@@ -106,12 +103,6 @@ Status VerbsLink::connectLocked(const Address& peer) {
   return initiator_ ? words_->send({Word::Kind::hello, 0, 0}) : Status();
 }
 
-PathWords VerbsLink::words() const {
-  std::string how;
-  for (const auto& nic : nics_) how += (how.empty() ? "" : "+") + nic->port().device;
-  return {fmt::format("{}, {}", how, nics_[0]->port().kind()), ""};
-}
-
 Result<std::unique_ptr<RemoteMemory>> VerbsLink::importKey(std::string_view key,
                                                            Deadline deadline) {
   std::unique_lock lock(mutex_);
@@ -123,19 +114,7 @@ Result<std::unique_ptr<RemoteMemory>> VerbsLink::importKey(std::string_view key,
     return error(Code::deadlineExceeded, "the peer at {} did not answer over RDMA in time",
                  connected_ ? Gid{0, {}, peer_.places[0].gid}.toString() : "an unknown address");
   }
-  return VerbsRemote::decode(key, peer_.places.size(), words());
-}
-
-Status VerbsLink::check(const Op& op) const {
-  if (!fits(op.remoteOffset, op.size, op.remote->size)) {
-    return error(Code::outOfRange,
-                 "{} of {} bytes at remote offset {} would pass the end of {} bytes", name(op.kind),
-                 op.size, op.remoteOffset, op.remote->size);
-  }
-  if (op.kind == OpKind::put && op.remote->access != Access::readWrite) {
-    return error(Code::permissionDenied, "put of {} bytes into memory that is read-only", op.size);
-  }
-  return Status();
+  return VerbsRemote::decode(key, peer_.places.size(), {wayOf(nics_), ""});
 }
 
 size_t VerbsLink::post(std::span<const Op> ops) {
@@ -146,7 +125,7 @@ size_t VerbsLink::post(std::span<const Op> ops) {
       ops[accepted++].completion->fail(why_);
       continue;
     }
-    if (Status status = check(ops[accepted]); !status.ok()) {
+    if (Status status = checkOp(ops[accepted], largest_); !status.ok()) {
       ops[accepted++].completion->fail(status);
       continue;
     }
@@ -154,7 +133,8 @@ size_t VerbsLink::post(std::span<const Op> ops) {
     // As many as go together: what is in order, and not more than keeps the channels even.
     size_t end = accepted + 1;
     uint64_t bytes = ops[accepted].size;
-    while (end < ops.size() && bytes < kStick && check(ops[end]).ok()) bytes += ops[end++].size;
+    while (end < ops.size() && bytes < kStick && checkOp(ops[end], largest_).ok())
+      bytes += ops[end++].size;
     Channel* channel = pick();
     const size_t started = channel ? channel->post(ops.subspan(accepted, end - accepted)) : 0;
     accepted += started;

@@ -30,6 +30,7 @@ class VerbsLink final : public Link, private Channel::Owner, private Service::Me
 
   VerbsLink(const Nics& nics, Service& service, Progress& progress, const LinkOptions& options)
       : nics_(nics),
+        largest_(largestPiece(nics)),
         service_(service),
         progress_(progress),
         initiator_(options.initiator),
@@ -47,8 +48,6 @@ class VerbsLink final : public Link, private Channel::Owner, private Service::Me
   Clock::time_point timer() const override { return timer_.load(std::memory_order_relaxed); }
   void expire() override;
 
-  Status check(const Op& op) const;
-  PathWords words() const;
   std::chrono::milliseconds fenceLength() const;
 
   // These with mutex_ held.
@@ -64,6 +63,7 @@ class VerbsLink final : public Link, private Channel::Owner, private Service::Me
   void takeBackEverything();
 
   const Nics& nics_;
+  const size_t largest_;
   Service& service_;
   Progress& progress_;
   const bool initiator_;

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "transport/check.h"
 #include "transport/verbs/link.h"
 
 // How a link breaks, mends itself and ends.
@@ -32,12 +33,10 @@ Status refusal(const Op& op, const ibv_wc& wc, const Library& library) {
     return error(Code::notFound,
                  "{} of {} bytes at remote offset {}: the peer's NIC refuses it ({}); the peer has "
                  "unregistered that memory",
-                 op.kind == OpKind::put ? "put" : "get", op.size, op.remoteOffset,
-                 library.wcStatusStr(wc.status));
+                 opName(op.kind), op.size, op.remoteOffset, library.wcStatusStr(wc.status));
   }
-  return error(Code::failed, "{} of {} bytes at remote offset {}: {}",
-               op.kind == OpKind::put ? "put" : "get", op.size, op.remoteOffset,
-               library.wcStatusStr(wc.status));
+  return error(Code::failed, "{} of {} bytes at remote offset {}: {}", opName(op.kind), op.size,
+               op.remoteOffset, library.wcStatusStr(wc.status));
 }
 
 }  // namespace

@@ -11,8 +11,6 @@
 
 namespace hmc::verbs {
 
-using Nics = std::vector<std::unique_ptr<Nic>>;
-
 // A range that the NICs may read and write: locked in memory, and known to each of them.
 struct Pinned {
   std::vector<Handle<ibv_mr>> onNic;  // one for each, in their order

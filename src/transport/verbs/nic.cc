@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 
 namespace hmc::verbs {
@@ -27,6 +29,18 @@ Result<std::unique_ptr<Nic>> Nic::open(std::shared_ptr<const Library> library, c
                                         limits, std::move(scratch), std::move(scratchKey)));
   }
   return error(Code::unsupported, "RDMA device {} is gone", port.device);
+}
+
+std::string wayOf(const Nics& nics) {
+  std::string devices;
+  for (const auto& nic : nics) devices += (devices.empty() ? "" : "+") + nic->port().device;
+  return fmt::format("{}, {}", devices, nics[0]->port().kind());
+}
+
+size_t largestPiece(const Nics& nics) {
+  size_t largest = size_t{1} << 20;
+  for (const auto& nic : nics) largest = std::min<size_t>(largest, nic->port().largest);
+  return largest;
 }
 
 std::string Nic::trouble() const {

@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <memory>
+#include <vector>
 
 #include "transport/verbs/ports.h"
 
@@ -61,5 +62,13 @@ class Nic {
   const Page<char> scratch_;
   const Handle<ibv_mr> scratchKey_;
 };
+
+using Nics = std::vector<std::unique_ptr<Nic>>;
+
+// "mlx5_0+mlx5_1, RoCE v2": the way that they are, in words.
+std::string wayOf(const Nics& nics);
+// The most bytes of one operation: no more than they all take, large enough to keep them busy, and
+// small enough to share channels and to stop.
+size_t largestPiece(const Nics& nics);
 
 }  // namespace hmc::verbs

@@ -14,11 +14,7 @@ constexpr int kLooksPerClock = 8;
 }  // namespace
 
 Result<std::unique_ptr<Progress>> Progress::create(const Nics& nics) {
-  std::vector<std::unique_ptr<CompletionQueues>> queues;
-  for (const auto& nic : nics) {
-    HMC_ASSIGN(auto made, CompletionQueues::create(*nic));
-    queues.push_back(std::move(made));
-  }
+  HMC_ASSIGN(auto queues, CompletionQueues::createAll(nics));
   Fd wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake) return errnoStatus("making an eventfd for RDMA");
   return std::unique_ptr<Progress>(new Progress(std::move(queues), std::move(wake)));

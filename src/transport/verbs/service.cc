@@ -17,11 +17,7 @@ constexpr std::chrono::milliseconds kLastWords{200};
 }  // namespace
 
 Result<std::unique_ptr<Service>> Service::create(const Nics& nics) {
-  std::vector<std::unique_ptr<CompletionQueues>> queues;
-  for (const auto& nic : nics) {
-    HMC_ASSIGN(auto made, CompletionQueues::create(*nic));
-    queues.push_back(std::move(made));
-  }
+  HMC_ASSIGN(auto queues, CompletionQueues::createAll(nics));
   Fd wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake) return errnoStatus("making an eventfd for RDMA");
   std::unique_ptr<Service> service(new Service(nics, std::move(queues), std::move(wake)));

@@ -10,8 +10,6 @@ namespace hmc::verbs {
 namespace {
 
 constexpr int kMostChannels = 16;
-// Pieces of a large transfer: large enough for the NIC, small enough to share channels and to stop.
-constexpr size_t kPiece = size_t{1} << 20;
 
 // Two ports of one domain can reach each other, as far as their kind goes.
 std::string domainOf(const Port& port) {
@@ -21,27 +19,20 @@ std::string domainOf(const Port& port) {
 }
 
 // What such a port typically does; its rate is its own word.
-Transport::Way wayOf(const Nics& nics) {
-  std::string devices;
+Transport::Way typical(const Nics& nics) {
   double gbits = 0;
-  for (const auto& nic : nics) {
-    devices += (devices.empty() ? "" : "+") + nic->port().device;
-    gbits += nic->port().gbits;
-  }
+  for (const auto& nic : nics) gbits += nic->port().gbits;
   const bool soft = nics[0]->port().soft;
-  return {fmt::format("{}, {}", devices, nics[0]->port().kind()), soft ? 30000.0 : 3000.0,
-          soft ? 0.5 : gbits / 8 * 0.9};
+  return {wayOf(nics), soft ? 30000.0 : 3000.0, soft ? 0.5 : gbits / 8 * 0.9};
 }
 
 Transport::Facts factsOf(const Nics& nics) {
-  size_t largest = kPiece;
-  for (const auto& nic : nics) largest = std::min<size_t>(largest, nic->port().largest);
   return {"verbs",
           domainOf(nics[0]->port()),
           {DeviceKind::cpu, DeviceKind::cuda, DeviceKind::hip, DeviceKind::cnrt, DeviceKind::acl,
            DeviceKind::musa},
-          largest,
-          {wayOf(nics)}};
+          largestPiece(nics),
+          {typical(nics)}};
 }
 
 class VerbsTransport final : public Transport {

@@ -1,0 +1,27 @@
+#include "transport/check.h"
+
+#include "base/error.h"
+
+namespace hmc {
+
+const char* opName(OpKind kind) {
+  return kind == OpKind::put ? "put" : "get";
+}
+
+Status checkOp(const Op& op, size_t largest) {
+  if (op.size == 0 || op.size > largest) {
+    return error(Code::invalidArgument, "{} of {} bytes: one operation moves 1 to {}",
+                 opName(op.kind), op.size, largest);
+  }
+  if (!fits(op.remoteOffset, op.size, op.remote->size)) {
+    return error(Code::outOfRange,
+                 "{} of {} bytes at remote offset {} would pass the end of {} bytes",
+                 opName(op.kind), op.size, op.remoteOffset, op.remote->size);
+  }
+  if (op.kind == OpKind::put && op.remote->access != Access::readWrite) {
+    return error(Code::permissionDenied, "put of {} bytes into memory that is read-only", op.size);
+  }
+  return Status();
+}
+
+}  // namespace hmc

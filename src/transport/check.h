@@ -1,0 +1,13 @@
+#pragma once
+
+#include "transport/transport.h"
+
+namespace hmc {
+
+const char* opName(OpKind kind);  // "put", "get"
+
+// The origin's part of point 7: does the operation have a size that one may have, lie inside the
+// peer's memory, and not write where it may only read?
+Status checkOp(const Op& op, size_t largest);
+
+}  // namespace hmc

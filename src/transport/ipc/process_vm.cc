@@ -56,10 +56,9 @@ Status failure(OpKind kind, pid_t pid, uint64_t address, size_t done, size_t siz
 }  // namespace
 
 bool Process::moveSmall(OpKind kind, void* local, uint64_t address, size_t size) const {
-  auto at = static_cast<off_t>(address);
-  ssize_t moved = kind == OpKind::put ? pwrite(memory_.get(), local, size, at)
-                                      : pread(memory_.get(), local, size, at);
-  return moved == static_cast<ssize_t>(size);
+  // Not by pread() and pwrite(): they make the thread cancellable and not again, which shows here.
+  const long number = kind == OpKind::put ? SYS_pwrite64 : SYS_pread64;
+  return syscall(number, memory_.get(), local, size, address) == static_cast<long>(size);
 }
 
 // Which of the two is quicker depends on the kernel's settings: /proc/PID/mem takes a page for

@@ -44,6 +44,13 @@ inline void moveHost(Copiers& copiers, const Op& op, char* there) {
   }
 }
 
+// What fails here fails in throughProcess() as well, with the reason.
+inline bool moveSmall(const Op& op) {
+  auto& remote = static_cast<const ProcessRemote&>(*op.remote);
+  return op.registration->region.device.isHost() &&
+         remote.process.moveSmall(op.kind, op.local, remote.address + op.remoteOffset, op.size);
+}
+
 // Finishes neighbours that share a completion in one go.
 class Finisher {
  public:
@@ -119,6 +126,9 @@ size_t IpcLink::post(std::span<const Op> ops) {
     } else if (remote.way == Way::mappedHost && op.registration->region.device.isHost()) {
       moveHost(shared_.copiers, op,
                static_cast<const MappedRemote&>(remote).region.at(op.remoteOffset));
+      finisher.add(op.completion);
+      ++i;
+    } else if (remote.way == Way::processVm && i + 1 == ops.size() && moveSmall(op)) {
       finisher.add(op.completion);
       ++i;
     } else {

@@ -55,12 +55,6 @@ Status failure(OpKind kind, pid_t pid, uint64_t address, size_t done, size_t siz
 
 }  // namespace
 
-bool Process::moveSmall(OpKind kind, void* local, uint64_t address, size_t size) const {
-  // Not by pread() and pwrite(): they make the thread cancellable and not again, which shows here.
-  const long number = kind == OpKind::put ? SYS_pwrite64 : SYS_pread64;
-  return syscall(number, memory_.get(), local, size, address) == static_cast<long>(size);
-}
-
 // Which of the two is quicker depends on the kernel's settings: /proc/PID/mem takes a page for
 // every call, which some kernels clear first. False also when that file is not this process's.
 bool Process::smallIsQuicker(uint64_t address, const std::string& expected) const {
@@ -113,8 +107,6 @@ bool Process::alive() const {
 }
 
 Status Process::move(OpKind kind, void* local, uint64_t address, size_t size) const {
-  // What fails here fails below as well, with the reason.
-  if (size <= kSmall && memory_ && moveSmall(kind, local, address, size)) return Status();
   if (!alive()) return failure(kind, pid_, address, 0, size, ESRCH);
   size_t done = 0;
   while (done < size) {

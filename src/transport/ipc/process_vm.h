@@ -1,6 +1,8 @@
 #pragma once
 
+#include <sys/syscall.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstddef>
@@ -24,6 +26,16 @@ class Process {
   // One transfer between `local` and the process's `address`. disconnected when the process is
   // gone.
   Status move(OpKind kind, void* local, uint64_t address, size_t size) const;
+
+  // The same for a few bytes, inside the caller: the kernel makes the processor forget where to
+  // return to, so that every function between a caller and its system call costs a misprediction.
+  // False when this is not the way for them, or did not work; move() says why.
+  bool moveSmall(OpKind kind, void* local, uint64_t address, size_t size) const {
+    if (size > kSmall || !memory_) return false;
+    // Not by pread() and pwrite(): they make the thread cancellable and not again, which shows too.
+    const long number = kind == OpKind::put ? SYS_pwrite64 : SYS_pread64;
+    return syscall(number, memory_.get(), local, size, address) == static_cast<long>(size);
+  }
 
   struct Piece {
     void* local;
@@ -50,7 +62,6 @@ class Process {
   Process(pid_t pid, Fd handle, Fd memory)
       : pid_(pid), handle_(std::move(handle)), memory_(std::move(memory)) {}
   bool smallIsQuicker(uint64_t address, const std::string& expected) const;
-  bool moveSmall(OpKind kind, void* local, uint64_t address, size_t size) const;
   pid_t pid_;
   const std::atomic<uint32_t>* pulse_ = nullptr;
   Fd handle_;  // a pidfd; not set for ourselves, on kernels without and beside pulse_

@@ -4,14 +4,16 @@ SETUP ?= tools/setup.sh
 PREFIX ?= /usr/local
 CMAKE_FLAGS ?=
 JOBS := $(shell nproc)
+# The distribution's, for which setup.sh installs what the tests import.
+PYTHON ?= /usr/bin/python3
 
 comma := ,
-configure = cmake -S . -B build/$(1) -G Ninja $(CACHE) $(2) $(CMAKE_FLAGS)
+configure = cmake -S . -B build/$(1) -G Ninja $(CACHE) -DPython3_EXECUTABLE=$(PYTHON) $(2) $(CMAKE_FLAGS)
 CACHE := $(if $(shell command -v ccache),-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 # Line numbers are all the debug information that a failure needs, and quick to compile; assert() is
 # on. Undefined-behaviour checks triple the time to compile with any optimisation.
 TESTED := -DCMAKE_BUILD_TYPE=Debug -DHMC_BUILD_TESTS=ON -DCMAKE_CXX_FLAGS_DEBUG
-DEV := $(TESTED)="-O2 -g1"
+DEV := $(TESTED)="-O2 -g1" -DBUILD_PYTHON_MOD=ON
 ASAN := $(TESTED)="-O0 -g1" -DHMC_SANITIZE=address$(comma)undefined
 # Without UCX, whose hooks and mappings the sanitizer does not survive every time.
 TSAN := $(TESTED)="-O1 -g1" -DHMC_SANITIZE=thread -DHMC_UCX_INCLUDE=OFF
@@ -35,7 +37,7 @@ setup:
 	@$(SETUP)
 
 build: setup
-	$(call configure,release,-DCMAKE_BUILD_TYPE=Release)
+	$(call configure,release,-DCMAKE_BUILD_TYPE=Release -DBUILD_PYTHON_MOD=ON)
 	cmake --build build/release -j $(JOBS)
 
 build-dev: setup

@@ -3,8 +3,8 @@
 
     run_tests.py [--without LABEL] BUILD...
 
-The last line is "N passed, N failed". A GoogleTest program counts as many tests as it has cases,
-any other test as one. Cases that skip themselves are listed and counted as neither.
+The last line is "N passed, N failed". A GoogleTest program and a file of Python tests count as
+many tests as they have cases, any other test as one. Cases that skip themselves are listed and counted as neither.
 """
 
 import argparse
@@ -62,7 +62,7 @@ def cases(report):
         name = f"{case.get('classname')}.{case.get('name')}"
         if case.get("status") == "notrun" or case.find("skipped") is not None:
             skipped.append(name)
-        elif case.find("failure") is not None:
+        elif case.find("failure") is not None or case.find("error") is not None:
             failed += 1
         else:
             passed += 1

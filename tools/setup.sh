@@ -9,6 +9,7 @@ packages=(
   libasio-dev libssl-dev libfmt-dev libspdlog-dev
   libibverbs-dev libucx-dev
   libcli11-dev nlohmann-json3-dev libgtest-dev libgmock-dev
+  python3-dev pybind11-dev
   iproute2
 )
 case ${1:-} in

@@ -1,0 +1,18 @@
+"""Heterogeneous memory communication: one-sided put and get between any two memories."""
+
+from ._core import __version__
+from .enums import ConnType, CtrlTransport, MemoryType, Status
+from .errors import (
+    AlreadyExists,
+    Cancelled,
+    DeadlineExceeded,
+    Exhausted,
+    HMCError,
+    InvalidArgument,
+    NotConnected,
+    NotFound,
+    OutOfRange,
+    PeerLost,
+    PermissionDenied,
+    Unsupported,
+)

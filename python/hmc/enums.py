@@ -1,0 +1,43 @@
+"""The documented enumerations, as integers with names."""
+
+from enum import IntEnum
+
+
+class Status(IntEnum):
+    """How a documented call ended. Anything but SUCCESS is raised as an exception."""
+
+    SUCCESS = 0
+    ERROR = 1
+    UNSUPPORT = 2
+    INVALID_CONFIG = 3
+    TIMEOUT = 4
+    NOT_FOUND = 5
+
+
+class MemoryType(IntEnum):
+    """Where memory lies. DEFAULT is the accelerator of this machine, or the CPU."""
+
+    DEFAULT = 0
+    CPU = 1
+    NVIDIA_GPU = 2
+    AMD_GPU = 3
+    CAMBRICON_MLU = 4
+    HUAWEI_ASCEND_NPU = 5
+    MOORE_GPU = 6
+
+
+class ConnType(IntEnum):
+    """The transport that is asked for."""
+
+    RDMA = 0
+    UCX = 1
+    TCP = 2
+    IPC = 3
+    AUTO = 4
+
+
+class CtrlTransport(IntEnum):
+    """What carries tags and small messages."""
+
+    TCP = 0
+    UDS = 1

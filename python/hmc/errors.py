@@ -1,0 +1,91 @@
+"""What goes wrong, by what a caller can do about it.
+
+Every exception carries the sentence of the C++ core as its text, the core's word for the kind of
+error as `code`, and the documented status as `status`. Each is also a subclass of the built-in
+exception that Python users would catch.
+"""
+
+from .enums import Status
+
+
+class HMCError(RuntimeError):
+    """Anything that HMC raises. Raised itself where nothing but giving up is left."""
+
+    code = "failed"
+    status = Status.ERROR
+
+
+class InvalidArgument(HMCError, ValueError):
+    """Fix the call."""
+
+    code = "invalid argument"
+    status = Status.INVALID_CONFIG
+
+
+class OutOfRange(HMCError, ValueError, IndexError):
+    """Fix the call: an offset or a size passes an end."""
+
+    code = "out of range"
+
+
+class NotFound(HMCError, LookupError):
+    """Fix the name, or wait for it to exist."""
+
+    code = "not found"
+    status = Status.NOT_FOUND
+
+
+class AlreadyExists(HMCError, ValueError):
+    """Choose another name or port."""
+
+    code = "already exists"
+
+
+class Unsupported(HMCError, NotImplementedError):
+    """This build, host or pair of peers cannot do it."""
+
+    code = "unsupported"
+    status = Status.UNSUPPORT
+
+
+class PermissionDenied(HMCError, PermissionError):
+    """The peer, the kernel or a missing secret refuses."""
+
+    code = "permission denied"
+
+
+class Exhausted(HMCError, MemoryError):
+    """Try again later, or raise the limit that the sentence names."""
+
+    code = "exhausted"
+
+
+class DeadlineExceeded(HMCError, TimeoutError):
+    """Try again, or wait longer."""
+
+    code = "deadline exceeded"
+    status = Status.TIMEOUT
+
+
+class Cancelled(HMCError):
+    """The caller asked for it."""
+
+    code = "cancelled"
+
+
+class PeerLost(HMCError, ConnectionError):
+    """The peer is gone: connect again."""
+
+    code = "disconnected"
+
+
+class NotConnected(NotFound, ConnectionError):
+    """No peer of that address, port or rank: connect first."""
+
+
+_BY_CODE = {kind.code: kind for kind in HMCError.__subclasses__()}
+
+
+def from_core(code, sentence):
+    """The exception for a code of the C++ core."""
+    return _BY_CODE.get(code, HMCError)(sentence)

@@ -105,6 +105,13 @@ class HMC_API RemoteRegion {
   Status get(const LocalRegion& local, size_t localOffset, size_t remoteOffset, size_t size,
              Timeout timeout = kDefaultTimeout) const;
 
+  // The same when it is nothing but a copy of at most a megabyte into mapped memory. False, and
+  // nothing done, when it is more than that or an error.
+  bool putAtOnce(const LocalRegion& local, size_t localOffset, size_t remoteOffset,
+                 size_t size) const;
+  bool getAtOnce(const LocalRegion& local, size_t localOffset, size_t remoteOffset,
+                 size_t size) const;
+
   // Start and return. Waiting on the Ticket is what moves it along.
   Result<Ticket> startPut(const LocalRegion& local, const std::vector<Block>& blocks) const;
   Result<Ticket> startGet(const LocalRegion& local, const std::vector<Block>& blocks) const;
@@ -205,11 +212,15 @@ class HMC_API Node {
   // address with the port that was picked.
   Result<std::string> listen(const std::string& address);
 
-  // The memory stays the caller's and must outlive the handle. Names are unique in a Node.
+  // The memory stays the caller's and must outlive the handle and the transfers that use it;
+  // `owner`, if there is one, is let go when it may go, by any thread. Names are unique in a Node;
+  // memory without one serves transfers that start here, and no peer can open it.
   Result<LocalRegion> registerMemory(const std::string& name, void* data, size_t size,
-                                     Access access = Access::readWrite);
+                                     Access access = Access::readWrite,
+                                     std::shared_ptr<const void> owner = nullptr);
   Result<LocalRegion> registerMemory(const std::string& name, void* data, size_t size,
-                                     Device device, Access access = Access::readWrite);
+                                     Device device, Access access = Access::readWrite,
+                                     std::shared_ptr<const void> owner = nullptr);
   // Memory that the Node allocates: same-host peers map it, which is the fastest way there is.
   Result<LocalRegion> allocate(const std::string& name, size_t size, Device device = {},
                                Access access = Access::readWrite);
@@ -220,6 +231,10 @@ class HMC_API Node {
   std::vector<Peer> peers() const;
 
   Result<Note> nextNote(Timeout timeout = kDefaultTimeout);
+
+  // What the destructor does, for a Node that other threads still use: their calls return with an
+  // error.
+  void close();
 
  private:
   explicit Node(std::shared_ptr<NodeImpl> impl) : impl_(std::move(impl)) {}

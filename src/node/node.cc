@@ -63,6 +63,16 @@ Status RemoteRegion::get(const LocalRegion& local, size_t localOffset, size_t re
   return mapping_->run(OpKind::get, *local.memory_, localOffset, remoteOffset, size, timeout);
 }
 
+bool RemoteRegion::putAtOnce(const LocalRegion& local, size_t localOffset, size_t remoteOffset,
+                             size_t size) const {
+  return mapping_->copyAtOnce(OpKind::put, *local.memory_, localOffset, remoteOffset, size);
+}
+
+bool RemoteRegion::getAtOnce(const LocalRegion& local, size_t localOffset, size_t remoteOffset,
+                             size_t size) const {
+  return mapping_->copyAtOnce(OpKind::get, *local.memory_, localOffset, remoteOffset, size);
+}
+
 Result<Ticket> RemoteRegion::startPut(const LocalRegion& local,
                                       const std::vector<Block>& blocks) const {
   return RemoteMapping::start(mapping_, OpKind::put, local.memory_, blocks);
@@ -132,6 +142,10 @@ Node& Node::operator=(Node&& other) noexcept {
   return *this;
 }
 
+void Node::close() {
+  impl_->close();
+}
+
 const std::string& Node::name() const {
   return impl_->name();
 }
@@ -145,14 +159,15 @@ Result<std::string> Node::listen(const std::string& address) {
 }
 
 Result<LocalRegion> Node::registerMemory(const std::string& name, void* data, size_t size,
-                                         Access access) {
-  return registerMemory(name, data, size, deviceOf(data), access);
+                                         Access access, std::shared_ptr<const void> owner) {
+  return registerMemory(name, data, size, deviceOf(data), access, std::move(owner));
 }
 
 Result<LocalRegion> Node::registerMemory(const std::string& name, void* data, size_t size,
-                                         Device device, Access access) {
-  HMC_ASSIGN(auto memory,
-             impl_->registerMemory(name, {data, size, device}, access, /*owned=*/false));
+                                         Device device, Access access,
+                                         std::shared_ptr<const void> owner) {
+  HMC_ASSIGN(auto memory, impl_->registerMemory(name, {data, size, device}, access,
+                                                /*owned=*/false, std::move(owner)));
   return LocalRegion(std::move(memory));
 }
 

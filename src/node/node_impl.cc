@@ -98,14 +98,17 @@ Status NodeImpl::closeDoor(const std::string& address) {
 
 Result<std::shared_ptr<LocalMemory>> NodeImpl::registerMemory(const std::string& name,
                                                               const Region& region, Access access,
-                                                              bool owned) {
+                                                              bool owned,
+                                                              std::shared_ptr<const void> owner) {
   if (!region.ptr || region.size == 0) {
     return error(Code::invalidArgument,
                  "region \"{}\" is {} bytes at {}: memory to register needs both", name,
                  region.size, region.ptr);
   }
-  auto memory = LocalMemory::create(shared_from_this(), name, region, access, owned);
+  auto memory =
+      LocalMemory::create(shared_from_this(), name, region, access, owned, std::move(owner));
   HMC_TRY(checkUsable());
+  if (name.empty()) return memory;
   std::lock_guard lock(mutex_);
   auto& entry = memory_[name];
   if (!entry.expired()) {
@@ -177,6 +180,7 @@ std::shared_ptr<PeerState> NodeImpl::takeLeftBehind(const PeerTest& wanted) {
 }
 
 Result<NodeImpl::NoteFrom> NodeImpl::nextNote(Deadline deadline) {
+  if (inForkedChild()) return checkUsable();
   std::unique_lock lock(mutex_);
   changed_.wait_until(lock, deadline.at(), [&] { return !notes_.empty() || closed_; });
   if (notes_.empty()) {

@@ -56,9 +56,11 @@ class NodeImpl final : public ControlEvents, public std::enable_shared_from_this
   Result<std::string> listen(const std::string& address, const std::string& label = "");
   Status closeDoor(const std::string& address);
 
-  // Memory of the caller's, or with `owned` what a Backend's allocate() answered.
+  // Memory of the caller's, or with `owned` what a Backend's allocate() answered. Without a name no
+  // peer can open it. `owner` goes last.
   Result<std::shared_ptr<LocalMemory>> registerMemory(const std::string& name, const Region& region,
-                                                      Access access, bool owned);
+                                                      Access access, bool owned,
+                                                      std::shared_ptr<const void> owner = nullptr);
   // Called by ~LocalMemory.
   void forget(const LocalMemory& memory);
   // The memory of that name, if it is still the one of that number.

@@ -84,12 +84,26 @@ std::vector<PeerOf> peers(const NodeOf& self) {
   return all;
 }
 
+NoteOf noteOf(const NodeOf& self, Result<Note> note) {
+  Note arrived = check(std::move(note));
+  return {{self.node, Handle<Peer>(std::move(arrived.from))}, std::move(arrived.bytes)};
+}
+
 NoteOf nextNote(const NodeOf& self, double timeout) {
   Node& node = *self.node;
   auto note = inShortWaits(timeoutFrom(timeout), Code::deadlineExceeded,
                            [&](Timeout some) { return node.nextNote(some); });
-  Note arrived = check(std::move(note));
-  return {{self.node, Handle<Peer>(std::move(arrived.from))}, std::move(arrived.bytes)};
+  return noteOf(self, std::move(note));
+}
+
+py::object noteIfAny(const NodeOf& self) {
+  auto note = self.node->nextNote(Timeout(0));
+  if (!note.ok() && note.status().code() == Code::deadlineExceeded) return py::none();
+  return py::cast(noteOf(self, std::move(note)));
+}
+
+py::object notifications(const py::object& self) {
+  return py::module_::import("hmc.event_loop").attr("notes")(self);
 }
 
 void close(const NodeOf& self) {
@@ -161,7 +175,17 @@ Wait for a peer of that name to be connected, whoever dialled.)")
            R"(next_note(self, timeout=30)
 --
 
-Wait for what a peer sends with Peer.notify: a Note, with `peer` and `data`.)");
+Wait for what a peer sends with Peer.notify: a Note, with `peer` and `data`.)")
+      .def("notifications", notifications, R"(notifications(self)
+--
+
+`async for note in node.notifications()`: what peers send, until the Node is closed.
+
+Each note is given to one receiver, whether it iterates or calls next_note.)")
+      .def(
+          "_note_fd", [](const NodeOf& self) { return check(self.node->noteFd()); },
+          "_note_fd(self)\n--\n\n")
+      .def("_note_if_any", noteIfAny, "_note_if_any(self)\n--\n\n");
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "transfer.h"
 
+#include <pybind11/stl.h>
+
 #include <variant>
 
 #include "errors.h"
@@ -12,6 +14,26 @@ namespace {
 
 py::object await(const py::object& transfer) {
   return py::module_::import("hmc.event_loop").attr("outcome")(transfer).attr("__await__")();
+}
+
+void bindArrivals(py::module_& module) {
+  using Watcher = Handle<Arrivals>;
+  py::class_<Watcher>(module, "Arrivals",
+                      "Tells which of the transfers that it watches are done, by a descriptor.")
+      .def(py::init([] { return Watcher(check(Arrivals::create())); }), "__init__(self)\n--\n\n")
+      .def(
+          "fileno", [](const Watcher& self) { return self->fd(); },
+          "fileno(self)\n--\n\nReadable while take() has an answer.")
+      .def(
+          "watch",
+          [](const Watcher& self, const Transfer& transfer, uint64_t number) {
+            check(self->watch(transfer.ticket, number));
+          },
+          py::arg("transfer"), py::arg("number"),
+          "watch(self, transfer, number)\n--\n\nAnswer that number when the transfer is done.")
+      .def(
+          "take", [](const Watcher& self) { return self->take(); },
+          "take(self)\n--\n\nThe numbers of those that became done since the last call.");
 }
 
 }  // namespace
@@ -76,12 +98,12 @@ Stop it. When this returns, no byte of it moves any more, here or at the peer.
 wait() then raises Cancelled, unless it was done before. Takes at most the
 Node's lease.)")
       .def_property_readonly(
-          "path", [](const Transfer& self) { return self.ticket.transport(); },
-          "The transport that carries it, such as \"ipc\".")
+          "path", [](const Transfer& self) { return self.ticket.path(); },
+          "The transport that carries it and how, such as \"ipc (mapped)\".")
       .def("__await__", await, "__await__(self)\n--\n\nWait in asyncio; cancelling cancels it.")
-      .def("__repr__", [](const Transfer& self) {
-        return "<hmc.Transfer over " + self.ticket.transport() + ">";
-      });
+      .def("__repr__",
+           [](const Transfer& self) { return "<hmc.Transfer over " + self.ticket.path() + ">"; });
+  bindArrivals(module);
 }
 
 }  // namespace hmc::python

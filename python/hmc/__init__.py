@@ -26,3 +26,4 @@ from .errors import (
     PermissionDenied,
     Unsupported,
 )
+from .waiting import wait_all, wait_any

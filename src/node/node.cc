@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "memory/backends.h"
 #include "node/node_impl.h"
+#include "transfer/arrival_list.h"
 
 namespace hmc {
 
@@ -35,6 +36,29 @@ Status Ticket::cancel() {
 const std::string& Ticket::transport() const {
   // What was done at once went into mapped memory, which small puts take where there is any.
   return state_ ? state_->engine().transport().facts().name : mapping_->transport();
+}
+
+std::string Ticket::path() const {
+  return mapping_->pathOf(state_.get());
+}
+
+Result<Arrivals> Arrivals::create() {
+  HMC_ASSIGN(auto list, ArrivalList::create());
+  return Arrivals(std::move(list));
+}
+Arrivals::Arrivals(std::unique_ptr<ArrivalList> list) : list_(std::move(list)) {}
+Arrivals::~Arrivals() = default;
+Arrivals::Arrivals(Arrivals&&) noexcept = default;
+Arrivals& Arrivals::operator=(Arrivals&&) noexcept = default;
+
+int Arrivals::fd() const {
+  return list_->fd();
+}
+Status Arrivals::watch(const Ticket& ticket, uint64_t id) {
+  return list_->watch(ticket.state_, id);
+}
+std::vector<uint64_t> Arrivals::take() {
+  return list_->take();
 }
 
 size_t RemoteRegion::size() const {
@@ -199,6 +223,10 @@ std::vector<Peer> Node::peers() const {
 Result<Note> Node::nextNote(Timeout timeout) {
   HMC_ASSIGN(auto note, impl_->nextNote(Deadline(timeout)));
   return Note{Peer(impl_, std::move(note.peer)), std::move(note.bytes)};
+}
+
+Result<int> Node::noteFd() {
+  return impl_->noteFd();
 }
 
 }  // namespace hmc

@@ -1,8 +1,16 @@
 #include <pybind11/pybind11.h>
 
+#include "arrays.h"
 #include "hmc/version.h"
+#include "regions.h"
 
 PYBIND11_MODULE(_core, module) {
   module.doc() = "The C++ side of the hmc package. Import hmc instead.";
   module.attr("__version__") = hmc::kVersion;
+  hmc::python::bindArrays(module);
+  hmc::python::bindTransfer(module);
+  hmc::python::bindRegion(module);
+  hmc::python::bindRemote(module);
+  hmc::python::bindPeer(module);
+  hmc::python::bindNode(module);
 }

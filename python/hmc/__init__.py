@@ -1,6 +1,16 @@
 """Heterogeneous memory communication: one-sided put and get between any two memories."""
 
-from ._core import __version__
+from ._core import (
+    Node,
+    Note,
+    PathReport,
+    Peer,
+    PeerFacts,
+    Region,
+    RemoteRegion,
+    Transfer,
+    __version__,
+)
 from .enums import ConnType, CtrlTransport, MemoryType, Status
 from .errors import (
     AlreadyExists,
@@ -16,3 +26,4 @@ from .errors import (
     PermissionDenied,
     Unsupported,
 )
+from .waiting import wait_all, wait_any

@@ -68,12 +68,25 @@ class RemoteMapping {
   const std::string& transport() const;
   // "ipc (mapped)"; of several paths each with its sizes.
   std::string path() const;
+  // What a transfer that was started here takes; null for one that was done at once.
+  std::string pathOf(const TransferState* transfer) const;
 
   Status run(OpKind kind, const LocalMemory& local, uint64_t localOffset, uint64_t remoteOffset,
              size_t size, std::chrono::nanoseconds timeout) const {
     if (copyAtOnce(kind, local, localOffset, remoteOffset, size)) [[likely]]
       return Status();
     return runThroughEngine(kind, local, localOffset, remoteOffset, size, timeout);
+  }
+  // Does all of it here and now; false, and nothing done, when it is more than that or not allowed.
+  bool copyAtOnce(OpKind kind, const LocalMemory& local, uint64_t localOffset,
+                  uint64_t remoteOffset, size_t size) const {
+    if (size - 1 >= atOnce_[static_cast<size_t>(kind)] ||
+        !fits(localOffset, size, local.region().size) || !fits(remoteOffset, size, size_) ||
+        !copies(kind, local)) {
+      return false;
+    }
+    copy(kind, local, localOffset, remoteOffset, size);
+    return true;
   }
   // For the handles of node.h; `self` is what they share.
   using Self = std::shared_ptr<RemoteMapping>;
@@ -113,18 +126,8 @@ class RemoteMapping {
     char* there = mapped_.data + remoteOffset;
     kind == OpKind::put ? quickCopy(there, here, size) : quickCopy(here, there, size);
   }
-  // Do all of it here and now; false, and nothing done, when it is more than that or not allowed.
+  // copyAtOnce() for a list.
   bool copyAtOnce(OpKind kind, const LocalMemory& local, const std::vector<Block>& blocks) const;
-  bool copyAtOnce(OpKind kind, const LocalMemory& local, uint64_t localOffset,
-                  uint64_t remoteOffset, size_t size) const {
-    if (size - 1 >= atOnce_[static_cast<size_t>(kind)] ||
-        !fits(localOffset, size, local.region().size) || !fits(remoteOffset, size, size_) ||
-        !copies(kind, local)) {
-      return false;
-    }
-    copy(kind, local, localOffset, remoteOffset, size);
-    return true;
-  }
 
   Status runThroughEngine(OpKind kind, const LocalMemory& local, uint64_t localOffset,
                           uint64_t remoteOffset, size_t size,

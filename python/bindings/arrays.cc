@@ -1,0 +1,136 @@
+#include "arrays.h"
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+// The exchange format of array libraries (DLPack), as far as we read it.
+namespace {
+
+struct DLDevice {
+  int32_t type;
+  int32_t id;
+};
+
+struct DLDataType {
+  uint8_t code;
+  uint8_t bits;
+  uint16_t lanes;
+};
+
+struct DLTensor {
+  void* data;
+  DLDevice device;
+  int32_t ndim;
+  DLDataType dtype;
+  int64_t* shape;
+  int64_t* strides;  // in elements; null when dense
+  uint64_t byteOffset;
+};
+
+// From version 1.0 on, what the capsule holds begins with this and the tensor follows.
+struct VersionedHead {
+  uint32_t major;
+  uint32_t minor;
+  void* context;
+  void (*deleter)(void*);
+  uint64_t flags;
+};
+constexpr uint64_t kReadOnly = 1;
+constexpr uint32_t kNewestMajor = 1;
+
+}  // namespace
+
+namespace hmc::python {
+
+namespace py = pybind11;
+
+namespace {
+
+py::tuple describe(const DLTensor& tensor, bool readOnly) {
+  py::tuple shape(tensor.ndim);
+  for (int32_t i = 0; i < tensor.ndim; ++i) shape[i] = tensor.shape[i];
+  const size_t itemSize = (size_t{tensor.dtype.bits} * tensor.dtype.lanes + 7) / 8;
+  py::object strides = py::none();
+  if (tensor.strides) {
+    py::tuple bytes(tensor.ndim);
+    for (int32_t i = 0; i < tensor.ndim; ++i)
+      bytes[i] = tensor.strides[i] * static_cast<int64_t>(itemSize);
+    strides = bytes;
+  }
+  return py::make_tuple(reinterpret_cast<uintptr_t>(tensor.data) + tensor.byteOffset, shape,
+                        strides, itemSize, tensor.device.type, tensor.device.id, readOnly);
+}
+
+// (pointer, shape, strides in bytes or None, item size, device type, device id, read-only). The
+// capsule stays unconsumed: whoever drops it last gives the memory back.
+py::tuple readDlpack(const py::capsule& capsule) {
+  const std::string name = capsule.name() ? capsule.name() : "";
+  if (name == "dltensor") return describe(*capsule.get_pointer<DLTensor>(), false);
+  if (name != "dltensor_versioned")
+    throw py::type_error("a DLPack capsule is called dltensor, not " + name);
+  auto* head = capsule.get_pointer<VersionedHead>();
+  if (head->major > kNewestMajor)
+    throw py::type_error("DLPack version " + std::to_string(head->major) + " is not known here");
+  return describe(*reinterpret_cast<DLTensor*>(head + 1), (head->flags & kReadOnly) != 0);
+}
+
+struct Layout {
+  std::vector<int64_t> shape;
+  std::vector<int64_t> strides;
+  size_t itemSize;
+};
+
+void gather(char*& to, const char* from, const Layout& layout, size_t dimension) {
+  if (dimension == layout.shape.size()) {
+    std::memcpy(to, from, layout.itemSize);
+    to += layout.itemSize;
+    return;
+  }
+  const int64_t count = layout.shape[dimension];
+  const int64_t stride = layout.strides[dimension];
+  const bool dense =
+      dimension + 1 == layout.shape.size() && stride == static_cast<int64_t>(layout.itemSize);
+  if (dense) {
+    std::memcpy(to, from, static_cast<size_t>(count) * layout.itemSize);
+    to += static_cast<size_t>(count) * layout.itemSize;
+    return;
+  }
+  for (int64_t i = 0; i < count; ++i) gather(to, from + i * stride, layout, dimension + 1);
+}
+
+std::vector<int64_t> numbers(const py::tuple& tuple) {
+  std::vector<int64_t> result;
+  for (const auto& one : tuple) result.push_back(one.cast<int64_t>());
+  return result;
+}
+
+// The elements of host memory that lie apart, one after the other in C order.
+py::bytearray packed(uintptr_t pointer, const py::tuple& shape, const py::tuple& strides,
+                     size_t itemSize, size_t size) {
+  const Layout layout{numbers(shape), numbers(strides), itemSize};
+  py::bytearray result(nullptr, size);
+  char* to = PyByteArray_AsString(result.ptr());
+  py::gil_scoped_release release;
+  gather(to, reinterpret_cast<const char*>(pointer), layout, 0);
+  return result;
+}
+
+uintptr_t addressOf(const py::object& object) {
+  Py_buffer view;
+  if (PyObject_GetBuffer(object.ptr(), &view, PyBUF_FULL_RO) != 0) throw py::error_already_set();
+  const auto address = reinterpret_cast<uintptr_t>(view.buf);
+  PyBuffer_Release(&view);
+  return address;
+}
+
+}  // namespace
+
+void bindArrays(py::module_& module) {
+  module.def("read_dlpack", &readDlpack);
+  module.def("address_of", &addressOf);
+  module.def("packed", &packed);
+}
+
+}  // namespace hmc::python

@@ -1,0 +1,206 @@
+"""What memory an object is: where it lies, how long it is, and whether it may be written.
+
+Neither numpy nor torch is imported: objects are asked by the protocols that they speak. These are, in
+this order, torch's own methods (any device, any dtype), the buffer protocol, `__array_interface__`,
+`__cuda_array_interface__` and DLPack.
+"""
+
+import sys
+
+from . import _core
+
+# The core's names for kinds of devices, by torch's and by DLPack's numbers.
+_TORCH_KINDS = {"cpu": "cpu", "cuda": "cuda", "hip": "hip", "mlu": "cnrt", "npu": "acl",
+                "musa": "musa"}
+_DLPACK_KINDS = {1: "cpu", 2: "cuda", 3: "cpu", 10: "hip", 11: "cpu", 13: "cuda"}
+
+
+class Span:
+    """A piece of memory and what keeps it alive.
+
+    `device` is "cpu" or a kind and an index such as "cuda:1"; a kind alone where the object does not
+    know its index. `contiguous` means dense, in C order.
+    """
+
+    __slots__ = ("pointer", "nbytes", "device", "writable", "contiguous", "owner",
+                 "shape", "strides", "itemsize")
+
+    def __init__(self, pointer, shape, strides, itemsize, device, writable, owner):
+        self.pointer = pointer
+        self.shape = tuple(shape)
+        self.itemsize = itemsize
+        self.nbytes = _count(self.shape) * itemsize
+        dense = _dense_strides(self.shape, itemsize)
+        self.strides = dense if strides is None else tuple(strides)
+        self.contiguous = self.nbytes == 0 or all(
+            length == 1 or ours == wanted
+            for length, ours, wanted in zip(self.shape, self.strides, dense))
+        self.device = device
+        self.writable = writable
+        self.owner = owner
+
+    @property
+    def on_host(self):
+        return self.device == "cpu"
+
+    def __repr__(self):
+        return "<hmc.arrays.Span of %d bytes at %#x on %s%s%s>" % (
+            self.nbytes, self.pointer, self.device, "" if self.writable else ", read-only",
+            "" if self.contiguous else ", not contiguous")
+
+
+def span_of(obj):
+    """The memory of any array-like object, without a copy. TypeError when it is none."""
+    if _is_tensor(obj):
+        return _of_tensor(obj)
+    found = _of_buffer(obj)
+    for name, reader in (("__array_interface__", _of_array_interface),
+                         ("__cuda_array_interface__", _of_cuda_interface),
+                         ("__dlpack__", _of_dlpack)):
+        if found is not None:
+            return found
+        if hasattr(obj, name):
+            found = reader(obj)
+    if found is None:
+        raise TypeError(
+            "%s is no memory: pass bytes, bytearray, memoryview, a numpy array, a torch tensor, or "
+            "an object with the buffer protocol, DLPack or __cuda_array_interface__" % _kind(obj))
+    return found
+
+
+def source(obj):
+    """The memory of an object to read from. What is not contiguous is copied first."""
+    span = span_of(obj)
+    if span.contiguous:
+        return span
+    if span.on_host:
+        copy = _core.packed(span.pointer, span.shape, span.strides, span.itemsize, span.nbytes)
+        return _of_buffer(copy)
+    if _is_tensor(obj):
+        return span_of(obj.contiguous())
+    raise ValueError("this %s on %s is not contiguous: pass a contiguous copy of it"
+                     % (_kind(obj), span.device))
+
+
+def destination(obj):
+    """The memory of an object to write into. ValueError when that would not do what it seems to."""
+    span = span_of(obj)
+    if not span.writable:
+        raise ValueError("this %s is read-only and cannot receive data: pass a bytearray, or a "
+                         "writable copy" % _kind(obj))
+    if not span.contiguous:
+        raise ValueError("this %s of shape %s and strides %s is not contiguous and cannot receive "
+                         "data: receive into a contiguous one and assign it from there"
+                         % (_kind(obj), span.shape, span.strides))
+    return span
+
+
+def settle(span, obj):
+    """Waits for what the framework has queued on the stream that writes or reads this memory."""
+    torch = sys.modules.get("torch")
+    if span.on_host or torch is None or not _is_tensor(obj):
+        return
+    streams = getattr(torch, obj.device.type, None)
+    if hasattr(streams, "current_stream"):
+        streams.current_stream(obj.device).synchronize()
+
+
+def _kind(obj):
+    module = type(obj).__module__
+    name = type(obj).__qualname__
+    return name if module == "builtins" else module + "." + name
+
+
+def _count(shape):
+    count = 1
+    for length in shape:
+        count *= length
+    return count
+
+
+def _dense_strides(shape, itemsize):
+    strides = []
+    step = itemsize
+    for length in reversed(shape):
+        strides.append(step)
+        step *= length
+    return tuple(reversed(strides))
+
+
+def _is_tensor(obj):
+    return hasattr(obj, "data_ptr") and hasattr(obj, "element_size") and hasattr(obj, "device")
+
+
+def _of_tensor(tensor):
+    """torch's own methods know more than its protocols: every dtype and every vendor's device."""
+    for odd in ("is_conj", "is_neg"):
+        if getattr(tensor, odd, bool)():
+            raise ValueError("this tensor's memory is not what it shows (%s): pass the result of "
+                             "resolve_conj() or resolve_neg()" % odd)
+    if "strided" not in str(getattr(tensor, "layout", "strided")):
+        raise ValueError("a tensor of layout %s has no single memory: pass its dense parts"
+                         % tensor.layout)
+    itemsize = tensor.element_size()
+    strides = [step * itemsize for step in tensor.stride()]
+    return Span(tensor.data_ptr(), tensor.shape, strides, itemsize, _tensor_device(tensor.device),
+                True, tensor)
+
+
+def _tensor_device(device):
+    kind = _TORCH_KINDS.get(device.type)
+    if kind is None:
+        raise ValueError("HMC does not know torch's device %s" % device)
+    if kind == "cpu":
+        return kind
+    torch = sys.modules.get("torch")
+    if kind == "cuda" and getattr(getattr(torch, "version", None), "hip", None):
+        kind = "hip"
+    return kind if device.index is None else "%s:%d" % (kind, device.index)
+
+
+def _of_buffer(obj):
+    try:
+        view = memoryview(obj)
+    except (TypeError, ValueError, BufferError):
+        return None  # no buffer, or a dtype that the protocol cannot name
+    if view.suboffsets:  # pieces all over the place: nothing to write into
+        view = memoryview(view.tobytes())
+    if "O" in "".join(view.format.split(":")[::2]):  # without the names of fields
+        raise TypeError("this %s holds Python objects, not bytes" % _kind(obj))
+    return Span(_core.address_of(view), view.shape, view.strides, view.itemsize, "cpu",
+                not view.readonly, view)
+
+
+def _of_array_interface(obj):
+    return _of_interface(obj, obj.__array_interface__, "cpu")
+
+
+def _of_cuda_interface(obj):
+    return _of_interface(obj, obj.__cuda_array_interface__, "cuda")
+
+
+def _of_interface(obj, interface, device):
+    if interface.get("data") is None:
+        return None
+    pointer, read_only = interface["data"]
+    typestr = interface["typestr"]
+    if typestr[1] == "O":
+        raise TypeError("this %s holds Python objects, not bytes" % _kind(obj))
+    # numpy counts the characters of unicode strings, which have four bytes.
+    itemsize = int(typestr[2:].split("[")[0]) * (4 if typestr[1] == "U" else 1)
+    return Span(pointer or 0, interface["shape"], interface.get("strides"), itemsize, device,
+                not read_only, obj)
+
+
+def _of_dlpack(obj):
+    number, index = obj.__dlpack_device__()
+    kind = _DLPACK_KINDS.get(int(number))
+    if kind is None:
+        raise ValueError("HMC does not know DLPack's device type %d" % number)
+    try:
+        capsule = obj.__dlpack__(max_version=(1, 0))
+    except TypeError:  # a producer from before versions
+        capsule = obj.__dlpack__()
+    pointer, shape, strides, itemsize, _, _, read_only = _core.read_dlpack(capsule)
+    device = kind if kind == "cpu" else "%s:%d" % (kind, index)
+    return Span(pointer, shape, strides, itemsize, device, not read_only, capsule)

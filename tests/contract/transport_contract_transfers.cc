@@ -221,4 +221,27 @@ TEST_P(TransportContract, progressWithNothingToDoReturnsAtItsDeadline) {
   EXPECT_EQ(ends.a->post({}), 0u);
 }
 
+TEST_P(TransportContract, wakeEndsTheProgressThatIsUnderWayOrElseTheNext) {
+  Ends ends = connect();
+  Buffer local = localBuffer(*a_, 4096);
+  Buffer target = targetBuffer(*b_, 4096);
+  auto remote = import(*ends.a, target);
+  ASSERT_TRUE(transfer(*a_, *ends.a, OpKind::put, local, 0, *remote, 0, 4096).ok());
+  const Deadline late(kPatience);
+  a_->wake();
+  a_->progress(late);
+  EXPECT_FALSE(late.passed());
+  std::atomic<bool> back{false};
+  std::thread poller([&] {
+    a_->progress(late);
+    back = true;
+  });
+  while (!back && !late.passed()) {
+    a_->wake();
+    std::this_thread::yield();
+  }
+  poller.join();
+  EXPECT_FALSE(late.passed());
+}
+
 }  // namespace hmc::contract

@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 
 #include <numeric>
 #include <thread>
@@ -121,6 +122,28 @@ TEST_F(NodeStaging, ticketsThatNobodyWaitsForDoNotKeepTheSlots) {
   EXPECT_TRUE(put(*remote, *local, kSize).ok());
   EXPECT_EQ(read(*target), pattern(3));
   for (auto& ticket : tickets) EXPECT_TRUE(ticket.wait().ok());
+}
+
+// Far more pieces than there are slots, among them some of a transfer that nobody moves.
+TEST_F(NodeStaging, watchedTicketsArriveThoughNobodyWaits) {
+  FakePair nodes({hostOnly()});
+  auto target = FakePair::allocate(*nodes.a, "target", kSize, kGpu);
+  auto local = FakePair::allocate(*nodes.b, "local", kSize);
+  auto remote = nodes.open("target");
+  write(*local, pattern(3));
+  Arrivals arrivals = must(Arrivals::create());
+  Ticket unwatched = must(RemoteMapping::start(remote, OpKind::put, local, {{0, 0, kSize}}));
+  constexpr size_t kCount = 6;
+  for (size_t i = 0; i < kCount; ++i) {
+    const OpKind kind = i % 2 == 0 ? OpKind::put : OpKind::get;
+    Ticket ticket = must(RemoteMapping::start(remote, kind, local, {{0, 0, kSize}}));
+    ASSERT_TRUE(arrivals.watch(ticket, i).ok());
+  }
+  size_t arrived = 0;
+  pollfd event{arrivals.fd(), POLLIN, 0};
+  while (arrived < kCount && poll(&event, 1, 60000) == 1) arrived += arrivals.take().size();
+  EXPECT_EQ(arrived, kCount);
+  EXPECT_TRUE(unwatched.wait(60s).ok());
 }
 
 TEST_F(NodeStaging, manyThreadsShareTheSlots) {

@@ -1,5 +1,3 @@
-#include "transfer/engine.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,57 +5,16 @@
 #include <thread>
 
 #include "base/error.h"
-#include "fakes/faulty_transport.h"
-#include "fakes/inprocess_transport.h"
 #include "memory/backends.h"
 #include "memory/copy.h"
+#include "unit/transfer/engine_fixture.h"
 
 namespace hmc {
 namespace {
 
+using EngineTest = EngineFixture;
 using namespace std::chrono_literals;
 using testing::HasSubstr;
-
-constexpr size_t kSize = size_t{4} << 20;
-
-// Two engines whose transports reach each other within this process; `a` is the origin.
-class EngineTest : public testing::Test {
- protected:
-  void SetUp() override {
-    auto wire = fakes::makeInProcessWire();
-    a_ = std::make_unique<Engine>(
-        fakes::makeFaulty(*fakes::createInProcess(wire, {8, 64 << 10}), faults_));
-    b_ = *fakes::createInProcess(wire, {8, 64 << 10});
-    LinkOptions options;
-    options.lease = std::make_shared<Lease>(kLease);
-    options.initiator = true;
-    link_ = *a_->transport().openLink(options);
-    options.initiator = false;
-    back_ = *b_->openLink(options);
-    ASSERT_TRUE(link_->connect(back_->address()).ok());
-    ASSERT_TRUE(back_->connect(link_->address()).ok());
-    std::iota(local_.begin(), local_.end(), 1);
-    fromHost_ = *a_->transport().registerRegion(hostRegion(local_), Access::readWrite);
-    target_ = *b_->registerRegion(hostRegion(remote_), Access::readWrite);
-    memory_ = *link_->importKey(target_->key(), 10s);
-    route_ = {link_.get(), fromHost_.get(), hostRegion(local_), memory_.get(), false, kLease};
-  }
-
-  static Region hostRegion(std::vector<char>& bytes) { return {bytes.data(), bytes.size(), {}}; }
-
-  static constexpr std::chrono::milliseconds kLease{300};
-  std::shared_ptr<fakes::Faults> faults_ = std::make_shared<fakes::Faults>();
-  std::vector<char> local_ = std::vector<char>(kSize);
-  std::vector<char> remote_ = std::vector<char>(kSize);
-  std::unique_ptr<Engine> a_;
-  std::unique_ptr<Transport> b_;
-  std::unique_ptr<Link> link_;
-  std::unique_ptr<Link> back_;
-  std::unique_ptr<Registration> fromHost_;
-  std::unique_ptr<Registration> target_;
-  std::unique_ptr<RemoteMemory> memory_;
-  Route route_;
-};
 
 TEST_F(EngineTest, putsAndGetsMoreThanOnePieceAndOneWindow) {
   ASSERT_TRUE(a_->run(OpKind::put, route_, 0, 0, kSize, 30s).ok());

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <memory>
+#include <numeric>
+#include <vector>
+
+#include "fakes/faulty_transport.h"
+#include "fakes/inprocess_transport.h"
+#include "transfer/engine.h"
+
+namespace hmc {
+
+inline constexpr size_t kSize = size_t{4} << 20;
+
+// Two engines whose transports reach each other within this process; `a` is the origin.
+class EngineFixture : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto wire = fakes::makeInProcessWire();
+    a_ = std::make_unique<Engine>(
+        wrap(fakes::makeFaulty(*fakes::createInProcess(wire, {8, 64 << 10}), faults_)));
+    b_ = *fakes::createInProcess(wire, {8, 64 << 10});
+    LinkOptions options;
+    options.lease = std::make_shared<Lease>(kLease);
+    options.initiator = true;
+    link_ = *a_->transport().openLink(options);
+    options.initiator = false;
+    back_ = *b_->openLink(options);
+    ASSERT_TRUE(link_->connect(back_->address()).ok());
+    ASSERT_TRUE(back_->connect(link_->address()).ok());
+    std::iota(local_.begin(), local_.end(), 1);
+    fromHost_ = *a_->transport().registerRegion(hostRegion(local_), Access::readWrite);
+    target_ = *b_->registerRegion(hostRegion(remote_), Access::readWrite);
+    memory_ = *link_->importKey(target_->key(), std::chrono::seconds(10));
+    route_ = {link_.get(), fromHost_.get(), hostRegion(local_), memory_.get(), false, kLease};
+  }
+
+  // What the origin's engine gets.
+  virtual std::unique_ptr<Transport> wrap(std::unique_ptr<Transport> transport) {
+    return transport;
+  }
+
+  static Region hostRegion(std::vector<char>& bytes) { return {bytes.data(), bytes.size(), {}}; }
+
+  static constexpr std::chrono::milliseconds kLease{300};
+  std::shared_ptr<fakes::Faults> faults_ = std::make_shared<fakes::Faults>();
+  std::vector<char> local_ = std::vector<char>(kSize);
+  std::vector<char> remote_ = std::vector<char>(kSize);
+  std::unique_ptr<Engine> a_;
+  std::unique_ptr<Transport> b_;
+  std::unique_ptr<Link> link_;
+  std::unique_ptr<Link> back_;
+  std::unique_ptr<Registration> fromHost_;
+  std::unique_ptr<Registration> target_;
+  std::unique_ptr<RemoteMemory> memory_;
+  Route route_;
+};
+
+}  // namespace hmc

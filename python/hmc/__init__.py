@@ -1,6 +1,7 @@
 """Heterogeneous memory communication: one-sided put and get between any two memories."""
 
 from ._core import __version__
+from ._core import Buffer, Communicator, ConnBuffer, CtrlLink, Memory, memory_supported
 from .enums import ConnType, CtrlTransport, MemoryType, Status
 from .errors import (
     AlreadyExists,
@@ -8,6 +9,7 @@ from .errors import (
     DeadlineExceeded,
     Exhausted,
     HMCError,
+    HMCStatusError,
     InvalidArgument,
     NotConnected,
     NotFound,
@@ -16,3 +18,7 @@ from .errors import (
     PermissionDenied,
     Unsupported,
 )
+from .iobuffer import IOBuffer, memory_type_from_torch_tensor
+from .session import Session, create_session
+
+status_t = Status

@@ -75,6 +75,11 @@ class RemoteMapping {
       return Status();
     return runThroughEngine(kind, local, localOffset, remoteOffset, size, timeout);
   }
+  // The part of run() that cannot wait. False, and nothing done, when there is more to it.
+  bool runAtOnce(OpKind kind, const LocalMemory& local, uint64_t localOffset, uint64_t remoteOffset,
+                 size_t size) const {
+    return copyAtOnce(kind, local, localOffset, remoteOffset, size);
+  }
   // For the handles of node.h; `self` is what they share.
   using Self = std::shared_ptr<RemoteMapping>;
   static Result<Ticket> start(const Self& self, OpKind kind,

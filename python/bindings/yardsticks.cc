@@ -50,7 +50,8 @@ double copiesInCore(const Region& to, const Region& from, py::handle toOffsets,
 }  // namespace
 
 void bindYardsticks(py::module_& module) {
-  py::module_ bench = module.def_submodule("yardsticks", "What hmc.bench holds the package against.");
+  py::module_ bench =
+      module.def_submodule("yardsticks", "What hmc.bench holds the package against.");
   py::class_<Nothing>(bench, "Nothing", "Calls that take what ours take and do nothing.")
       .def(py::init<>())
       .def(

@@ -1,6 +1,11 @@
 """Heterogeneous memory communication: one-sided put and get between any two memories."""
 
 from ._core import (
+    Buffer,
+    Communicator,
+    ConnBuffer,
+    CtrlLink,
+    Memory,
     Node,
     Note,
     PathReport,
@@ -10,6 +15,7 @@ from ._core import (
     RemoteRegion,
     Transfer,
     __version__,
+    memory_supported,
 )
 from .enums import ConnType, CtrlTransport, MemoryType, Status
 from .errors import (
@@ -18,6 +24,7 @@ from .errors import (
     DeadlineExceeded,
     Exhausted,
     HMCError,
+    HMCStatusError,
     InvalidArgument,
     NotConnected,
     NotFound,
@@ -26,4 +33,8 @@ from .errors import (
     PermissionDenied,
     Unsupported,
 )
+from .iobuffer import IOBuffer, memory_type_from_torch_tensor
+from .session import Session, create_session
 from .waiting import wait_all, wait_any
+
+status_t = Status

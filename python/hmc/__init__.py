@@ -27,3 +27,33 @@ from .errors import (
     Unsupported,
 )
 from .waiting import wait_all, wait_any
+
+__all__ = [
+    "__version__",
+    "AlreadyExists",
+    "Cancelled",
+    "ConnType",
+    "CtrlTransport",
+    "DeadlineExceeded",
+    "Exhausted",
+    "HMCError",
+    "InvalidArgument",
+    "MemoryType",
+    "Node",
+    "NotConnected",
+    "Note",
+    "NotFound",
+    "OutOfRange",
+    "PathReport",
+    "Peer",
+    "PeerFacts",
+    "PeerLost",
+    "PermissionDenied",
+    "Region",
+    "RemoteRegion",
+    "Status",
+    "Transfer",
+    "Unsupported",
+    "wait_all",
+    "wait_any",
+]

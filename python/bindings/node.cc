@@ -2,6 +2,7 @@
 
 #include <pybind11/stl.h>
 
+#include <map>
 #include <optional>
 
 #include "errors.h"
@@ -18,6 +19,7 @@ namespace {
 struct NodeOf {
   Handle<Node> node;
   std::optional<std::string> address;
+  std::map<std::string, Handle<LocalRegion>> named;  // kept for peers, whoever else drops them
 };
 
 struct NoteOf {
@@ -46,18 +48,31 @@ NodeOf make(const std::string& name, const std::optional<std::string>& door,
   options.channels = channels;
   options.heartbeat = millisecondsFrom(heartbeat, "a heartbeat");
   options.lease = millisecondsFrom(lease, "a lease");
-  NodeOf made{Handle<Node>(check(withoutGil([&] { return Node::create(options); }))), {}};
+  NodeOf made{Handle<Node>(check(withoutGil([&] { return Node::create(options); }))), {}, {}};
   if (door) listen(made, *door);
   return made;
 }
 
-Region allocate(const NodeOf& self, size_t nbytes, const std::string& name, py::handle device,
+Region keep(NodeOf& self, Region region) {
+  if (const std::string& name = region.memory->name(); !name.empty())
+    self.named.emplace(name, region.memory);
+  return region;
+}
+
+void unregister(NodeOf& self, const std::string& name) {
+  auto found = self.named.extract(name);
+  if (found.empty())
+    raise(Status(Code::notFound, "no region called \"" + name + "\" is registered here"));
+}
+
+Region allocate(NodeOf& self, size_t nbytes, const std::string& name, py::handle device,
                 const std::string& access) {
   const Device where = deviceFrom(device);
   const Access allowed = accessFrom(access);
   Node& node = *self.node;
   auto made = withoutGil([&] { return node.allocate(name, nbytes, where, allowed); });
-  return {self.node, Handle<LocalRegion>(check(std::move(made))), {0, nbytes}, allowed, false};
+  Handle<LocalRegion> memory(check(std::move(made)));
+  return keep(self, {self.node, std::move(memory), {0, nbytes}, allowed, false});
 }
 
 PeerOf peerOf(const NodeOf& self, Result<Peer> peer) {
@@ -106,8 +121,9 @@ py::object notifications(const py::object& self) {
   return py::module_::import("hmc.event_loop").attr("notes")(self);
 }
 
-void close(const NodeOf& self) {
+void close(NodeOf& self) {
   withoutGil([&node = *self.node] { node.close(); });
+  std::exchange(self.named, {});
 }
 
 void bindNote(py::module_& module) {
@@ -127,9 +143,8 @@ using Class = py::class_<NodeOf>;
 void bindMemory(Class& node) {
   node.def(
           "register",
-          [](const NodeOf& self, py::handle memory, const std::string& name,
-             const std::string& access) {
-            return registerObject(self.node, memory, name, accessFrom(access));
+          [](NodeOf& self, py::handle memory, const std::string& name, const std::string& access) {
+            return keep(self, registerObject(self.node, memory, name, accessFrom(access)));
           },
           py::arg("obj"), py::arg("name") = "", py::arg("access") = "rw",
           R"(register(self, obj, name='', access='rw')
@@ -138,9 +153,17 @@ void bindMemory(Class& node) {
 Make the memory of an array-like object reachable, without a copy: a Region.
 
 `obj` has the buffer protocol, DLPack or __cuda_array_interface__, and lives on as
-long as the region does. Peers open it by its name, which is unique in the Node;
-without one it only serves transfers that start here. `access` is what peers may
-do, "r" or "rw"; a read-only object needs "r".)")
+long as the region does. Peers open it by its name, which is unique in the Node,
+until the Node is closed or `unregister` is called; without a name it only serves
+transfers that start here. `access` is what peers may do, "r" or "rw"; a read-only
+object needs "r".)")
+      .def("unregister", unregister, py::arg("name"), R"(unregister(self, name)
+--
+
+Stop keeping the region of that name for peers.
+
+The name is free and the memory out of peers' reach when no region, slice or view of
+it and no transfer is in use either.)")
       .def("allocate", allocate, py::arg("nbytes"), py::arg("name") = "", py::arg("device") = "cpu",
            py::arg("access") = "rw",
            R"(allocate(self, nbytes, name='', device='cpu', access='rw')
@@ -234,7 +257,7 @@ End everything: doors, peers, transfers. Handles that are left raise PeerLost.)"
       .def(
           "__enter__", [](py::object self) { return self; }, "__enter__(self)\n--\n\n")
       .def(
-          "__exit__", [](const NodeOf& self, const py::args& /*why*/) { close(self); },
+          "__exit__", [](NodeOf& self, const py::args& /*why*/) { close(self); },
           "__exit__(self, *why)\n--\n\nClose it.")
       .def("__repr__", [](const NodeOf& self) {
         return "<hmc.Node \"" + self.node->name() + "\"" +

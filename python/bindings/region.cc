@@ -33,12 +33,11 @@ Region registerSpan(const Handle<Node>& node, const py::object& span, const std:
   const bool exact = size != 0 && (device == "cpu" || device.find(':') != std::string::npos);
   auto owner = ownedBy(span.attr("owner"));
   const size_t length = size == 0 ? 1 : size;
-  auto made = exact ? withoutGil([&, where = deviceFrom(span.attr("device"))] {
-    return node->registerMemory(name, data, length, where, access, std::move(owner));
-  })
-                    : withoutGil([&] {
-                        return node->registerMemory(name, data, length, access, std::move(owner));
-                      });
+  const Device where = exact ? deviceFrom(span.attr("device")) : Device();
+  auto made = withoutGil([&, &to = *node] {
+    return exact ? to.registerMemory(name, data, length, where, access, std::move(owner))
+                 : to.registerMemory(name, data, length, access, std::move(owner));
+  });
   const bool readOnly = !py::cast<bool>(span.attr("writable"));
   return {node, Handle<LocalRegion>(check(std::move(made))), {0, size}, access, readOnly};
 }
@@ -105,19 +104,22 @@ Region registerObject(const Handle<Node>& node, py::handle object, const std::st
   return registerSpan(node, span, name, access);
 }
 
-Region localSide(const Handle<Node>& node, py::handle object, bool writes) {
-  if (py::isinstance<Region>(object)) {
-    const auto& region = py::cast<const Region&>(object);
+LocalSide::LocalSide(const Handle<Node>& node, py::handle object, bool writes) {
+  py::detail::make_caster<Region> ours;
+  if (ours.load(object, /*convert=*/false)) {
+    const auto& region = py::detail::cast_op<const Region&>(ours);
     if (writes && region.readOnly) {
       raise(Status(Code::invalidArgument,
                    title(region) + " is read-only memory and cannot receive data: use a writable "
                                    "object"));
     }
-    return region;
+    region_ = &region;
+    return;
   }
   const py::object span = arrays(writes ? "destination" : "source")(object);
   arrays("settle")(span, object);
-  return registerSpan(node, span, "", writes ? Access::readWrite : Access::read);
+  made_.emplace(registerSpan(node, span, "", writes ? Access::readWrite : Access::read));
+  region_ = &*made_;
 }
 
 void bindRegion(py::module_& module) {
@@ -130,7 +132,7 @@ void bindRegion(py::module_& module) {
 Made by Node.register and Node.allocate. region[a:b] is a part of it, in bytes.
 numpy.asarray(region), memoryview(region) and their like show the memory without
 a copy where it is the CPU's. It stays registered until the last region, slice,
-view and transfer that uses it is gone.)");
+view and transfer that uses it is gone; the Node itself keeps one with a name.)");
   region.attr("__module__") = "hmc";
   region
       .def_property_readonly(

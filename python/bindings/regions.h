@@ -2,6 +2,7 @@
 
 #include <pybind11/pybind11.h>
 
+#include <optional>
 #include <string>
 
 #include "arguments.h"
@@ -33,8 +34,20 @@ Region registerObject(const Handle<Node>& node, pybind11::handle object, const s
                       Access access);
 
 // The local side of a transfer: a Region as it is, anything else registered for this one transfer.
-// With `writes`, it will be written.
-Region localSide(const Handle<Node>& node, pybind11::handle object, bool writes);
+class LocalSide {
+ public:
+  // With `writes`, it will be written.
+  LocalSide(const Handle<Node>& node, pybind11::handle object, bool writes);
+  LocalSide(const LocalSide&) = delete;
+  LocalSide& operator=(const LocalSide&) = delete;
+
+  const Region& operator*() const { return *region_; }
+  const Region* operator->() const { return region_; }
+
+ private:
+  const Region* region_ = nullptr;  // the caller's object, or `made_`
+  std::optional<Region> made_;
+};
 
 void bindRegion(pybind11::module_& module);
 void bindRemote(pybind11::module_& module);

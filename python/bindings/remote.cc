@@ -66,25 +66,25 @@ bool atOnce(Kind kind, const Remote& remote, const Region& local, const Block& b
 template <Kind kind>
 void move(const Remote& self, py::handle object, double timeout) {
   const Timeout time = timeoutFrom(timeout);
-  const Region local = localSide(self.node, object, kind == Kind::get);
-  const Block block = whole(kind, self, local);
-  if (atOnce(kind, self, local, block)) return;
-  Transfer transfer = begin(kind, self, local, {block});
+  const LocalSide local(self.node, object, kind == Kind::get);
+  const Block block = whole(kind, self, *local);
+  if (atOnce(kind, self, *local, block)) return;
+  Transfer transfer = begin(kind, self, *local, {block});
   finish(transfer.ticket, time, attempt(kind, self, block.size));
 }
 
 template <Kind kind>
 Transfer start(const Remote& self, py::handle object) {
-  const Region local = localSide(self.node, object, kind == Kind::get);
-  return begin(kind, self, local, std::vector<Block>{whole(kind, self, local)});
+  const LocalSide local(self.node, object, kind == Kind::get);
+  return begin(kind, self, *local, std::vector<Block>{whole(kind, self, *local)});
 }
 
 template <Kind kind>
 Transfer startBlocks(const Remote& self, py::handle object, py::handle localOffsets,
                      py::handle remoteOffsets, py::handle sizes) {
-  const Region local = localSide(self.node, object, kind == Kind::get);
-  return begin(kind, self, local,
-               blocksFrom(localOffsets, remoteOffsets, sizes, local.range, self.range));
+  const LocalSide local(self.node, object, kind == Kind::get);
+  return begin(kind, self, *local,
+               blocksFrom(localOffsets, remoteOffsets, sizes, local->range, self.range));
 }
 
 template <Kind kind>
@@ -116,11 +116,11 @@ void checkStrided(size_t offset, size_t stride, size_t count, size_t length, siz
 template <Kind kind>
 Transfer startStrided(const Remote& self, py::handle object, size_t localOffset, size_t localStride,
                       size_t remoteOffset, size_t remoteStride, size_t count, size_t length) {
-  const Region local = localSide(self.node, object, kind == Kind::get);
-  checkStrided(localOffset, localStride, count, length, local.range.size, "local");
+  const LocalSide local(self.node, object, kind == Kind::get);
+  checkStrided(localOffset, localStride, count, length, local->range.size, "local");
   checkStrided(remoteOffset, remoteStride, count, length, self.range.size, "remote");
-  return begin(kind, self, local,
-               Strided{local.range.offset + localOffset, localStride,
+  return begin(kind, self, *local,
+               Strided{local->range.offset + localOffset, localStride,
                        self.range.offset + remoteOffset, remoteStride, count, length});
 }
 

@@ -80,6 +80,7 @@ def test_any_array_is_a_local_side(nodes):
 def test_what_cannot_receive_is_refused(nodes):
     a, b, to_a = nodes
     a.allocate(4096, name="gone")
+    a.unregister("gone")
     target = a.allocate(4096, name="target")
     remote = to_a.open("target")
     with pytest.raises(ValueError, match="read-only"):
@@ -122,6 +123,7 @@ def test_a_region_keeps_its_array_alive_and_no_longer(nodes):
     assert bytes(alive()[10:13]) == b"abc"
     part = region[10:13]
     del region
+    a.unregister("kept")
     gc.collect()
     assert alive() is not None and bytes(part) == b"abc"
     del part
@@ -130,12 +132,24 @@ def test_a_region_keeps_its_array_alive_and_no_longer(nodes):
     a.allocate(1, name="kept")
 
 
+def test_the_node_keeps_what_has_a_name(nodes):
+    a, _, to_a = nodes
+    array = np.zeros(8, dtype=np.uint8)
+    a.register(array, name="kept")
+    gc.collect()
+    to_a.open("kept").put(b"12345678")
+    assert array.tobytes() == b"12345678"
+
+
 def test_views_keep_the_region(nodes):
     a, _, _ = nodes
     region = a.allocate(4096, name="pool")
     view = np.asarray(region)
     view[7] = 9
     assert memoryview(region)[7] == 9
+    a.unregister("pool")
+    with pytest.raises(hmc.NotFound, match="pool"):
+        a.unregister("pool")
     del region
     with pytest.raises(hmc.AlreadyExists):
         a.allocate(1, name="pool")
@@ -206,7 +220,7 @@ def test_options_that_are_none_are_refused():
         for call, words in ((lambda: node.allocate(8, device="abacus:1"), "abacus:1"),
                             (lambda: node.allocate(8, device="cuda:x"), "cuda:x"),
                             (lambda: node.allocate(8, access="w"), '"w"'),
-                            (lambda: node.register(b""), "empty"),
+                            (lambda: node.register(bytearray()), "empty"),
                             (lambda: node.register(np.zeros(10)[::2]), "not contiguous"),
                             (lambda: node.peer("x", timeout=-1), "-1"),
                             (lambda: node.peer("x", timeout=float("nan")), "nan")):
@@ -226,7 +240,7 @@ def test_explains_itself(nodes):
     assert to_a.probe().version == hmc.__version__
     assert [peer.name for peer in a.peers()] == ["b"] and a.peer("b") == a.peers()[0]
     assert len({to_a, b.peer("a")}) == 1 and to_a != a.peer("b")
-    for shown in (a, to_a, a.allocate(8), to_a.open("x") if False else b.allocate(8)):
+    for shown in (a, to_a, a.allocate(8), to_a.open("x"), b.transports()[0]):
         assert repr(shown).startswith("<hmc.")
 
 
@@ -292,7 +306,7 @@ def test_other_threads_run_while_a_get_waits():
 
 
 def test_a_put_that_is_late_is_cancelled():
-    with Process(SERVER, "tcp") as server, hmc.Node(lease=0.5) as node:
+    with Process(SERVER, "tcp") as server, hmc.Node(lease=0.5, heartbeat=0.1) as node:
         remote = node.connect(server.line()).open("pool")
         server.stop()
         with pytest.raises(TimeoutError, match="put of 8388608 bytes"):

@@ -75,10 +75,16 @@ class RemoteMapping {
       return Status();
     return runThroughEngine(kind, local, localOffset, remoteOffset, size, timeout);
   }
-  // The part of run() that cannot wait. False, and nothing done, when there is more to it.
-  bool runAtOnce(OpKind kind, const LocalMemory& local, uint64_t localOffset, uint64_t remoteOffset,
-                 size_t size) const {
-    return copyAtOnce(kind, local, localOffset, remoteOffset, size);
+  // Does all of it here and now; false, and nothing done, when it is more than that or not allowed.
+  bool copyAtOnce(OpKind kind, const LocalMemory& local, uint64_t localOffset,
+                  uint64_t remoteOffset, size_t size) const {
+    if (size - 1 >= atOnce_[static_cast<size_t>(kind)] ||
+        !fits(localOffset, size, local.region().size) || !fits(remoteOffset, size, size_) ||
+        !copies(kind, local)) {
+      return false;
+    }
+    copy(kind, local, localOffset, remoteOffset, size);
+    return true;
   }
   // For the handles of node.h; `self` is what they share.
   using Self = std::shared_ptr<RemoteMapping>;
@@ -109,7 +115,7 @@ class RemoteMapping {
   // Whether a transfer is nothing but a copy, as far as the two memories go.
   bool copies(OpKind kind, const LocalMemory& local) const {
     return mapped_.data && local.host() && local.node() == node_.get() &&
-           (kind == OpKind::get || writable_) && !inForkedChild() &&
+           (kind == OpKind::get || writable_) && !fork_.inChild() &&
            !mapped_.closed->load(std::memory_order_acquire);
   }
   void copy(OpKind kind, const LocalMemory& local, uint64_t localOffset, uint64_t remoteOffset,
@@ -118,18 +124,8 @@ class RemoteMapping {
     char* there = mapped_.data + remoteOffset;
     kind == OpKind::put ? quickCopy(there, here, size) : quickCopy(here, there, size);
   }
-  // Do all of it here and now; false, and nothing done, when it is more than that or not allowed.
+  // copyAtOnce() for a list.
   bool copyAtOnce(OpKind kind, const LocalMemory& local, const std::vector<Block>& blocks) const;
-  bool copyAtOnce(OpKind kind, const LocalMemory& local, uint64_t localOffset,
-                  uint64_t remoteOffset, size_t size) const {
-    if (size - 1 >= atOnce_[static_cast<size_t>(kind)] ||
-        !fits(localOffset, size, local.region().size) || !fits(remoteOffset, size, size_) ||
-        !copies(kind, local)) {
-      return false;
-    }
-    copy(kind, local, localOffset, remoteOffset, size);
-    return true;
-  }
 
   Status runThroughEngine(OpKind kind, const LocalMemory& local, uint64_t localOffset,
                           uint64_t remoteOffset, size_t size,
@@ -146,6 +142,7 @@ class RemoteMapping {
   const PathTables tables_;
   // What a copy looks at, together: the path that is mapped here, if there is one, up to which size
   // it is the one to take, by OpKind, and that much or kAtOnce.
+  const ForkGuard fork_;
   const Mapped mapped_;
   const std::array<uint64_t, 2> mappedUpTo_;
   const std::array<uint64_t, 2> atOnce_;

@@ -59,6 +59,7 @@ def test_other_threads_run_while_a_get_waits(server, conn, monkeypatch):
     with connected(server, conn) as client:
         client.get_remote(HERE, server.data, 0, 0, 8, conn)
         os.kill(server.process.pid, signal.SIGSTOP)
+        os.waitpid(server.process.pid, os.WUNTRACED)  # it has stopped
         try:
             getting = threading.Thread(target=client.get_remote,
                                        args=(HERE, server.data, 0, 0, 8, conn))

@@ -38,16 +38,17 @@ class SessionCore {
     return call(*kept);
   }
 
-  // In slices, so that Ctrl-C is heard. A call that timed out is made again: it has lost nothing.
+  // In slices, so that Ctrl-C is heard. A call that has waited in vain is made again: it has lost
+  // nothing. `inVain` is what it may answer then, besides TIMEOUT.
   template <class Call>
-  status_t patiently(Timeout timeout, const Call& call) const {
+  status_t patiently(Timeout timeout, status_t inVain, const Call& call) const {
     constexpr int kSlice = 200;  // milliseconds
     const Deadline deadline(timeout);
     for (;;) {
       const Timeout slice(deadline.leftMs(kSlice));
       const status_t status =
           released([&](Communicator& communicator) { return call(communicator, slice); });
-      if (status != status_t::TIMEOUT || deadline.passed()) return status;
+      if ((status != status_t::TIMEOUT && status != inVain) || deadline.passed()) return status;
       if (PyErr_CheckSignals() != 0) throw py::error_already_set();
     }
   }
@@ -191,7 +192,8 @@ void wait(const SessionCore& self, const py::object& ids, py::handle timeoutOf) 
   Status why;
   for (uint64_t id : all) {
     const status_t status =
-        self.patiently(timeout, [&](Communicator& c, Timeout slice) { return c.wait(id, slice); });
+        self.patiently(timeout, status_t::TIMEOUT,
+                       [&](Communicator& c, Timeout slice) { return c.wait(id, slice); });
     if (first == status_t::SUCCESS && status != status_t::SUCCESS) {
       first = status;
       why = lastStatus();
@@ -211,8 +213,9 @@ uint64_t ctrlRecv(const SessionCore& self, py::handle peerOf, py::handle timeout
   Timeout timeout = timeoutArgument(timeoutOf);
   if (timeout.count() < 0) timeout = self.communicator()->usualReceiveTimeout();
   uint64_t tag = 0;
-  checkPeer(self.patiently(
-      timeout, [&](Communicator& c, Timeout slice) { return c.ctrlRecv(peer, &tag, slice); }));
+  checkPeer(self.patiently(timeout, status_t::NOT_FOUND, [&](Communicator& c, Timeout slice) {
+    return c.ctrlRecv(peer, &tag, slice);
+  }));
   return tag;
 }
 

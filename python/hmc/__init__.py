@@ -80,3 +80,16 @@ __all__ = [
     "wait_all",
     "wait_any",
 ]
+
+_COLLECTIVES = ("Group", "GroupMember", "allgather", "allreduce", "alltoall", "barrier", "broadcast",
+                "init_group", "reduce_scatter")
+
+
+def __getattr__(name):
+    # hmc.collective is imported when it is first used: most programs do without.
+    if name != "collective" and name not in _COLLECTIVES:
+        raise AttributeError("module 'hmc' has no attribute %r" % name)
+    import importlib
+
+    module = importlib.import_module(".collective", __name__)
+    return module if name == "collective" else getattr(module, name)

@@ -30,9 +30,10 @@ std::array<char, sizeof(uint64_t)> numberBytes(uint64_t value) {
 
 }  // namespace
 
-// Every method goes through this: the Impl, or the reason why there is none.
-#define HMC_IMPL()                    \
-  if (!impl_) return report(whyNot_); \
+// Every method goes through this: the Impl, or the reason why there is none or none of ours.
+#define HMC_IMPL()                                                       \
+  if (!impl_) return report(whyNot_);                                    \
+  if (impl_->forkGuard().inChild()) return report(ForkGuard::refusal()); \
   Impl& impl = *impl_
 
 Communicator::Communicator(std::shared_ptr<ConnBuffer> buffer, size_t num_chs) {
@@ -45,7 +46,10 @@ Communicator::Communicator(std::shared_ptr<ConnBuffer> buffer, size_t num_chs) {
   }
 }
 
-Communicator::~Communicator() = default;
+Communicator::~Communicator() {
+  // The threads that would have to end are not there.
+  if (impl_ && impl_->forkGuard().inChild()) (void)impl_.release();
+}
 
 status_t Communicator::status() const {
   return report(whyNot_);

@@ -9,7 +9,6 @@
 #include "api/device_map.h"
 #include "api/transport_for.h"
 #include "base/error.h"
-#include "base/fork_guard.h"
 #include "base/futex.h"
 
 namespace hmc {
@@ -35,7 +34,7 @@ void stayWhileRead(PeerState& server, Deadline deadline) {
   constexpr std::chrono::seconds kSoon{1};
   constexpr std::chrono::milliseconds kMoment{5};
   static const std::atomic<uint32_t> kNobodyWakesThis{0};
-  while (!inForkedChild() && !deadline.passed()) {
+  while (!deadline.passed()) {
     auto answer = server.channel().call(kLeave, "", earlier(deadline, Deadline(kSoon)));
     if (!answer.ok() || answer->empty()) return;
     futexWait(kNobodyWakesThis, 0, earlier(deadline, Deadline(kMoment)));
@@ -75,6 +74,7 @@ Communicator::Impl::~Impl() {
 }
 
 void Communicator::Impl::close() {
+  if (fork_.inChild()) return;
   std::vector<std::weak_ptr<PeerState>> servers;
   {
     std::lock_guard lock(mutex_);

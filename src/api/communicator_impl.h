@@ -11,6 +11,7 @@
 #include "api/doors.h"
 #include "api/ranks.h"
 #include "api/settings.h"
+#include "base/fork_guard.h"
 #include "hmc/communicator.h"
 #include "node/node_impl.h"
 
@@ -55,6 +56,7 @@ class Communicator::Impl {
   Ranks& ranks() { return ranks_; }
   Connections& connections() { return connections_; }
   const Settings& settings() const { return settings_; }
+  const ForkGuard& forkGuard() const { return fork_; }
   std::string explain(const std::string& ip, uint16_t port);
 
  private:
@@ -65,6 +67,7 @@ class Communicator::Impl {
                        Deadline deadline);
   Result<Region> userRegion(void* data, size_t size, MemoryType type) const;
 
+  const ForkGuard fork_;
   const Settings settings_;
   const std::shared_ptr<NodeImpl> node_;
   const std::shared_ptr<ConnBuffer> buffer_;

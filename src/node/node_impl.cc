@@ -18,7 +18,6 @@ constexpr size_t kMostLeftBehind = 1024;
 
 Result<std::shared_ptr<NodeImpl>> NodeImpl::create(const NodeOptions& options,
                                                    const TransportMaker& make) {
-  forkSentinel();
   HMC_ASSIGN(auto fds, FdExchange::create());
   HMC_ASSIGN(auto transports, make(options.transports, {*fds, options.channels}));
   std::string name = options.name.empty() ? "node-" + hex(randomBytes(4)) : options.name;
@@ -54,10 +53,7 @@ NodeImpl::~NodeImpl() {
 }
 
 Status NodeImpl::checkUsable() const {
-  if (inForkedChild()) {
-    return error(Code::invalidArgument,
-                 "this process was forked from one that uses HMC: create a Node of its own");
-  }
+  if (fork_.inChild()) return ForkGuard::refusal();
   std::lock_guard lock(mutex_);
   return closed_ ? error(Code::disconnected, "the Node {} was closed", name_) : Status();
 }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/fd_exchange.h"
+#include "base/fork_guard.h"
 #include "control/control.h"
 #include "hmc/node.h"
 #include "node/attributes.h"
@@ -152,6 +153,7 @@ class NodeImpl final : public ControlEvents, public std::enable_shared_from_this
   Status checkUsable() const;
   void setNoteEventLocked();
 
+  const ForkGuard fork_;
   const std::string name_;
   const std::unique_ptr<FdExchange> fds_;
   const bool named_;  // NodeOptions::transports says which transports there are

@@ -208,15 +208,12 @@ void RemoteMapping::noteEnd(const TransferState& transfer, const Status& outcome
 }
 
 bool RemoteMapping::allowed(OpKind kind, const LocalMemory& local) const {
-  return !inForkedChild() && (kind == OpKind::get || writable_) && local.node() == node_.get();
+  return !fork_.inChild() && (kind == OpKind::get || writable_) && local.node() == node_.get();
 }
 
 // Why allowed() says no.
 Status RemoteMapping::explainRefusal(OpKind kind, const LocalMemory& local) const {
-  if (inForkedChild()) {
-    return error(Code::invalidArgument,
-                 "this process was forked from one that uses HMC: create a Node of its own");
-  }
+  if (fork_.inChild()) return ForkGuard::refusal();
   if (kind == OpKind::put && !writable_) {
     return error(Code::permissionDenied, "{} registered that region for reading only",
                  peer_->title());

@@ -341,7 +341,13 @@ TEST(Node, aForkedChildIsToldToMakeItsOwn) {
   auto local = must(nodes.b.allocate("local", 4096));
   auto remote = must(nodes.toA.open("target"));
   pid_t child = fork();
-  if (child == 0) _exit(remote.put(local, 0, 0, 8).code() == Code::invalidArgument ? 0 : 1);
+  if (child == 0) {
+    const bool told = remote.put(local, 0, 0, 8).code() == Code::invalidArgument;
+    auto own = Node::create();
+    const bool works = own.ok() && own->allocate("own", 8).ok() &&
+                       remote.put(local, 0, 0, 8).code() == Code::invalidArgument;
+    _exit(told && works ? 0 : 1);
+  }
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);

@@ -34,7 +34,7 @@ def _configure(command):
                           universal_newlines=True)
     print(done.stdout, end="", flush=True)
     if done.returncode != 0:
-        missing = re.search(r"HMC needs .*?(?=\n\n)", done.stdout, re.S)
+        missing = re.search(r"HMC needs .*?(?=\n\S|\n\n)", done.stdout, re.S)
         sys.exit(" ".join(missing[0].split()) if missing else "hmc: cmake failed, see above")
 
 

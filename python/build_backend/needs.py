@@ -38,14 +38,24 @@ def _pybind11_needed():
 
 
 def _pybind11_version():
-    """Of the newest one that cmake would find by itself."""
+    """Of the one that Python can import, else of the newest one that cmake would find by itself."""
+    if pybind11_of_pip():
+        return _version_in_folder(pybind11_of_pip())
     prefixes = os.environ.get("CMAKE_PREFIX_PATH", "").split(os.pathsep) + ["/usr/local", "/usr"]
     versions = [()]
     for prefix in filter(None, prefixes):
         for folder in ("lib", "share", "lib/*"):
-            name = os.path.join(prefix, folder, "cmake/pybind11/pybind11ConfigVersion.cmake")
-            versions += [_version_in(_text(path), "PACKAGE_VERSION") for path in glob.glob(name)]
+            found = glob.glob(os.path.join(prefix, folder, "cmake/pybind11"))
+            versions += [_version_in_folder(path) for path in found]
     return max(versions)
+
+
+def _version_in_folder(folder):
+    try:
+        with open(os.path.join(folder, "pybind11ConfigVersion.cmake"), encoding="utf-8") as file:
+            return _version_in(file.read(), "PACKAGE_VERSION")
+    except OSError:
+        return ()
 
 
 def _cmake_version():
@@ -59,11 +69,6 @@ def _version_in(text, before):
     """The version that follows a word, as a tuple; () where there is none."""
     found = re.search(re.escape(before) + r'[\s"]+(\d+)\.(\d+)', text)
     return (int(found[1]), int(found[2])) if found else ()
-
-
-def _text(path):
-    with open(path, encoding="utf-8") as file:
-        return file.read()
 
 
 def _dotted(version):

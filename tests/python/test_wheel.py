@@ -51,12 +51,19 @@ def environment(work, venv):
         TMPDIR=str(work),
         PIP_NO_INDEX="1",
         PIP_DISABLE_PIP_VERSION_CHECK="1",
-        # `make -j` starts as many compilers as there are files; this looks at the load first.
-        MAKEFLAGS="-l{}".format(os.cpu_count() + 1),
+        CMAKE_CXX_COMPILER_LAUNCHER=str(launcher(work)),
         # What was compiled in an earlier copy of the tree need not be compiled again.
-        CMAKE_CXX_COMPILER_LAUNCHER=shutil.which("ccache") or "",
         CCACHE_BASEDIR=str(work),
     )
+
+
+def launcher(work):
+    """`make -j` starts all compilers at once; this lets as many of them run as there are cores."""
+    path = work / "launcher"
+    path.write_text("#!/bin/sh\nexec flock {}/slot$(($$ % {})) {} \"$@\"\n".format(
+        work, os.cpu_count() + 1, shutil.which("ccache") or "env"))
+    path.chmod(0o755)
+    return path
 
 
 def repository(folder):

@@ -85,4 +85,4 @@ install: build
 	cmake --install build/release --prefix $(PREFIX)
 
 clean:
-	rm -rf build/release build/dev build/asan build/tsan build/rdma-vm
+	rm -rf build/release build/dev build/asan build/tsan build/rdma-vm build/editable-* dist

@@ -32,7 +32,7 @@ prepare_metadata_for_build_editable = prepare_metadata_for_build_wheel
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     # Below the sources, so that a compiler cache sees the same relative paths in every copy of them.
     with _build_folder() as build, tempfile.TemporaryDirectory(prefix="hmc-wheel-") as tree:
-        cmake.compile(build)
+        cmake.build(build)
         cmake.install(build, tree)
         return archive.write_wheel(tree, wheel_directory)
 
@@ -43,7 +43,7 @@ def build_editable(wheel_directory, config_settings=None, metadata_directory=Non
     What is edited in Python is what runs; after editing C++, install again.
     """
     build = os.path.join(archive.ROOT, "build", "editable-" + archive.python_tag())
-    cmake.compile(build)
+    cmake.build(build)
     with tempfile.TemporaryDirectory(prefix="hmc-wheel-") as tree:
         with open(os.path.join(tree, "hmc-editable.pth"), "w") as file:
             file.write(os.path.join(build, "python") + "\n")

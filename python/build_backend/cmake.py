@@ -10,9 +10,9 @@ import sys
 from . import archive, needs
 
 
-def compile(build):
-    """Compiles the package into the folder `build`. CMAKE_ARGS adds to the configuration."""
-    configure = ["cmake", "-S", archive.ROOT, "-B", build, "-DCMAKE_BUILD_TYPE=Release",
+def build(folder):
+    """Compiles the package into a folder. CMAKE_ARGS adds to the configuration."""
+    configure = ["cmake", "-S", archive.ROOT, "-B", folder, "-DCMAKE_BUILD_TYPE=Release",
                  "-DBUILD_PYTHON_MOD=ON", "-DPython3_EXECUTABLE=" + sys.executable]
     if shutil.which("ninja") and "CMAKE_GENERATOR" not in os.environ:
         configure += ["-G", "Ninja"]
@@ -20,12 +20,12 @@ def compile(build):
         configure.append("-Dpybind11_DIR=" + needs.pybind11_of_pip())
     _configure(configure + shlex.split(os.environ.get("CMAKE_ARGS", "")))
     jobs = os.environ.get("CMAKE_BUILD_PARALLEL_LEVEL", str(len(os.sched_getaffinity(0))))
-    _run(["cmake", "--build", build, "-j", jobs])
+    _run(["cmake", "--build", folder, "-j", jobs])
 
 
-def install(build, tree):
+def install(folder, tree):
     """Lays out in the folder `tree` what the wheel holds."""
-    _run(["cmake", "--install", build, "--prefix", tree, "--component", "python", "--strip"])
+    _run(["cmake", "--install", folder, "--prefix", tree, "--component", "python", "--strip"])
 
 
 def _configure(command):

@@ -75,7 +75,7 @@ def test_the_last_words_name_the_packages_that_are_missing(tmp_path, monkeypatch
     monkeypatch.setenv("CMAKE_ARGS", "-DCMAKE_DISABLE_FIND_PACKAGE_fmt=ON "
                        "-DCMAKE_DISABLE_FIND_PACKAGE_spdlog=ON -DBUILD_PYTHON_MOD=OFF")
     with pytest.raises(SystemExit) as end:
-        cmake.compile(str(tmp_path / "build"))
+        cmake.build(str(tmp_path / "build"))
     assert end.value.code == ("HMC needs fmt, spdlog: `apt install libfmt-dev libspdlog-dev`, or "
                               "your system's equivalents.")
 

@@ -18,7 +18,7 @@ ASAN := $(TESTED)="-O0 -g1" -DHMC_SANITIZE=address$(comma)undefined
 # Without UCX, whose hooks and mappings the sanitizer does not survive every time.
 TSAN := $(TESTED)="-O1 -g1" -DHMC_SANITIZE=thread -DHMC_UCX_INCLUDE=OFF
 
-.PHONY: help setup build build-dev build-asan build-tsan demo test test-rdma quick asan tsan check install clean
+.PHONY: help setup setup-tests build build-dev build-asan build-tsan demo test test-rdma quick asan tsan check install clean
 
 help:
 	@echo 'make demo       install what is missing, build, and show two processes moving memory'
@@ -36,11 +36,14 @@ help:
 setup:
 	@$(SETUP)
 
+setup-tests:
+	@$(SETUP) tests
+
 build: setup
 	$(call configure,release,-DCMAKE_BUILD_TYPE=Release -DBUILD_PYTHON_MOD=ON)
 	cmake --build build/release -j $(JOBS)
 
-build-dev: setup
+build-dev: setup-tests
 	$(call configure,dev,$(DEV))
 	cmake --build build/dev -j $(JOBS)
 
@@ -54,6 +57,7 @@ build-tsan: setup
 
 demo: build
 	build/release/tools/hmc demo
+	PYTHONPATH=build/release/python $(PYTHON) examples/python/hello.py
 
 test: build-dev build-asan build-tsan
 	tools/run_tests.py build/dev build/asan build/tsan
@@ -81,4 +85,4 @@ install: build
 	cmake --install build/release --prefix $(PREFIX)
 
 clean:
-	rm -rf build/release build/dev build/asan build/tsan build/rdma-vm
+	rm -rf build/release build/dev build/asan build/tsan build/rdma-vm build/editable-* dist

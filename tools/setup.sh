@@ -1,7 +1,7 @@
 #!/bin/bash
-# setup.sh [checks|rdma]: installs what the build and the tests need from the distribution's packages,
-# with `checks` also what `make check` needs, with `rdma` what `make test-rdma` needs. Touches nothing
-# when all of it is there.
+# setup.sh [tests|checks|rdma]: installs what the build needs from the distribution's packages, with
+# `tests` also what all the tests need, with `checks` what `make check` needs, with `rdma` what
+# `make test-rdma` needs. Touches nothing when all of it is there.
 set -euo pipefail
 
 packages=(
@@ -12,8 +12,17 @@ packages=(
   python3-dev pybind11-dev
   iproute2
 )
+# Installed where the distribution has them; without them some tests skip themselves.
+wanted=()
 case ${1:-} in
   "") ;;
+  tests)
+    packages+=(
+      git librsvg2-bin
+      python3-pytest python3-numpy python3-build python3-venv python3-pip
+    )
+    wanted+=(mypy python3-torch)
+    ;;
   checks) packages+=(clang-format clang-tidy) ;;
   rdma)
     packages+=(
@@ -21,7 +30,7 @@ case ${1:-} in
       rdma-core ibverbs-providers ibverbs-utils perftest ucx-utils
     )
     ;;
-  *) echo "usage: tools/setup.sh [checks|rdma]" >&2; exit 2 ;;
+  *) echo "usage: tools/setup.sh [tests|checks|rdma]" >&2; exit 2 ;;
 esac
 
 give_up() {
@@ -34,12 +43,11 @@ give_up() {
 command -v dpkg-query >/dev/null && command -v apt-get >/dev/null ||
   give_up "this system has no apt." "${packages[*]}"
 
-missing=()
-for package in "${packages[@]}"; do
-  [[ $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) == installed* ]] ||
-    missing+=("$package")
-done
-[ ${#missing[@]} -gt 0 ] || exit 0
+installed() { [[ $(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null) == installed* ]]; }
+missing=() extra=()
+for package in "${packages[@]}"; do installed "$package" || missing+=("$package"); done
+for package in "${wanted[@]}"; do installed "$package" || extra+=("$package"); done
+[ $((${#missing[@]} + ${#extra[@]})) -gt 0 ] || exit 0
 
 as_root=()
 if [ "$(id -u)" != 0 ]; then
@@ -50,8 +58,17 @@ fi
 as_root+=(env DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=a NEEDRESTART_SUSPEND=1)
 apt() { "${as_root[@]}" apt-get -q -o DPkg::Lock::Timeout=300 "$@"; }
 
-echo "setup: installing ${missing[*]}"
 # Lists that are old still serve where the mirror cannot be reached but a cache can.
-apt update || echo "setup: apt-get update failed, trying with the package lists that are there" >&2
+[ ${#missing[@]} -eq 0 ] || apt update ||
+  echo "setup: apt-get update failed, trying with the package lists that are there" >&2
+for package in "${extra[@]}"; do
+  if apt-cache show "$package" >/dev/null 2>&1; then
+    missing+=("$package")
+  else
+    echo "setup: apt has no $package here; the tests that need it skip themselves"
+  fi
+done
+[ ${#missing[@]} -gt 0 ] || exit 0
+echo "setup: installing ${missing[*]}"
 apt install -y --no-install-recommends "${missing[@]}" ||
   give_up "apt-get could not install them all." "${missing[*]}"

@@ -90,6 +90,13 @@ TEST_F(BenchCommand, printsTablesCsvAndAPlot) {
   EXPECT_THAT(csv.output, HasSubstr("\nfigure,"));
 }
 
+TEST_F(BenchCommand, saysBeforeItMeasuresThatAPictureCannotBeDrawn) {
+  auto outcome = hmcCommand(std::string(kShort) + "--plot " + folder_ + "/out.png",
+                            figures_ + " PATH=/nonexistent");
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_THAT(outcome.output, testing::StartsWith("hmc: a PNG needs a program"));
+}
+
 TEST_F(BenchCommand, leavesItsFiguresForExplain) {
   auto bench = hmcCommand(std::string(kShort) + "--transport ipc", figures_);
   ASSERT_EQ(bench.status, 0) << bench.output;

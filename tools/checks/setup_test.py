@@ -27,7 +27,8 @@ class Setup(unittest.TestCase):
         path.write_text(f"#!{shutil.which('bash')}\n{body}\n")
         path.chmod(0o755)
 
-    def apt(self, installed="", body="exit 0"):
+    def apt(self, installed="", body="exit 0", known=True):
+        self.tool("apt-cache", "exit 0" if known else "exit 100")
         self.tool("dpkg-query", f'case " {installed} " in *" $4 "*) echo installed;; *) exit 1;; esac')
         self.tool("apt-get", f'echo "$DEBIAN_FRONTEND $*" >>{self.log}\n{body}')
 
@@ -39,7 +40,7 @@ class Setup(unittest.TestCase):
     def test_installs_only_what_is_missing_after_an_update(self):
         self.apt(installed="make g++ cmake ninja-build pkg-config python3 libasio-dev libssl-dev "
                  "libspdlog-dev libcli11-dev nlohmann-json3-dev libgtest-dev libgmock-dev "
-                 "iproute2 libibverbs-dev libucx-dev")
+                 "iproute2 libibverbs-dev libucx-dev python3-dev pybind11-dev")
         self.assertEqual(0, self.setup_sh()[0])
         update, install = self.log.read_text().splitlines()
         self.assertRegex(update, "^noninteractive .* update$")
@@ -50,6 +51,22 @@ class Setup(unittest.TestCase):
         self.assertEqual(0, self.setup_sh("checks")[0])
         self.assertIn("clang-tidy", self.log.read_text())
 
+    def test_the_python_tests_need_what_they_import_and_a_demo_does_not(self):
+        self.apt()
+        self.assertEqual(0, self.setup_sh()[0])
+        self.assertNotIn("torch", self.log.read_text())
+        self.assertEqual(0, self.setup_sh("tests")[0])
+        for package in ("python3-pytest", "python3-numpy", "python3-build", "python3-torch"):
+            self.assertIn(f" {package}", self.log.read_text())
+
+    def test_leaves_out_what_the_distribution_may_not_have(self):
+        self.apt(known=False)
+        status, output = self.setup_sh("tests")
+        self.assertEqual(0, status)
+        self.assertIn("apt has no python3-torch here", output)
+        self.assertNotIn("torch", self.log.read_text())
+        self.assertIn("python3-pytest", self.log.read_text())
+
     def test_the_rdma_tests_need_a_machine_to_run_in(self):
         self.apt()
         self.assertEqual(0, self.setup_sh("rdma")[0])
@@ -58,7 +75,7 @@ class Setup(unittest.TestCase):
         self.assertNotIn("clang-tidy", self.log.read_text())
 
     def test_refuses_what_it_does_not_know(self):
-        self.assertEqual((2, "usage: tools/setup.sh [checks|rdma]\n"), self.setup_sh("everything"))
+        self.assertEqual((2, "usage: tools/setup.sh [tests|checks|rdma]\n"), self.setup_sh("everything"))
 
     def test_is_quiet_when_all_is_there(self):
         self.apt()

@@ -13,6 +13,7 @@
 #include "bench/report/csv.h"
 #include "bench/report/json.h"
 #include "bench/report/plot.h"
+#include "bench/report/png.h"
 #include "bench/report/progress.h"
 #include "bench/report/table.h"
 #include "bench/report/units.h"
@@ -151,6 +152,13 @@ Status measure(Session& session, const BenchOptions& options,
 
 int runBench(const BenchOptions& options) {
   Run run;
+  // Said before the minutes of measuring, not after.
+  if (isPng(options.plot)) {
+    if (Status able = canWritePng(); !able.ok()) {
+      fmt::print(stderr, "hmc: {}\n", able.message());
+      return 1;
+    }
+  }
   auto session = Session::open(options.session);
   Status status = session.status();
   if (status.ok()) {

@@ -81,7 +81,7 @@ void addWhereTo(CLI::App& bench, Options& options) {
   auto* csv = bench.add_flag("--csv", options.bench.csv, "Print CSV instead of tables");
   bench.add_flag("--json", options.bench.json, "Print JSON instead of tables")->excludes(csv);
   auto* plot = bench.add_option("--plot", options.bench.plot,
-                                "Draw latency and bandwidth into this SVG file");
+                                "Draw latency and bandwidth into this file: .svg or .png");
   bench.get_option("--all-paths")->excludes(csv)->excludes(plot);
   auto* connect = bench.add_option("--connect", options.bench.session.connect,
                                    "Measure to a `hmc bench --listen` there: HOST:PORT");

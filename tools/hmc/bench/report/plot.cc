@@ -11,6 +11,7 @@
 #include <fmt/core.h>
 
 #include "bench/report/axis.h"
+#include "bench/report/png.h"
 #include "bench/report/series.h"
 #include "bench/report/svg.h"
 
@@ -253,6 +254,7 @@ std::string plotText(const Run& run) {
 
 Status writePlot(const Run& run, const std::string& path) {
   const std::string text = plotText(run);
+  if (isPng(path)) return writePng(text, path);
   std::FILE* file = std::fopen(path.c_str(), "we");
   bool written = file != nullptr && std::fwrite(text.data(), 1, text.size(), file) == text.size();
   int why = errno;

@@ -9,6 +9,7 @@
 namespace hmc::bench {
 
 std::string plotText(const Run& run);  // SVG
+// PNG where the file is called so, else SVG.
 Status writePlot(const Run& run, const std::string& path);
 
 }  // namespace hmc::bench

@@ -1,0 +1,123 @@
+"""Packs a wheel and a source archive, with what they say about themselves."""
+
+import base64
+import hashlib
+import io
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import zipfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+
+ENTRY_POINTS = "[console_scripts]\nhmc = hmc.__main__:main\n"
+# The same archive of the same files, whenever it is packed.
+NO_DATE = (1980, 1, 1, 0, 0, 0)
+
+
+def version():
+    return re.search(r"project\(hmc VERSION ([\d.]+)", _read("CMakeLists.txt"))[1]
+
+
+def python_tag():
+    """For example cp311; with a t where the interpreter has no GIL."""
+    gil = "" if not sysconfig.get_config_var("Py_GIL_DISABLED") else "t"
+    return "cp{}{}{}".format(sys.version_info[0], sys.version_info[1], gil)
+
+
+def wheel_tag():
+    platform = re.sub(r"[-.]", "_", sysconfig.get_platform())
+    return "{}-{}-{}".format(python_tag().rstrip("t"), python_tag(), platform)
+
+
+def metadata():
+    template = _read("python/build_backend/metadata.txt")
+    return template.format(version=version(), readme=_read("README.md"))
+
+
+def write_dist_info(folder):
+    """The part of a wheel that is known before anything is compiled."""
+    name = "hmc-{}.dist-info".format(version())
+    os.makedirs(os.path.join(folder, name))
+    for file, text in _dist_info().items():
+        with open(os.path.join(folder, name, file), "w", encoding="utf-8") as out:
+            out.write(text)
+    return name
+
+
+def write_wheel(tree, folder):
+    """Packs the files below `tree`; returns the wheel's name."""
+    name = "hmc-{}-{}.whl".format(version(), wheel_tag())
+    info = "hmc-{}.dist-info/".format(version())
+    record = ""
+    with zipfile.ZipFile(os.path.join(folder, name), "w", zipfile.ZIP_DEFLATED) as wheel:
+        for path in _walk(tree):
+            with open(os.path.join(tree, path), "rb") as file:
+                data = file.read()
+            record += _add(wheel, path, data, os.access(os.path.join(tree, path), os.X_OK))
+        for file, text in _dist_info().items():
+            record += _add(wheel, info + file, text.encode())
+        _add(wheel, info + "RECORD", (record + info + "RECORD,,\n").encode())
+    return name
+
+
+def write_sdist(folder):
+    """Packs the project's files as they are; returns the archive's name."""
+    name = "hmc-{}".format(version())
+    path = os.path.join(folder, name + ".tar.gz")
+    with tarfile.open(path, "w:gz", format=tarfile.PAX_FORMAT) as sdist:
+        for file in source_files():
+            sdist.add(os.path.join(ROOT, file), name + "/" + file, recursive=False)
+        data = metadata().encode()
+        about = tarfile.TarInfo(name + "/PKG-INFO")
+        about.size = len(data)
+        sdist.addfile(about, io.BytesIO(data))
+    return name + ".tar.gz"
+
+
+def source_files(root=ROOT):
+    """What git tracks or would track; without git, everything but what a build made."""
+    if os.path.exists(os.path.join(root, ".git")):
+        git = ["git", "-C", root, "ls-files", "-co", "--exclude-standard", "-z"]
+        try:
+            names = subprocess.run(git, check=True, stdout=subprocess.PIPE).stdout.decode()
+            return sorted(n for n in names.split("\0") if os.path.isfile(os.path.join(root, n)))
+        except (OSError, subprocess.CalledProcessError):
+            pass  # no git, or a folder that git does not trust
+    return [path for path in _walk(root) if path != "PKG-INFO"]
+
+
+def _walk(root):
+    """The files below a folder, without those that only a build leaves there."""
+    found = []
+    for folder, folders, names in os.walk(root):
+        if folder == root:
+            folders[:] = [n for n in folders if not n.startswith((".", "build", "dist"))]
+        folders[:] = [n for n in folders if n != "__pycache__"]
+        found += [os.path.relpath(os.path.join(folder, name), root) for name in names]
+    return sorted(found)
+
+
+def _dist_info():
+    about = "Wheel-Version: 1.0\nGenerator: hmc\nRoot-Is-Purelib: false\nTag: {}\n"
+    return {"METADATA": metadata(), "WHEEL": about.format(wheel_tag()),
+            "entry_points.txt": ENTRY_POINTS, "LICENSE": _read("LICENSE")}
+
+
+def _add(wheel, path, data, executable=False):
+    """Adds a file and returns its line of RECORD."""
+    entry = zipfile.ZipInfo(path, NO_DATE)
+    entry.compress_type = zipfile.ZIP_DEFLATED
+    entry.external_attr = (0o100755 if executable else 0o100644) << 16
+    wheel.writestr(entry, data)
+    digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).decode().rstrip("=")
+    return "{},sha256={},{}\n".format(path, digest, len(data))
+
+
+def _read(path):
+    with open(os.path.join(ROOT, path), encoding="utf-8") as file:
+        return file.read()

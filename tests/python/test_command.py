@@ -1,0 +1,70 @@
+"""`python -m hmc` is the hmc command."""
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+
+import hmc
+
+COMMAND = [sys.executable, "-m", "hmc"]
+
+
+def run(*arguments, **more):
+    return subprocess.run(COMMAND + list(arguments), stdout=subprocess.PIPE, text=True, timeout=240,
+                          stderr=subprocess.STDOUT, **more)
+
+
+def test_has_the_version_of_the_package():
+    assert run("--version").stdout == "hmc {}\n".format(hmc.__version__)
+
+
+def test_takes_the_same_words():
+    assert run("info").returncode == 0
+    for command in ("bench", "doctor", "demo", "explain"):
+        done = run(command, "--help")
+        assert done.returncode == 0 and command in done.stdout, done.stdout
+
+
+def test_a_usage_error_ends_with_its_status():
+    done = run("juggle")
+    assert done.returncode == 2
+    assert "juggle" in done.stdout
+
+
+def test_its_demo_moves_memory(tmp_path):
+    done = run("demo", env=dict(os.environ, HMC_LOG="error"))
+    assert done.returncode == 0, done.stdout
+    assert "ipc" in done.stdout
+
+
+def test_a_closed_pipe_ends_it_as_it_ends_any_program():
+    ours, theirs = os.pipe()
+    os.close(ours)
+    try:
+        done = subprocess.run(COMMAND + ["info"], stdout=theirs, stderr=subprocess.PIPE, timeout=60)
+    finally:
+        os.close(theirs)
+    assert done.returncode == -signal.SIGPIPE, done.stderr
+
+
+def test_shows_its_progress_on_a_terminal(tmp_path):
+    terminal, theirs = pty.openpty()
+    command = COMMAND + ["bench", "--transport", "ipc", "--to", "16", "--seconds", "0.001"]
+    environment = dict(os.environ, HMC_FIGURES=str(tmp_path / "figures"), HMC_LOG="error")
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=theirs, env=environment)
+    os.close(theirs)
+    seen = b""
+    try:
+        while True:
+            piece = os.read(terminal, 4096)
+            if not piece:
+                break
+            seen += piece
+    except OSError:
+        pass  # the way that a terminal says that nobody has it open any more
+    finally:
+        os.close(terminal)
+    assert process.wait(timeout=240) == 0
+    assert b"\r" in seen and b"put" in seen, seen

@@ -1,0 +1,43 @@
+"""Every program of examples/python, run as a user runs it."""
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+import documents
+
+EXAMPLES = sorted((documents.ROOT / "examples/python").glob("*.py"))
+SAYS = {
+    "all_to_all": "exchanged",
+    "asyncio_server": "answered 150 questions of 3 clients",
+    "hello": "received: hello, memory",
+    "kv_cache": "decoded with 8 layers of 100 pages",
+    "numpy_ring": "4 processes added 1000000 numbers each",
+    "torch_tensors": "went there and back",
+}
+
+
+def test_every_example_is_known_here():
+    assert sorted(SAYS) == [path.stem for path in EXAMPLES]
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_runs_and_verifies_what_it_moved(path):
+    text = path.read_text()
+    for module in re.findall(r"^import (numpy|torch)$", text, re.M):
+        if importlib.util.find_spec(module) is None:
+            pytest.skip("{} is not installed".format(module))
+    done = subprocess.run([sys.executable, str(path)], stdout=subprocess.PIPE, cwd="/",
+                          stderr=subprocess.STDOUT, text=True, timeout=240,
+                          env=dict(os.environ, HMC_LOG="error"))
+    assert done.returncode == 0, done.stdout
+    assert SAYS[path.stem] in done.stdout
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_is_short(path):
+    assert len(path.read_text().splitlines()) < 80

@@ -23,8 +23,8 @@ from .session import Session, create_session
 
 status_t = Status
 
-_COLLECTIVES = ("Group", "GroupMember", "allgather", "allreduce", "alltoall", "barrier", "broadcast",
-                "init_group", "reduce_scatter")
+_COLLECTIVES = ("Group", "GroupMember", "allgather", "allreduce", "alltoall", "barrier",
+                "broadcast", "init_group", "reduce_scatter")
 
 
 def __getattr__(name):

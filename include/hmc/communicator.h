@@ -32,7 +32,8 @@ class HMC_API Communicator {
     std::string uds_path;
   };
   using Timeout = std::chrono::milliseconds;
-  static constexpr int kUsual = -1;  // a negative Timeout: that of the environment
+  // Any that is negative stands for that of the environment.
+  static Timeout usualTimeout() { return Timeout(-1); }
 
   // num_chs is 1 to 16: RDMA queue pairs to each peer. The other transports choose by themselves.
   explicit Communicator(std::shared_ptr<ConnBuffer> buffer, size_t num_chs = 1);
@@ -64,9 +65,9 @@ class HMC_API Communicator {
   status_t getNB(const std::string& ip, uint16_t port, size_t local_off, size_t remote_off,
                  size_t size, uint64_t* wr_id, ConnType connType = ConnType::RDMA);
   // TIMEOUT leaves the id valid: wait again.
-  status_t wait(uint64_t wr_id, Timeout timeout = Timeout(kUsual));
+  status_t wait(uint64_t wr_id, Timeout timeout = usualTimeout());
   // Waits for all; the first failure is returned, the others are waited for all the same.
-  status_t wait(const std::vector<uint64_t>& wr_ids, Timeout timeout = Timeout(kUsual));
+  status_t wait(const std::vector<uint64_t>& wr_ids, Timeout timeout = usualTimeout());
   // One transfer in chunks. The window is the transport's own; max_inflight must be above 0.
   status_t putPipeline(const std::string& ip, uint16_t port, size_t local_off, size_t remote_off,
                        size_t size, size_t chunk_size = 0, size_t max_inflight = 64,
@@ -84,7 +85,7 @@ class HMC_API Communicator {
 
   // Tags between ranks. A tag arrives after the data of every put before it.
   status_t ctrlSend(CtrlId peer, uint64_t tag);
-  status_t ctrlRecv(CtrlId peer, uint64_t* tag, Timeout timeout = Timeout(kUsual));
+  status_t ctrlRecv(CtrlId peer, uint64_t* tag, Timeout timeout = usualTimeout());
 
   status_t initCtrlServer(const std::string& bind_ip, uint16_t tcp_port,
                           const std::string& uds_path = "");
@@ -100,7 +101,7 @@ class HMC_API Communicator {
   // Waits for the peer to come up for a while. Connected already is SUCCESS.
   status_t connectTo(CtrlId peer_id, CtrlId self_id, const std::string& peer_ip, uint16_t data_port,
                      const CtrlLink& ctrl_link, ConnType connType,
-                     Timeout timeout = Timeout(kUsual));
+                     Timeout timeout = usualTimeout());
   status_t disConnect(const std::string& ip, uint16_t port, ConnType connType);
   status_t checkConn(const std::string& ip, uint16_t port, ConnType connType);
 
@@ -109,7 +110,7 @@ class HMC_API Communicator {
   // goes lets its server finish what it reads.
   status_t initServer(const std::string& ip, uint16_t port, ConnType serverType);
   status_t connectTo(const std::string& ip, uint16_t port, ConnType connType,
-                     Timeout timeout = Timeout(kUsual));
+                     Timeout timeout = usualTimeout());
   status_t writeTo(const std::string& ip, size_t ptr_bias, size_t size,
                    ConnType connType = ConnType::RDMA);
   status_t readFrom(const std::string& ip, size_t ptr_bias, size_t size,

@@ -81,8 +81,8 @@ __all__ = [
     "wait_any",
 ]
 
-_COLLECTIVES = ("Group", "GroupMember", "allgather", "allreduce", "alltoall", "barrier", "broadcast",
-                "init_group", "reduce_scatter")
+_COLLECTIVES = ("Group", "GroupMember", "allgather", "allreduce", "alltoall", "barrier",
+                "broadcast", "init_group", "reduce_scatter")
 
 
 def __getattr__(name):

@@ -1,8 +1,8 @@
 """What memory an object is: where it lies, how long it is, and whether it may be written.
 
-Neither numpy nor torch is imported: objects are asked by the protocols that they speak. These are, in
-this order, torch's own methods (any device, any dtype), the buffer protocol, `__array_interface__`,
-`__cuda_array_interface__` and DLPack.
+Neither numpy nor torch is imported: objects are asked by the protocols that they speak. These are,
+in this order, torch's own methods (any device, any dtype), the buffer protocol,
+`__array_interface__`, `__cuda_array_interface__` and DLPack.
 """
 
 import sys
@@ -18,8 +18,8 @@ _DLPACK_KINDS = {1: "cpu", 2: "cuda", 3: "cpu", 10: "hip", 11: "cpu", 13: "cuda"
 class Span:
     """A piece of memory and what keeps it alive.
 
-    `device` is "cpu" or a kind and an index such as "cuda:1"; a kind alone where the object does not
-    know its index. `contiguous` means dense, in C order.
+    `device` is "cpu" or a kind and an index such as "cuda:1"; a kind alone where the object does
+    not know its index. `contiguous` means dense, in C order.
     """
 
     __slots__ = ("pointer", "nbytes", "device", "writable", "contiguous", "owner",

@@ -1,8 +1,8 @@
 """Collective operations of a group of sessions: every rank calls the same ones in the same order.
 
-Each rank lays its part into its own buffer and says where; the others fetch what is theirs and say so.
-Nothing is received by copy on the way, and any number of ranks works. The arrays that are passed go
-through the session's buffer, whose contents from `send_bias` on are overwritten.
+Each rank lays its part into its own buffer and says where; the others fetch what is theirs and say
+so. Any number of ranks works. The arrays that are passed go through the session's buffer, whose
+contents from `send_bias` on are overwritten.
 """
 
 import sys
@@ -103,8 +103,8 @@ class Group:
         tag = self.session.ctrl_recv(rank, timeout)
         wanted = what << 22 | self._mark << 14 | self._step
         if tag >> 40 != wanted:
-            raise HMCError("rank %d is in another operation than rank %d of group %r: all ranks must "
-                           "call the same ones in the same order, and no other tags in between"
+            raise HMCError("rank %d is in another operation than rank %d of group %r: all ranks "
+                           "must call the same ones in the same order, and no other tags between"
                            % (rank, self.rank, self.group_id))
         return tag & (1 << 40) - 1
 
@@ -126,9 +126,9 @@ def init_group(*, session, my_ip, port_ucx=0, port_rdma=0, port_ctrl=0, group_id
     """Makes a Group of this session and those of the other processes, and connects all of them.
 
     Who takes part is found out in one of three ways: `members`, the list of all, with our `rank`;
-    `store`, an address such as "10.0.0.1:29500" at which rank 0 collects the others, with `rank` and
-    `world`; or, without these, torch.distributed, which must be initialised. `timeout` is how many
-    seconds the others may take to come.
+    `store`, an address such as "10.0.0.1:29500" at which rank 0 collects the others, with `rank`
+    and `world`; or, without these, torch.distributed, which must be initialised. `timeout` is how
+    many seconds the others may take to come.
     """
     dist = None
     if members is None and store is None:
@@ -172,8 +172,8 @@ def _torch_distributed():
     dist = getattr(torch, "distributed", None)
     if dist is None or not dist.is_available() or not dist.is_initialized():
         raise HMCError("init_group was given neither members= nor store=, and torch.distributed is "
-                       "not initialised: call torch.distributed.init_process_group() first, or pass "
-                       "rank=, world= and store=\"HOST:PORT\"")
+                       "not initialised: call torch.distributed.init_process_group() first, or "
+                       "pass rank=, world= and store=\"HOST:PORT\"")
     return dist
 
 
@@ -200,8 +200,8 @@ def _release(group, ranks, timeout):
 def _exchange(group, offer, want, conn, chunk, timeout, one_by_one=False):
     """Everybody fetches from everybody.
 
-    offer(rank) is where in our buffer the rank's part lies; want(rank) is (offset, size) of where its
-    part for us goes.
+    offer(rank) is where in our buffer the rank's part lies; want(rank) is (offset, size) of where
+    its part for us goes.
     """
     others = group.others()
     ids = {}

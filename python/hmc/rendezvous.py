@@ -1,5 +1,8 @@
-"""How processes that know one address find each other: rank 0 collects a line from each and sends all
-of them back. Lines are JSON; with HMC_SECRET set, each proves that its sender knows it."""
+"""How processes that know one address find each other.
+
+Rank 0 collects a line from each of the others and sends all of them back. Lines are JSON; with
+HMC_SECRET set, each proves that its sender knows it.
+"""
 
 import hashlib
 import hmac

@@ -22,10 +22,10 @@ def create_session(*, device_id=0, buffer_size=128 * 1024 * 1024, mem_type=Memor
 class Session(_core.SessionCore):
     """A buffer and one-sided transfers between it and those of peers.
 
-    A server calls init_server(), a client connect(); from then on either side may put and get. There
-    are two documented ways to name a peer, and both work: by address and data port (put_remote,
-    get_remote, put_nb, get_nb), and by address alone, which also copies to and from your objects
-    (put, get, get_into).
+    A server calls init_server(), a client connect(); from then on either side may put and get.
+    There are two documented ways to name a peer, and both work: by address and data port
+    (put_remote, get_remote, put_nb, get_nb), and by address alone, which also copies to and from
+    your objects (put, get, get_into).
 
     What fails is raised: see hmc.HMCError and its subclasses. A Session may be used from several
     threads. It ends with close(), at the end of a `with` block, or when it is garbage.
@@ -56,8 +56,8 @@ class Session(_core.SessionCore):
                     rdma_port=None, ctrl_tcp_port=None, self_id=None, ctrl_uds_dir=None):
         """Listens for peers. Connecting, reading and writing is then up to them.
 
-        init_server(bind_ip=..., ucx_port=..., rdma_port=..., ctrl_tcp_port=..., self_id=...) opens a
-        door for each port that is named, and a unix socket for tags of peers on this host.
+        init_server(bind_ip=..., ucx_port=..., rdma_port=..., ctrl_tcp_port=..., self_id=...) opens
+        a door for each port that is named, and a unix socket for tags of peers on this host.
 
         init_server(ip, port, conn) opens one door. It may be called again for another one.
         """

@@ -128,8 +128,12 @@ Status Communicator::Impl::runLegacy(OpKind kind, const std::string& ip, size_t 
   std::optional<NodeImpl::Reading> reading;
   if (kind == OpKind::get) reading.emplace(*node_, ip);
   HMC_ASSIGN(auto connection, findLegacy(ip, type));
-  return finish(connection,
-                connection->buffer->run(kind, *memory_, offset, offset, size, settings_.transfer));
+  HMC_TRY(finish(connection, connection->buffer->run(kind, *memory_, offset, offset, size,
+                                                     settings_.transfer)));
+  const bool visitor = connection->peer->channel().initiator();
+  if (kind == OpKind::put && visitor && !connection->saidWrote.exchange(true))
+    connection->say(Visit::wrote);
+  return Status();
 }
 
 Status Communicator::Impl::start(OpKind kind, const std::string& ip, uint16_t port,
@@ -268,8 +272,9 @@ Status Communicator::Impl::connectLegacy(const std::string& ip, uint16_t port, C
                                          Deadline deadline) {
   HMC_TRY(checkType(type));
   HMC_ASSIGN(auto peer, dialPatiently(*node_, tcpAddress(ip, port), {}, deadline));
-  HMC_TRY(connections_.open(peer, ip, port, type, deadline).status());
+  HMC_ASSIGN(auto connection, connections_.open(peer, ip, port, type, deadline));
   connections_.remember(ip, port);
+  connection->say(Visit::connected);
   std::lock_guard lock(mutex_);
   dialledLegacy_.push_back(peer);
   return Status();

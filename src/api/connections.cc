@@ -167,10 +167,18 @@ std::vector<std::shared_ptr<PeerState>> Connections::peersAt(const std::string& 
 }
 
 Status Connections::waitFor(const std::string& ip, Deadline deadline) {
-  auto fromThere = [&ip](const PeerState& peer) {
-    return peer.channel().status().ok() && answersTo(peer, ip);
+  constexpr std::chrono::seconds kMoment{1};
+  auto waitUntil = [&](Visit least, Deadline until) {
+    auto fromThere = [&](const PeerState& peer) {
+      const bool tells = !peer.attributes().rank.has_value();
+      return peer.channel().status().ok() && answersTo(peer, ip) &&
+             (!tells || peer.visit() >= least);
+    };
+    return node_->waitForPeer(fromThere, "a peer from " + ip, until).status();
   };
-  return node_->waitForPeer(fromThere, "a peer from " + ip, deadline).status();
+  HMC_TRY(waitUntil(Visit::connected, deadline));
+  (void)waitUntil(Visit::wrote, earlier(deadline, Deadline(kMoment)));
+  return Status();
 }
 
 Status Connections::check(const std::string& ip, uint16_t port, ConnType type) {

@@ -26,9 +26,15 @@ struct BulkTurns {
 
 // A peer's buffer, reachable.
 struct Connection {
+  // Tells a server of the first generation how far we are. Does not wait.
+  void say(Visit visit) const {
+    peer->channel().ask(kVisit, visitWord(visit), [](const Result<std::string>&) {});
+  }
+
   std::shared_ptr<PeerState> peer;
   std::shared_ptr<RemoteMapping> buffer;
   std::shared_ptr<BulkTurns> turns;
+  std::atomic<bool> saidWrote{false};
   std::atomic<bool> ended{false};  // its link is gone: the next find() opens another
 };
 
@@ -67,7 +73,8 @@ class Connections {
   void close(const std::string& ip, uint16_t port, ConnType type);
   void close(const std::string& ip, ConnType type);
 
-  // Returns when some peer is connected from that address.
+  // Returns when a peer is connected from that address and, if it is one of the first generation,
+  // has written or had a moment to do so.
   Status waitFor(const std::string& ip, Deadline deadline);
 
   // Connected peers that answer to an address.

@@ -192,6 +192,14 @@ bool NodeImpl::readsFrom(const std::string& host) const {
   return reading_.count(host) > 0;
 }
 
+Result<std::string> NodeImpl::hearVisit(PeerState& peer, std::string_view request) {
+  if (request == visitWord(Visit::connected)) peer.setVisit(Visit::connected);
+  if (request == visitWord(Visit::wrote)) peer.setVisit(Visit::wrote);
+  std::lock_guard lock(mutex_);
+  changed_.notify_all();
+  return std::string();
+}
+
 Result<NodeImpl::NoteFrom> NodeImpl::nextNote(Deadline deadline) {
   if (fork_.inChild()) return ForkGuard::refusal();
   std::unique_lock lock(mutex_);
@@ -277,8 +285,12 @@ Result<std::string> NodeImpl::answer(const std::shared_ptr<Channel>& channel, ui
                                      std::string_view request) {
   if (method == kOpenRegion) return describeRegion(request);
   if (method == kProbe) return describeSelf();
-  if (method == kLeave) return std::string(readsFrom(channel->remoteHost()) ? "stay" : "");
   auto peer = find(channel.get());
+  if (method == kVisit && peer) return hearVisit(*peer, request);
+  if (method == kLeave && peer) {
+    hearVisit(*peer, visitWord(Visit::wrote));
+    return std::string(readsFrom(channel->remoteHost()) ? "stay" : "");
+  }
   if (method == kOpenLink && peer) return peer->acceptLink(request);
   if (method == kOpenStage && peer) return peer->offerStage(request);
   if (method == kCopySlot && peer) return peer->copySlot(request);

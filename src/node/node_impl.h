@@ -31,6 +31,7 @@ inline constexpr uint16_t kOpenLink = 1;
 inline constexpr uint16_t kProbe = 3;
 inline constexpr uint16_t kOpenRegion = 4;
 inline constexpr uint16_t kLeave = 7;
+inline constexpr uint16_t kVisit = 8;
 
 // One participant: its transports, doors, peers and registered memory. Handles share it; close()
 // ends it for all of them. Safe from any thread.
@@ -139,6 +140,7 @@ class NodeImpl final : public ControlEvents, public std::enable_shared_from_this
   Result<std::string> describeRegion(std::string_view request);
   std::string describeSelf() const;
   bool readsFrom(const std::string& host) const;
+  Result<std::string> hearVisit(PeerState& peer, std::string_view request);
   // The usable transports among the choices that the caller asked for, or else that open() would
   // try first and second.
   struct Liked {

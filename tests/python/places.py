@@ -6,10 +6,11 @@ import re
 import shutil
 import subprocess
 import tempfile
+import threading
 
 import pytest
 
-from session_peers import free_port
+from session_peers import PATIENCE, free_port
 
 SERVER_IP, CLIENT_IP = "192.168.2.244", "192.168.2.248"
 
@@ -17,10 +18,10 @@ SERVER_IP, CLIENT_IP = "192.168.2.244", "192.168.2.248"
 def plugin():
     """The fake accelerator, which the C++ tests are built with."""
     build = pathlib.Path(os.environ.get("HMC_BUILD", "."))
-    found = sorted(build.glob("tests/fakes/*fake_accelerator_plugin*.so"))
-    if not found:
-        pytest.skip("the fake accelerator is not built in %s" % build)
-    return str(found[0])
+    found = build / "tests" / "fakes" / "libhmc_fake_accelerator.so"
+    if not found.exists():
+        pytest.skip("the fake accelerator is not built: %s" % found)
+    return str(found)
 
 
 def cuda_environment():
@@ -68,12 +69,30 @@ class Cable:
     def plug(self):
         commands = ["ip netns add {left}", "ip netns add {right}",
                     "ip -n {left} link add veth0 type veth peer name veth0 netns {right}",
-                    "ip -n {left} addr add {a}/24 dev veth0", "ip -n {right} addr add {b}/24 dev veth0"]
+                    "ip -n {left} addr add {a}/24 dev veth0",
+                    "ip -n {right} addr add {b}/24 dev veth0"]
         commands += ["ip -n %s link set %s up" % (end, link)
                      for end in ("{left}", "{right}") for link in ("lo", "veth0")]
         for command in commands:
             command = command.format(left=self.left, right=self.right, a=SERVER_IP, b=CLIENT_IP)
             subprocess.run(command.split(), check=True, capture_output=True)
+        for end in (self.left, self.right):
+            self.wait_for_link(end)
+
+    @staticmethod
+    def wait_for_link(end):
+        """The kernel may take a second to say that the cable is in, and UCX looks only once."""
+        with subprocess.Popen(["ip", "-n", end, "monitor", "link"], stdout=subprocess.PIPE,
+                              text=True) as news:
+            guard = threading.Timer(PATIENCE, news.kill)
+            guard.start()
+            while " UP " not in subprocess.run(
+                    ["ip", "-n", end, "-brief", "link", "show", "veth0"], check=True,
+                    capture_output=True, text=True).stdout:
+                if not news.stdout.readline():
+                    break
+            guard.cancel()
+            news.kill()
 
     def adapt(self, code):
         return code.replace('"/tmp"', repr(self.folder))

@@ -1,6 +1,8 @@
-"""The Python programs of the documentation, taken from its text and run with nothing changed but
-addresses. Where the text does not lie beside the checkout, test_snippets.py is the test: it has every
-call shape of it."""
+"""The Python programs of the documentation, run with nothing changed but addresses.
+
+Where the text does not lie beside the checkout, test_snippets.py is the test: it has every call
+shape of it.
+"""
 
 import pathlib
 import re
@@ -96,12 +98,9 @@ def test_first_generation_words(first):
 
 
 def test_first_generation_server_and_client(place, first):  # noqa: F811
-    serving, lines = run(place, first[3], first[4] + first[11] + "print('sent')\n")
+    serving, _ = run(place, first[3], first[4])
     with serving:
-        assert lines == ["sent"]
-        # The server reads as soon as the client is there, which may be before it has sent.
-        assert serving.answer() in ("bytearray(b'%s')" % ("\\x00" * 16),
-                                    "bytearray(b'hello hmc%s')" % ("\\x00" * 7))
+        assert serving.answer() == "bytearray(b'hello hmc%s')" % ("\\x00" * 7)
         assert serving.finish()[0] == 0, serving.errors
 
 

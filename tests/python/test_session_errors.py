@@ -22,8 +22,8 @@ def put(pair, local=0, remote=0, nbytes=8, port=None, ip=HERE, conn=hmc.ConnType
 
 def test_ranges_are_checked_without_wrapping_around(pair):
     size = pair.client.buf.size
-    for local, remote, nbytes in [(size, 0, 1), (0, size, 1), (0, 2**64 - 8, 16), (2**64 - 8, 0, 16),
-                                  (0, 0, 2**64 - 1), (1, 1, size)]:
+    for local, remote, nbytes in [(size, 0, 1), (0, size, 1), (0, 2**64 - 8, 16),
+                                  (2**64 - 8, 0, 16), (0, 0, 2**64 - 1), (1, 1, size)]:
         with pytest.raises(hmc.OutOfRange, match="%d bytes" % nbytes) as raised:
             put(pair, local, remote, nbytes)
         assert isinstance(raised.value, ValueError) and raised.value.status == hmc.Status.ERROR
@@ -46,10 +46,11 @@ def test_bad_arguments_are_named(pair, arguments, kind, sentence):
 
 
 def test_peers_that_are_not_there_are_named(pair):
-    with pytest.raises(hmc.NotConnected, match="not connected to 10.9.8.7:5.*connected: node-") as e:
+    nobody = "not connected to 10.9.8.7:5.*connected: node-"
+    with pytest.raises(hmc.NotConnected, match=nobody) as raised:
         put(pair, ip="10.9.8.7", port=5)
-    assert isinstance(e.value, (hmc.NotFound, ConnectionError))
-    assert e.value.status == hmc.Status.NOT_FOUND
+    assert isinstance(raised.value, (hmc.NotFound, ConnectionError))
+    assert raised.value.status == hmc.Status.NOT_FOUND
     assert not pair.client.check_conn("10.9.8.7", 5, hmc.ConnType.TCP)
 
 
@@ -128,7 +129,8 @@ def test_closing_a_session_wakes_who_waits_in_it():
 def test_exceptions_are_of_one_family_and_can_be_pickled():
     assert hmc.HMCStatusError is hmc.HMCError and issubclass(hmc.HMCError, RuntimeError)
     documented = hmc.HMCStatusError(hmc.status_t.TIMEOUT, "no answer")
-    assert documented.status == hmc.Status.TIMEOUT and str(documented).startswith("no answer (status=")
+    assert documented.status == hmc.Status.TIMEOUT
+    assert str(documented).startswith("no answer (status=")
     for kind in [hmc.HMCError] + hmc.HMCError.__subclasses__() + [hmc.NotConnected]:
         made = errors.from_core(kind.code, "a sentence")
         assert type(made) is kind and str(made) == "a sentence"

@@ -182,7 +182,7 @@ def work():
 for _ in range(3): threading.Thread(target=work, daemon=True).start()
 for _ in range(50): client.get_remote("127.0.0.1", data, 0, 0, 100000, hmc.ConnType.TCP)
 """,
-    "a module": "sys.modules['somewhere'] = type(sys)('somewhere'); sys.modules['somewhere'].s = sess",
+    "a module": "made = sys.modules['made'] = type(sys)('made'); made.kept = sess",
     "an exception": "raise SystemExit(0)",
     "transfers under way": "ids = [client.put_nb('127.0.0.1', data, 0, 0, size, hmc.ConnType.TCP)"
                            " for _ in range(20)]",

@@ -73,7 +73,7 @@ ConnType connArgument(py::handle value) {
 }
 
 Communicator::Timeout timeoutArgument(py::handle value) {
-  if (value.is_none()) return Communicator::Timeout(Communicator::kUsual);
+  if (value.is_none()) return Communicator::usualTimeout();
   const double seconds = PyFloat_AsDouble(value.ptr());
   if (PyErr_Occurred()) {
     PyErr_Clear();

@@ -63,8 +63,10 @@ class Worker {
 
   // True when something moved.
   bool progress() { return api().ucp_worker_progress(handle_) != 0; }
-  // False when there is something to do already.
-  bool arm() { return api().ucp_worker_arm(handle_) == UCS_OK; }
+  // False when there is something to do already. Looks once more once it is armed: an RDMA device
+  // tells of what comes after that, and soft-RoCE keeps to it. What came just before would wait for
+  // ever.
+  bool arm() { return api().ucp_worker_arm(handle_) == UCS_OK && !progress(); }
 
   // Whoever hears messages of that number. Called from inside of progress().
   Status hear(unsigned number, ucp_am_recv_callback_t callback, void* argument);

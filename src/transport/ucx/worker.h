@@ -26,7 +26,6 @@ class Context {
   // Of Bytes, which UCX copies as it sends. Without it UCX 1.13 sends larger messages from where
   // they lie, and ends the process when the connection breaks under one.
   ucp_datatype_t copied() const { return copied_; }
-  bool knows(ucs_memory_type_t type) const { return (memoryTypes_ >> type & 1) != 0; }
 
  private:
   Context(std::shared_ptr<const Api> api, ucp_context_h handle)
@@ -34,7 +33,6 @@ class Context {
 
   const std::shared_ptr<const Api> api_;
   const ucp_context_h handle_;
-  uint64_t memoryTypes_ = 0;
   ucp_datatype_t copied_ = 0;
 };
 

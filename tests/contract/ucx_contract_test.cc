@@ -17,4 +17,15 @@ std::vector<Candidate> candidates() {
   return {candidate};
 }
 
+// A run that is about one of UCX's transports would test nothing if UCX took another: then
+// HMC_TEST_UCX_LANE says how the lane's name begins.
+TEST_P(TransportContract, namesTheLaneAndTakesTheOneThatTheRunIsAbout) {
+  const char* wanted = std::getenv("HMC_TEST_UCX_LANE");
+  Buffer target = targetBuffer(*b_, 4096);
+  Ends ends = connect();
+  auto remote = import(*ends.a, target);
+  ASSERT_NE(remote->how(), "");
+  EXPECT_EQ(remote->how().rfind(wanted ? wanted : "", 0), 0u) << remote->how();
+}
+
 }  // namespace hmc::contract

@@ -106,7 +106,7 @@ def script(chosen):
 
 def choose(everything, names):
     if not names:
-        return [step for step in everything if step.always]
+        return everything
     known = {step.name: step for step in everything}
     for name in names:
         if name not in known:

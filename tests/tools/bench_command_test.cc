@@ -28,7 +28,8 @@ class BenchCommand : public ::testing::Test {
     std::string folder = testing::TempDir() + "hmc-bench-XXXXXX";
     ASSERT_NE(mkdtemp(folder.data()), nullptr);
     folder_ = folder;
-    figures_ = "HMC_FIGURES=" + folder_ + "/figures";
+    // What it logs would lie between the lines of its output.
+    figures_ = "HMC_LOG=error HMC_FIGURES=" + folder_ + "/figures";
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 

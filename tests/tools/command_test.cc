@@ -73,6 +73,14 @@ TEST(Command, doctorPutsOverEveryTransportAndExitsByItsVerdict) {
   EXPECT_EQ(puts, 2);
 }
 
+// On a host with UCX there is something to warn of: its path within one host.
+TEST(Command, tablesAreFreeOfTheLogUnlessItIsAskedFor) {
+  for (const std::string command : {"demo --bytes 1000", "doctor"}) {
+    EXPECT_THAT(hmcCommand(command).output, testing::Not(HasSubstr("warning: "))) << command;
+    EXPECT_THAT(hmcCommand(command, "HMC_LOG=debug").output, HasSubstr("debug: ")) << command;
+  }
+}
+
 TEST(Command, doctorFailsWhereTheDefaultPathDoes) {
   auto wrong = hmcCommand("doctor", "HMC_LEASE_MS=banana");
   EXPECT_EQ(wrong.status, 1);

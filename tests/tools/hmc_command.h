@@ -15,9 +15,8 @@ struct Outcome {
 
 // `environment` is "NAME=value NAME=value".
 inline Outcome hmcCommand(const std::string& arguments, const std::string& environment = "") {
-  // What it logs would lie between the lines of its output.
   const std::string line =
-      "env HMC_LOG=error " + environment + " " + HMC_COMMAND + " " + arguments + " 2>&1";
+      "env -u HMC_LOG " + environment + " " + HMC_COMMAND + " " + arguments + " 2>&1";
   FILE* pipe = popen(line.c_str(), "r");
   Outcome outcome;
   char bytes[4096];

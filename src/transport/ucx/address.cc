@@ -58,14 +58,8 @@ Result<Address> Address::decode(std::string_view bytes) {
 }
 
 std::string Key::encode() const {
-  return sealed(Writer()
-                    .u32(kKeyMagic)
-                    .u64(area)
-                    .u64(address)
-                    .u64(size)
-                    .u8(access == Access::readWrite ? 1 : 0)
-                    .string(remoteKey)
-                    .take());
+  return sealed(
+      Writer().u32(kKeyMagic).u64(area).u64(size).u8(access == Access::readWrite ? 1 : 0).take());
 }
 
 Result<Key> Key::decode(std::string_view bytes) {
@@ -75,12 +69,10 @@ Result<Key> Key::decode(std::string_view bytes) {
   reader.u32();
   Key key;
   key.area = reader.u64();
-  key.address = reader.u64();
   key.size = reader.u64();
   key.access = reader.u8() == 1 ? Access::readWrite : Access::read;
-  key.remoteKey = reader.string();
   HMC_TRY(reader.finish(kWhat));
-  if (key.size == 0 || key.size > UINT64_MAX - key.address) {
+  if (key.size == 0) {
     return error(Code::invalidArgument, "{} describes no memory", kWhat);
   }
   return key;

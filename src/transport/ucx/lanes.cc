@@ -39,10 +39,10 @@ std::string nameOfLane(const std::string& line) {
   return name.substr(0, name.rfind('.'));
 }
 
-bool serves(const std::string& line, const std::string& purpose) {
+bool isForMessages(const std::string& line) {
   std::istringstream words(line);
   for (std::string word; words >> word;) {
-    if (word == purpose || word.rfind(purpose + "#", 0) == 0) return true;
+    if (word == "am") return true;
   }
   return false;
 }
@@ -50,14 +50,10 @@ bool serves(const std::string& line, const std::string& purpose) {
 }  // namespace
 
 std::string laneOf(const std::string& printed) {
-  // Puts take a lane for remote access; where there is none they are messages. UCX before 1.14 does
-  // not say of a lane for messages that it is the other one, too.
-  for (const char* purpose : {"rma", "rma_bw", "am"}) {
-    std::istringstream lines(printed);
-    for (std::string line; std::getline(lines, line);) {
-      std::string name = nameOfLane(line);
-      if (!name.empty() && serves(line, purpose)) return name;
-    }
+  std::istringstream lines(printed);
+  for (std::string line; std::getline(lines, line);) {
+    std::string name = nameOfLane(line);
+    if (!name.empty() && isForMessages(line)) return name;
   }
   return "";
 }
@@ -76,10 +72,6 @@ std::string laneOf(const Api& api, ucp_ep_h endpoint) {
 
 bool isTcp(const std::string& lane) {
   return lane.rfind("tcp/", 0) == 0;
-}
-
-bool isHardware(const std::string& lane) {
-  return lane.rfind("rc_", 0) == 0 || lane.rfind("dc_", 0) == 0;
 }
 
 std::string slowerBecause(const std::string& lane, const std::string& version,

@@ -93,7 +93,7 @@ bool Origin::await(Deadline until) {
 // False when one of them has something to do already.
 bool Origin::arm() {
   std::erase_if(awake_, [](Outgoing* one) { return one->arm(); });
-  return awake_.empty();
+  return awake_.empty() && ended_ == reported_;
 }
 
 void Origin::rouse(Outgoing& outgoing) {

@@ -12,10 +12,6 @@ namespace hmc::ucx {
 
 namespace {
 
-// UCX 1.13 keeps memory registered after it was unmapped (seen on soft-RoCE), so that peers still
-// reach what was unregistered. Until that is solved our messages serve over every lane.
-constexpr bool kByHardware = false;
-
 // How long the peer may take to answer the first message.
 constexpr std::chrono::milliseconds kPatience{10000};
 constexpr int kSoonMs = 5;
@@ -30,7 +26,6 @@ bool isLoss(ucs_status_t status) {
 
 Outgoing::Outgoing(Origin& origin, std::chrono::milliseconds fence, std::function<void()> failed)
     : origin_(origin), fence_(fence), failed_(std::move(failed)) {
-  for (Batch& batch : batches_) batch.owner = this;
   std::lock_guard lock(origin_.mutex_);
   origin_.all_.push_back(this);
 }
@@ -52,16 +47,7 @@ Result<std::unique_ptr<RemoteMemory>> Outgoing::importKey(const Key& key, Deadli
   HMC_TRY(awaitPath(earlier(deadline, Deadline(kPatience))));
   std::lock_guard lock(origin_.mutex_);
   if (!why_.ok()) return why_;
-  ucp_rkey_h handle = nullptr;
-  if (kByHardware && isHardware(words_.how) && !key.remoteKey.empty()) {
-    const ucs_status_t status =
-        api().ucp_ep_rkey_unpack(path_->endpoint(), key.remoteKey.data(), &handle);
-    if (status != UCS_OK) return sentence("cannot use the memory of", status);
-  }
-  RemoteKeys& keys = *this;
-  auto remote = std::make_unique<UcxRemote>(keys, key, handle, words_);
-  if (handle) remotes_.push_back(remote.get());
-  return std::unique_ptr<RemoteMemory>(std::move(remote));
+  return std::unique_ptr<RemoteMemory>(std::make_unique<UcxRemote>(key, words_));
 }
 
 // With the origin's mutex held.
@@ -111,11 +97,6 @@ Status Outgoing::awaitPath(Deadline deadline) {
   }
 }
 
-void Outgoing::forget(UcxRemote& remote) {
-  std::lock_guard lock(origin_.mutex_);
-  if (std::erase(remotes_, &remote) > 0) api().ucp_rkey_destroy(remote.handle);
-}
-
 Status Outgoing::sentence(const char* what, ucs_status_t status) const {
   return error(isLoss(status) ? Code::disconnected : Code::failed, "UCX {} {} {}: {}",
                api().version, what, who_, api().text(status));
@@ -131,7 +112,6 @@ void Outgoing::lost(ucs_status_t status) {
 
 void Outgoing::begin(const Status& why) {
   why_ = why;
-  open_ = nullptr;
   timer_ = Origin::Clock::now() + fence_;
   origin_.needsTending_ = true;
 }
@@ -142,7 +122,6 @@ void Outgoing::dropPath() {
   std::erase(origin_.awake_, this);
   const bool settled = path_->settled();
   if (settled) path_->stop();
-  for (UcxRemote* remote : std::exchange(remotes_, {})) api().ucp_rkey_destroy(remote->handle);
   epoll_ctl(origin_.epoll_.get(), EPOLL_CTL_DEL, path_->fd(), nullptr);
   if (!settled) origin_.partings_.add(std::move(path_));
   path_.reset();
@@ -160,12 +139,10 @@ bool Outgoing::tend() {
   return true;
 }
 
-// Without our path nothing of a get moves any more, and nothing that hardware does: its other end
-// is gone. A put by messages may lie at the peer until that is fenced.
+// Without our path nothing of a get moves any more. A put may lie at the peer until that is fenced.
 void Outgoing::endAll() {
   for (Slot& slot : slots_) {
-    const bool risky = slot.kind == OpKind::put && !slot.batch;
-    if (slot.completion && (fenced_ || !risky)) endOne(&slot, why_);
+    if (slot.completion && (fenced_ || slot.kind == OpKind::get)) endOne(&slot, why_);
   }
 }
 

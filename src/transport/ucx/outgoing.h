@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -18,10 +17,9 @@
 
 namespace hmc::ucx {
 
-// The operations of one link under way to its peer. By hardware a get is done when UCX says so and
-// a put when a flush that covers it is, one for all puts of a post(); by messages both are done
-// when the peer says so. Safe from any thread.
-class Outgoing final : private Path::User, private RemoteKeys {
+// The operations of one link under way to its peer, which are messages and done when the peer says
+// so. Safe from any thread.
+class Outgoing final : private Path::User {
  public:
   // `failed` is called when the path to the peer fails, with the origin's mutex held. Must not
   // outlive `origin`.
@@ -46,37 +44,23 @@ class Outgoing final : private Path::User, private RemoteKeys {
  private:
   friend class Origin;
 
-  struct Batch;
   // One operation under way.
   struct Slot {
     Completion* completion;  // none when the slot is free
     Outgoing* owner;
-    Slot* next;  // in the batch, or of the free ones
+    Slot* next;  // of the free ones
     OpKind kind;
-    uint8_t waiting;  // by messages: for UCX to have sent it, and for the reply
-    Batch* batch;     // of a put by hardware
+    uint8_t waiting;  // for UCX to have sent it, and for the reply
     void* local;
     size_t size;
     Bytes carried;
     Status refusal;  // the peer's
     char header[Request::kSize];
   };
-  // Puts that one flush covers.
-  struct Batch {
-    Outgoing* owner = nullptr;
-    Slot* first = nullptr;
-    Slot* last = nullptr;
-    uint32_t waiting = 0;  // requests of UCX, the flush included also before it begins
-  };
-  // More flushes at once bring nothing: what is posted meanwhile shares the next one.
-  static constexpr size_t kFlushes = 8;
   static constexpr size_t kMostOps = 1024;
   static constexpr size_t kMostBytes = size_t{16} << 20;
 
   // Called by UCX from inside of progress().
-  static void putOver(void* request, ucs_status_t status, void* slot);
-  static void getOver(void* request, ucs_status_t status, void* slot);
-  static void flushOver(void* request, ucs_status_t status, void* batch);
   static void sent(void* request, ucs_status_t status, void* slot);
   void replied(const Reply& reply, const void* data, size_t size) override;
   void lost(ucs_status_t status) override;
@@ -97,16 +81,9 @@ class Outgoing final : private Path::User, private RemoteKeys {
   Status awaitPath(Deadline deadline);
   Status sentence(const char* what, ucs_status_t status) const;
   bool start(const Op& op);
-  void startPut(const Op& op, Slot* slot);
-  void startGet(const Op& op, Slot* slot);
-  void startMessage(const Op& op, Slot* slot);
-  void messageOver(Slot* slot);
-  void openBatch();
-  void flush();
-  void partOver(Batch& batch);
-  Slot* release(Slot* slot);
+  void send(const Op& op, Slot* slot);
+  void partOver(Slot* slot);
   void endOne(Slot* slot, const Status& status);
-  void forget(UcxRemote& remote) override;
   const Api& api() const { return origin_.context_.api(); }
 
   Origin& origin_;
@@ -125,10 +102,6 @@ class Outgoing final : private Path::User, private RemoteKeys {
   Slot* free_ = nullptr;
   size_t used_ = 0;      // slots
   size_t underWay_ = 0;  // bytes
-  size_t flushes_ = 0;   // under way
-  std::array<Batch, kFlushes + 1> batches_;
-  Batch* open_ = nullptr;            // takes the puts that no flush covers yet
-  std::vector<UcxRemote*> remotes_;  // with keys of UCX
 };
 
 }  // namespace hmc::ucx

@@ -33,7 +33,7 @@ class Path final : private EndpointOwner {
   bool settled() const { return !endpoint_ || up_ || lost_; }
   // Nobody is told any more.
   void disown() { user_ = nullptr; }
-  // Ends everything that is under way, after which remote keys can go, and then the rest.
+  // Ends everything that is under way.
   void stop();
 
   const Api& api() const { return worker_->api(); }

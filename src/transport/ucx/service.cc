@@ -315,8 +315,11 @@ bool Service::unsettled() const {
 
 bool Service::armAll() {
   if (wordsAwake_) wordsAwake_ = !words_->arm();
-  std::erase_if(awake_, [&](uint64_t link) { return guests_.at(link)->target->arm(); });
-  return !wordsAwake_ && awake_.empty();
+  std::erase_if(awake_, [&](uint64_t link) {
+    Target& target = *guests_.at(link)->target;
+    return !target.expired() && target.arm();
+  });
+  return !wordsAwake_ && awake_.empty() && goodbyes_.empty() && !anyLost_;
 }
 
 void Service::run(const std::stop_token& stop) {

@@ -10,8 +10,7 @@
 
 namespace hmc::ucx {
 
-// Serves what the peer of one link asks of us, until it is destroyed: hardware does where UCX has
-// some, else the messages that arrive are applied. One thread uses it at a time.
+// Serves what the peer of one link asks of us, until it is destroyed. One thread uses it at a time.
 class Target {
  public:
   // Must not outlive the context and the areas.

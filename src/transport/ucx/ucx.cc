@@ -48,7 +48,7 @@ class UcxTransport final : public Transport {
   Result<std::unique_ptr<Registration>> registerRegion(const Region& region,
                                                        Access access) override {
     HMC_ASSIGN(Running * running, started());
-    return UcxRegistration::create(*running->context, running->areas, region, access);
+    return UcxRegistration::create(running->areas, region, access);
   }
   Result<std::unique_ptr<Link>> openLink(const LinkOptions& options) override {
     HMC_ASSIGN(Running * running, started());

@@ -5,10 +5,9 @@
 #include <cstdint>
 #include <cstring>
 
-// The messages that carry an operation where UCX has no hardware for it. All fields are
-// little-endian. The first is a hello, which is answered. A request goes to the target's worker, a
-// put's with its bytes; the reply comes back over the same connection, a get's with the bytes, a
-// refusal with its sentence.
+// The messages that carry an operation. All fields are little-endian. The first is a hello, which
+// is answered. A request goes to the target's worker, a put's with its bytes; the reply comes back
+// over the same connection, a get's with the bytes, a refusal with its sentence.
 namespace hmc::ucx {
 
 inline constexpr unsigned kRequestMessage = 1;  // UCX's numbers of active messages

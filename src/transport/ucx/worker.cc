@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "transport/ucx/wire.h"
 
 namespace hmc::ucx {
 
@@ -45,16 +46,22 @@ const ucp_generic_dt_ops_t kCopied{
     .finish = [](void*) {},
 };
 
+static_assert(kLargest <= size_t{256} << 10, "TCP_TX_SEG_SIZE has to have room for it");
+
 // What UCX would choose otherwise; a version that does not know one of them goes without.
 void setUnlessTheUserDid(const Api& api, ucp_config_t* config) {
   static constexpr const char* kSettings[][2] = {
       // No endpoint that notices its peer's death takes shared memory, and a worker is made in a
       // fraction of the time without it.
       {"TLS", "^sm"},
-      // Sent and received at a time over tcp. With UCX's own 8 KiB most of the time goes into
-      // system calls. Version 1.13 knows them by the shorter name.
-      {"TCP_TX_SEG_SIZE", "32k"},
-      {"TCP_RX_SEG_SIZE", "32k"},
+      // Of tcp, which version 1.13 knows by the shorter names. Sent and received at a time: the
+      // largest message fits. With UCX's own 8 KiB most of the time goes into system calls, and
+      // what comes in several pieces is put together in UCX's memory, with a copy of every byte.
+      {"TCP_TX_SEG_SIZE", "264k"},
+      {"TCP_RX_SEG_SIZE", "264k"},
+      // Else a host that does not answer would keep us for minutes; and 1.13 crashes where tcp only
+      // brings up lanes of RDMA.
+      {"TCP_CONN_NB", "y"},
   };
   for (const auto& [name, value] : kSettings) {
     if (std::getenv((std::string("UCX_") + name).c_str()) != nullptr) continue;
@@ -77,18 +84,13 @@ Result<std::unique_ptr<Context>> Context::create(std::shared_ptr<const Api> api)
   setUnlessTheUserDid(*api, config);
   ucp_params_t params{};
   params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_MT_WORKERS_SHARED;
-  params.features = UCP_FEATURE_RMA | UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
+  params.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
   params.mt_workers_shared = 1;
   ucp_context_h handle = nullptr;
   status = api->ucp_init_version(UCP_API_MAJOR, UCP_API_MINOR, &params, config, &handle);
   api->ucp_config_release(config);
   if (status != UCS_OK) return failed(*api, "start", status);
   std::unique_ptr<Context> context(new Context(std::move(api), handle));
-  ucp_context_attr_t attributes{};
-  attributes.field_mask = UCP_ATTR_FIELD_MEMORY_TYPES;
-  status = context->api().ucp_context_query(handle, &attributes);
-  if (status != UCS_OK) return failed(context->api(), "tell its kinds of memory", status);
-  context->memoryTypes_ = attributes.memory_types;
   status = context->api().ucp_dt_create_generic(&kCopied, nullptr, &context->copied_);
   if (status != UCS_OK) return failed(context->api(), "make a datatype", status);
   return context;

@@ -26,7 +26,6 @@ class Context {
   // Of Bytes, which UCX copies as it sends. Without it UCX 1.13 sends larger messages from where
   // they lie, and ends the process when the connection breaks under one.
   ucp_datatype_t copied() const { return copied_; }
-  bool knows(ucs_memory_type_t type) const { return (memoryTypes_ >> type & 1) != 0; }
 
  private:
   Context(std::shared_ptr<const Api> api, ucp_context_h handle)
@@ -34,7 +33,6 @@ class Context {
 
   const std::shared_ptr<const Api> api_;
   const ucp_context_h handle_;
-  uint64_t memoryTypes_ = 0;
   ucp_datatype_t copied_ = 0;
 };
 
@@ -63,8 +61,10 @@ class Worker {
 
   // True when something moved.
   bool progress() { return api().ucp_worker_progress(handle_) != 0; }
-  // False when there is something to do already.
-  bool arm() { return api().ucp_worker_arm(handle_) == UCS_OK; }
+  // False when there is something to do already. Looks once more once it is armed: an RDMA device
+  // tells of what comes after that, and soft-RoCE keeps to it. What came just before would wait for
+  // ever.
+  bool arm() { return api().ucp_worker_arm(handle_) == UCS_OK && !progress(); }
 
   // Whoever hears messages of that number. Called from inside of progress().
   Status hear(unsigned number, ucp_am_recv_callback_t callback, void* argument);

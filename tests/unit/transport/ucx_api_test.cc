@@ -62,7 +62,7 @@ TEST(UcxApi, theOneInTheProcessIsFoundAndNamesItsVersion) {
   EXPECT_NE(loadedLibrary(), "");
   auto again = Api::load(loadedLibrary());
   ASSERT_TRUE(again.ok()) << again.status().toString();
-  EXPECT_EQ((*again)->ucp_put_nbx, (*api)->ucp_put_nbx);
+  EXPECT_EQ((*again)->ucp_am_send_nbx, (*api)->ucp_am_send_nbx);
 }
 
 }  // namespace hmc::ucx

@@ -9,7 +9,7 @@
 
 namespace hmc::ucx {
 
-TEST(UcxLanes, theLaneForMessagesIsNamedWhereThereIsNoOther) {
+TEST(UcxLanes, theLaneForMessagesIsNamed) {
   EXPECT_EQ(
       laneOf("#\n# UCP endpoint \n#               peer: <no debug data>\n"
              "#      lane[0]:  1:tcp/lo.0 md[1]   -> md[1]/tcp/sysdev[255] am am_bw#0 wireup\n"
@@ -17,10 +17,11 @@ TEST(UcxLanes, theLaneForMessagesIsNamedWhereThereIsNoOther) {
       "tcp/lo");
 }
 
-TEST(UcxLanes, aLaneForRemoteAccessComesFirst) {
-  EXPECT_EQ(laneOf("#  lane[0]:  1:tcp/eth0.100.0 md[1] -> md[1]/tcp/sysdev[255] am wireup\n"
-                   "#  lane[1]:  4:rc_mlx5/mlx5_0:1.0 md[4] -> md[4]/ib/sysdev[0] rma_bw#0\n"),
-            "rc_mlx5/mlx5_0:1");
+TEST(UcxLanes, lanesForOtherPurposesAreNot) {
+  EXPECT_EQ(
+      laneOf("#  lane[0]:  1:ud_verbs/mlx5_0:1.0 md[1] -> md[1]/ib/sysdev[255] keepalive wireup\n"
+             "#  lane[1]:  4:rc_mlx5/mlx5_0:1.0 md[4] -> md[4]/ib/sysdev[0] am am_bw#0\n"),
+      "rc_mlx5/mlx5_0:1");
 }
 
 TEST(UcxLanes, anInterfaceWithAPointInItsNameKeepsIt) {
@@ -31,14 +32,6 @@ TEST(UcxLanes, anInterfaceWithAPointInItsNameKeepsIt) {
 TEST(UcxLanes, otherTextHasNone) {
   EXPECT_EQ(laneOf(""), "");
   EXPECT_EQ(laneOf("# UCP endpoint\n# am_send: 0..<egr/short>\n# lane[0]: nothing\n"), "");
-}
-
-TEST(UcxLanes, hardwareIsWhatHasReliableConnections) {
-  EXPECT_TRUE(isHardware("rc_verbs/rxe0:1"));
-  EXPECT_TRUE(isHardware("dc_mlx5/mlx5_0:1"));
-  EXPECT_FALSE(isHardware("ud_verbs/rxe0:1"));
-  EXPECT_FALSE(isHardware("tcp/rc_0"));
-  EXPECT_FALSE(isHardware(""));
 }
 
 TEST(UcxLanes, sharedMemoryThatIsLeftOutIsSaidWithTheFix) {

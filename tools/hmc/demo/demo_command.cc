@@ -2,6 +2,7 @@
 
 #include "commands.h"
 #include "demo/demo.h"
+#include "quiet.h"
 
 namespace hmc::tool {
 
@@ -25,7 +26,10 @@ void addDemo(CLI::App& app, int& exitStatus) {
   demo->add_option("--bytes", options->bytes, "How many bytes to move each way")
       ->capture_default_str()
       ->check(CLI::Range(size_t{1}, size_t{1} << 34));
-  demo->callback([options, &exitStatus] { exitStatus = runDemo(options->bytes); });
+  demo->callback([options, &exitStatus] {
+    keepLogToErrors();
+    exitStatus = runDemo(options->bytes);
+  });
 
   auto* server = app.add_subcommand("demo-server", "The other process of the demo")->group("");
   server->add_option("--transport", options->transport)->required();

@@ -10,6 +10,7 @@
 #include "doctor/peer_checks.h"
 #include "hmc/version.h"
 #include "peer_options.h"
+#include "quiet.h"
 
 namespace hmc::tool {
 
@@ -82,7 +83,10 @@ void addDoctor(CLI::App& app, int& exitStatus) {
       "  hmc doctor                    # this host alone\n"
       "  hmc doctor worker-3:5001      # and the Node that listens there\n"
       "  hmc doctor --json | jq '.findings[] | select(.level != \"ok\")'");
-  doctor->callback([options, &exitStatus] { exitStatus = runDoctor(*options); });
+  doctor->callback([options, &exitStatus] {
+    keepLogToErrors();
+    exitStatus = runDoctor(*options);
+  });
 }
 
 }  // namespace hmc::tool

@@ -7,15 +7,26 @@
 
 namespace hmc {
 
-const std::atomic<bool>& forkSentinel() {
-  static const std::atomic<bool>* sentinel = [] {
+namespace {
+
+std::atomic<uint64_t>& page() {
+  static std::atomic<uint64_t>* const wiped = [] {
     size_t size = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-    void* page = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (page == MAP_FAILED) return new std::atomic<bool>(true);
-    madvise(page, size, MADV_WIPEONFORK);
-    return new (page) std::atomic<bool>(true);
+    void* made = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (made == MAP_FAILED) return new std::atomic<uint64_t>(0);
+    madvise(made, size, MADV_WIPEONFORK);
+    return new (made) std::atomic<uint64_t>(0);
   }();
-  return *sentinel;
+  return *wiped;
+}
+
+}  // namespace
+
+const std::atomic<uint64_t>& ForkGuard::numbered() {
+  static std::atomic<uint64_t> last{0};  // a child begins with its parent's
+  uint64_t none = 0;
+  if (page().load(std::memory_order_relaxed) == 0) page().compare_exchange_strong(none, ++last);
+  return page();
 }
 
 }  // namespace hmc

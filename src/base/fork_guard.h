@@ -1,16 +1,24 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 
 namespace hmc {
 
-// Threads, sockets and mappings do not survive fork(); a call in the child must fail clearly. The
+// Threads, sockets and mappings do not survive fork(); a call in the child must fail clearly, while
+// what the child makes itself works. Belongs to what was made and knows in which process. The
 // kernel empties the page behind this in a child, so that asking costs one load.
-const std::atomic<bool>& forkSentinel();
+class ForkGuard {
+ public:
+  ForkGuard() : page_(&numbered()), mine_(page_->load(std::memory_order_relaxed)) {}
+  bool inForkedChild() const { return page_->load(std::memory_order_relaxed) != mine_; }
 
-inline bool inForkedChild() {
-  static const std::atomic<bool>& inOriginal = forkSentinel();
-  return !inOriginal.load(std::memory_order_relaxed);
-}
+ private:
+  // The number of this process among those that one forked from another, never 0.
+  static const std::atomic<uint64_t>& numbered();
+
+  const std::atomic<uint64_t>* page_;
+  uint64_t mine_;
+};
 
 }  // namespace hmc

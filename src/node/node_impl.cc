@@ -6,7 +6,6 @@
 
 #include "base/codec.h"
 #include "base/error.h"
-#include "base/fork_guard.h"
 #include "base/random.h"
 
 namespace hmc {
@@ -18,7 +17,6 @@ constexpr size_t kMostLeftBehind = 1024;
 
 Result<std::shared_ptr<NodeImpl>> NodeImpl::create(const NodeOptions& options,
                                                    const TransportMaker& make) {
-  forkSentinel();
   HMC_ASSIGN(auto fds, FdExchange::create());
   HMC_ASSIGN(auto transports, make(options.transports, {*fds, options.channels}));
   std::string name = options.name.empty() ? "node-" + hex(randomBytes(4)) : options.name;
@@ -54,7 +52,7 @@ NodeImpl::~NodeImpl() {
 }
 
 Status NodeImpl::checkUsable() const {
-  if (inForkedChild()) {
+  if (fork_.inForkedChild()) {
     return error(Code::invalidArgument,
                  "this process was forked from one that uses HMC: create a Node of its own");
   }
@@ -182,7 +180,7 @@ std::shared_ptr<PeerState> NodeImpl::takeLeftBehind(const PeerTest& wanted) {
 }
 
 Result<NodeImpl::NoteFrom> NodeImpl::nextNote(Deadline deadline) {
-  if (inForkedChild()) return checkUsable();
+  if (fork_.inForkedChild()) return checkUsable();
   std::unique_lock lock(mutex_);
   changed_.wait_until(lock, deadline.at(), [&] { return !notes_.empty() || closed_; });
   if (notes_.empty()) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/fd_exchange.h"
+#include "base/fork_guard.h"
 #include "control/control.h"
 #include "hmc/node.h"
 #include "node/attributes.h"
@@ -47,6 +48,7 @@ class NodeImpl final : public ControlEvents, public std::enable_shared_from_this
   const Transport::Facts& factsOf(size_t transport) const {
     return engines_[transport]->transport().facts();
   }
+  const ForkGuard& fork() const { return fork_; }
   // Is that transport left alone until somebody names it?
   bool onlyByName(size_t transport) const { return !named_ && factsOf(transport).onDemand; }
   // As they were when the Node was made, so that what explain() says is what put() does.
@@ -135,6 +137,7 @@ class NodeImpl final : public ControlEvents, public std::enable_shared_from_this
   void setNoteEventLocked();
 
   const std::string name_;
+  const ForkGuard fork_;
   const std::unique_ptr<FdExchange> fds_;
   const bool named_;  // NodeOptions::transports says which transports there are
   const Figures figures_;

@@ -67,6 +67,7 @@ RemoteMapping::RemoteMapping(std::shared_ptr<NodeImpl> node, std::shared_ptr<Pee
                   mappedUpTo(paths_, tables_, OpKind::get)},
       atOnce_{std::min(mappedUpTo_[0], uint64_t{kAtOnce}),
               std::min(mappedUpTo_[1], uint64_t{kAtOnce})},
+      fork_(node_->fork()),
       size_(sizeOf(paths_)),
       writable_(paths_.front()->access == Access::readWrite),
       device_(device),
@@ -208,12 +209,13 @@ void RemoteMapping::noteEnd(const TransferState& transfer, const Status& outcome
 }
 
 bool RemoteMapping::allowed(OpKind kind, const LocalMemory& local) const {
-  return !inForkedChild() && (kind == OpKind::get || writable_) && local.node() == node_.get();
+  return !fork_.inForkedChild() && (kind == OpKind::get || writable_) &&
+         local.node() == node_.get();
 }
 
 // Why allowed() says no.
 Status RemoteMapping::explainRefusal(OpKind kind, const LocalMemory& local) const {
-  if (inForkedChild()) {
+  if (fork_.inForkedChild()) {
     return error(Code::invalidArgument,
                  "this process was forked from one that uses HMC: create a Node of its own");
   }

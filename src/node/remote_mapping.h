@@ -117,7 +117,7 @@ class RemoteMapping {
   // Whether a transfer is nothing but a copy, as far as the two memories go.
   bool copies(OpKind kind, const LocalMemory& local) const {
     return mapped_.data && local.host() && local.node() == node_.get() &&
-           (kind == OpKind::get || writable_) && !inForkedChild() &&
+           (kind == OpKind::get || writable_) && !fork_.inForkedChild() &&
            !mapped_.closed->load(std::memory_order_acquire);
   }
   void copy(OpKind kind, const LocalMemory& local, uint64_t localOffset, uint64_t remoteOffset,
@@ -147,6 +147,7 @@ class RemoteMapping {
   const Mapped mapped_;
   const std::array<uint64_t, 2> mappedUpTo_;
   const std::array<uint64_t, 2> atOnce_;
+  const ForkGuard fork_;
   const uint64_t size_;
   const bool writable_;
   const Device device_;

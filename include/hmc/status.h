@@ -56,4 +56,7 @@ class HMC_API Status {
   std::shared_ptr<const Rep> rep_;
 };
 
+// The same as lastError(), with the code.
+HMC_API const Status& lastStatus();
+
 }  // namespace hmc

@@ -1,6 +1,7 @@
 #include <pybind11/pybind11.h>
 
 #include "arrays.h"
+#include "documented.h"
 #include "hmc/version.h"
 #include "regions.h"
 
@@ -13,4 +14,7 @@ PYBIND11_MODULE(_core, module) {
   hmc::python::bindRemote(module);
   hmc::python::bindPeer(module);
   hmc::python::bindNode(module);
+  hmc::python::bindMemory(module);
+  hmc::python::bindCommunicator(module);
+  hmc::python::bindSession(module);
 }

@@ -1,6 +1,11 @@
 """Heterogeneous memory communication: one-sided put and get between any two memories."""
 
 from ._core import (
+    Buffer,
+    Communicator,
+    ConnBuffer,
+    CtrlLink,
+    Memory,
     Node,
     Note,
     PathReport,
@@ -10,6 +15,7 @@ from ._core import (
     RemoteRegion,
     Transfer,
     __version__,
+    memory_supported,
 )
 from .enums import ConnType, CtrlTransport, MemoryType, Status
 from .errors import (
@@ -18,6 +24,7 @@ from .errors import (
     DeadlineExceeded,
     Exhausted,
     HMCError,
+    HMCStatusError,
     InvalidArgument,
     NotConnected,
     NotFound,
@@ -26,18 +33,32 @@ from .errors import (
     PermissionDenied,
     Unsupported,
 )
+from .iobuffer import IOBuffer, memory_type_from_torch_tensor
+from .session import Session, create_session
 from .waiting import wait_all, wait_any
+
+status_t = Status
 
 __all__ = [
     "__version__",
     "AlreadyExists",
+    "Buffer",
     "Cancelled",
+    "Communicator",
+    "ConnBuffer",
     "ConnType",
+    "create_session",
+    "CtrlLink",
     "CtrlTransport",
     "DeadlineExceeded",
     "Exhausted",
     "HMCError",
+    "HMCStatusError",
     "InvalidArgument",
+    "IOBuffer",
+    "Memory",
+    "memory_supported",
+    "memory_type_from_torch_tensor",
     "MemoryType",
     "Node",
     "NotConnected",
@@ -51,9 +72,24 @@ __all__ = [
     "PermissionDenied",
     "Region",
     "RemoteRegion",
+    "Session",
     "Status",
+    "status_t",
     "Transfer",
     "Unsupported",
     "wait_all",
     "wait_any",
 ]
+
+_COLLECTIVES = ("Group", "GroupMember", "allgather", "allreduce", "alltoall", "barrier", "broadcast",
+                "init_group", "reduce_scatter")
+
+
+def __getattr__(name):
+    # hmc.collective is imported when it is first used: most programs do without.
+    if name != "collective" and name not in _COLLECTIVES:
+        raise AttributeError("module 'hmc' has no attribute %r" % name)
+    import importlib
+
+    module = importlib.import_module(".collective", __name__)
+    return module if name == "collective" else getattr(module, name)

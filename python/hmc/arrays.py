@@ -51,7 +51,7 @@ class Span:
 
 def span_of(obj):
     """The memory of any array-like object, without a copy. TypeError when it is none."""
-    if _is_tensor(obj):
+    if is_tensor(obj):
         return _of_tensor(obj)
     found = _of_buffer(obj)
     for name, reader in (("__array_interface__", _of_array_interface),
@@ -76,7 +76,7 @@ def source(obj):
     if span.on_host:
         copy = _core.packed(span.pointer, span.shape, span.strides, span.itemsize, span.nbytes)
         return _of_buffer(copy)
-    if _is_tensor(obj):
+    if is_tensor(obj):
         return span_of(obj.contiguous())
     raise ValueError("this %s on %s is not contiguous: pass a contiguous copy of it"
                      % (_kind(obj), span.device))
@@ -98,7 +98,7 @@ def destination(obj):
 def settle(span, obj):
     """Waits for what the framework has queued on the stream that writes or reads this memory."""
     torch = sys.modules.get("torch")
-    if span.on_host or torch is None or not _is_tensor(obj):
+    if span.on_host or torch is None or not is_tensor(obj):
         return
     streams = getattr(torch, obj.device.type, None)
     if hasattr(streams, "current_stream"):
@@ -127,7 +127,7 @@ def _dense_strides(shape, itemsize):
     return tuple(reversed(strides))
 
 
-def _is_tensor(obj):
+def is_tensor(obj):
     return hasattr(obj, "data_ptr") and hasattr(obj, "element_size") and hasattr(obj, "device")
 
 

@@ -14,6 +14,16 @@ class HMCError(RuntimeError):
     code = "failed"
     status = Status.ERROR
 
+    def __init__(self, *args):
+        if args and isinstance(args[0], Status):  # HMCStatusError(status, sentence)
+            self.status = args[0]
+            args = ("%s (status=%s)" % (args[1] if len(args) > 1 else "", args[0]),)
+        super().__init__(*args)
+
+
+# The documented name for the same: every exception has a `status`.
+HMCStatusError = HMCError
+
 
 class InvalidArgument(HMCError, ValueError):
     """Fix the call."""
@@ -82,8 +92,10 @@ class PeerLost(HMCError, ConnectionError):
 class NotConnected(NotFound, ConnectionError):
     """No peer of that address, port or rank: connect first."""
 
+    code = "not connected"
 
-_BY_CODE = {kind.code: kind for kind in HMCError.__subclasses__()}
+
+_BY_CODE = {kind.code: kind for kind in HMCError.__subclasses__() + [NotConnected]}
 
 
 def from_core(code, sentence):

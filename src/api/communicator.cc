@@ -17,6 +17,10 @@ status_t reportFor(ConnType type, const Status& status) {
   return known ? report(status) : report(status, status_t::INVALID_CONFIG);
 }
 
+Communicator::Timeout orUsual(Communicator::Timeout timeout, Communicator::Timeout usual) {
+  return timeout.count() < 0 ? usual : timeout;
+}
+
 // As Writer would, without its string.
 std::array<char, sizeof(uint64_t)> numberBytes(uint64_t value) {
   std::array<char, sizeof(value)> bytes{};
@@ -26,9 +30,10 @@ std::array<char, sizeof(uint64_t)> numberBytes(uint64_t value) {
 
 }  // namespace
 
-// Every method goes through this: the Impl, or the reason why there is none.
-#define HMC_IMPL()                                           \
-  if (!impl_) return report(Status(Code::failed, *whyNot_)); \
+// Every method goes through this: the Impl, or the reason why there is none or none of ours.
+#define HMC_IMPL()                                                       \
+  if (!impl_) return report(whyNot_);                                    \
+  if (impl_->forkGuard().inChild()) return report(ForkGuard::refusal()); \
   Impl& impl = *impl_
 
 Communicator::Communicator(std::shared_ptr<ConnBuffer> buffer, size_t num_chs) {
@@ -36,12 +41,23 @@ Communicator::Communicator(std::shared_ptr<ConnBuffer> buffer, size_t num_chs) {
   if (made.ok()) {
     impl_ = *std::move(made);
   } else {
-    whyNot_ = std::make_unique<std::string>(made.status().message());
-    report(made.status());
+    whyNot_ = made.status();
+    report(whyNot_);
   }
 }
 
-Communicator::~Communicator() = default;
+Communicator::~Communicator() {
+  // The threads that would have to end are not there.
+  if (impl_ && impl_->forkGuard().inChild()) (void)impl_.release();
+}
+
+status_t Communicator::status() const {
+  return report(whyNot_);
+}
+
+void Communicator::close() {
+  if (impl_) impl_->close();
+}
 
 status_t Communicator::put(const std::string& ip, uint16_t port, size_t local_off,
                            size_t remote_off, size_t size, ConnType connType) {
@@ -55,6 +71,24 @@ status_t Communicator::get(const std::string& ip, uint16_t port, size_t local_of
   HMC_IMPL();
   return reportFor(connType,
                    impl.run(OpKind::get, ip, port, local_off, remote_off, size, connType));
+}
+
+Communicator::Timeout Communicator::usualTransferTimeout() const {
+  return impl_ ? impl_->settings().transfer : Timeout(0);
+}
+
+Communicator::Timeout Communicator::usualReceiveTimeout() const {
+  return impl_ ? impl_->settings().receive : Timeout(0);
+}
+
+bool Communicator::tryPut(const std::string& ip, uint16_t port, size_t local_off, size_t remote_off,
+                          size_t size, ConnType connType) {
+  return impl_ && impl_->runAtOnce(OpKind::put, ip, port, local_off, remote_off, size, connType);
+}
+
+bool Communicator::tryGet(const std::string& ip, uint16_t port, size_t local_off, size_t remote_off,
+                          size_t size, ConnType connType) {
+  return impl_ && impl_->runAtOnce(OpKind::get, ip, port, local_off, remote_off, size, connType);
 }
 
 status_t Communicator::putNB(const std::string& ip, uint16_t port, size_t local_off,
@@ -71,16 +105,17 @@ status_t Communicator::getNB(const std::string& ip, uint16_t port, size_t local_
                    impl.start(OpKind::get, ip, port, local_off, remote_off, size, wr_id, connType));
 }
 
-status_t Communicator::wait(uint64_t wr_id) {
+status_t Communicator::wait(uint64_t wr_id, Timeout timeout) {
   HMC_IMPL();
-  return report(impl.wait(wr_id));
+  return report(impl.wait(wr_id, orUsual(timeout, impl.settings().transfer)));
 }
 
-status_t Communicator::wait(const std::vector<uint64_t>& wr_ids) {
+status_t Communicator::wait(const std::vector<uint64_t>& wr_ids, Timeout timeout) {
   HMC_IMPL();
+  const Deadline deadline(orUsual(timeout, impl.settings().transfer));
   Status first;
   for (uint64_t id : wr_ids) {
-    Status status = impl.wait(id);
+    Status status = impl.wait(id, deadline);
     if (first.ok()) first = status;
   }
   return report(first);
@@ -124,14 +159,15 @@ status_t Communicator::ctrlSend(CtrlId peer, uint64_t tag) {
   return report(impl.ranks().send(peer, MessageKind::tag, 0, payload, impl.settings().transfer));
 }
 
-status_t Communicator::ctrlRecv(CtrlId peer, uint64_t* tag) {
+status_t Communicator::ctrlRecv(CtrlId peer, uint64_t* tag, Timeout timeout) {
   HMC_IMPL();
   if (!tag) return report(Status(Code::invalidArgument, "ctrlRecv needs a place for the tag"));
   if (auto message = impl.ranks().tryReceive(peer, MessageKind::tag)) {
     *tag = Reader(message->payload).u64();
     return status_t::SUCCESS;
   }
-  auto message = impl.ranks().receive(peer, MessageKind::tag, impl.settings().receive);
+  auto message =
+      impl.ranks().receive(peer, MessageKind::tag, orUsual(timeout, impl.settings().receive));
   if (message.ok()) *tag = Reader(message->payload).u64();
   return report(message.status());
 }
@@ -150,7 +186,7 @@ status_t Communicator::closeCtrl() {
 
 status_t Communicator::connectCtrl(CtrlId peer_id, CtrlId self_id, const CtrlLink& link) {
   HMC_IMPL();
-  return report(impl.connectControl(peer_id, self_id, link, ""));
+  return report(impl.connectControl(peer_id, self_id, link, "", impl.settings().connect));
 }
 
 status_t Communicator::closeCtrlPeer(CtrlId peer_id) {
@@ -181,10 +217,11 @@ status_t Communicator::closeServer() {
 }
 
 status_t Communicator::connectTo(CtrlId peer_id, CtrlId self_id, const std::string& peer_ip,
-                                 uint16_t data_port, const CtrlLink& ctrl_link, ConnType connType) {
+                                 uint16_t data_port, const CtrlLink& ctrl_link, ConnType connType,
+                                 Timeout timeout) {
   HMC_IMPL();
-  return reportFor(connType,
-                   impl.connect(peer_id, self_id, peer_ip, data_port, ctrl_link, connType));
+  return reportFor(connType, impl.connect(peer_id, self_id, peer_ip, data_port, ctrl_link, connType,
+                                          orUsual(timeout, impl.settings().connect)));
 }
 
 status_t Communicator::disConnect(const std::string& ip, uint16_t port, ConnType connType) {
@@ -202,9 +239,11 @@ status_t Communicator::initServer(const std::string& ip, uint16_t port, ConnType
   return initServer(ip, port, 0, "", serverType);
 }
 
-status_t Communicator::connectTo(const std::string& ip, uint16_t port, ConnType connType) {
+status_t Communicator::connectTo(const std::string& ip, uint16_t port, ConnType connType,
+                                 Timeout timeout) {
   HMC_IMPL();
-  return reportFor(connType, impl.connectLegacy(ip, port, connType));
+  return reportFor(
+      connType, impl.connectLegacy(ip, port, connType, orUsual(timeout, impl.settings().connect)));
 }
 
 status_t Communicator::writeTo(const std::string& ip, size_t ptr_bias, size_t size,
@@ -222,15 +261,15 @@ status_t Communicator::readFrom(const std::string& ip, size_t ptr_bias, size_t s
 status_t Communicator::sendDataTo(const std::string& ip, void* send_buf, size_t buf_size,
                                   MemoryType buf_type, ConnType connType) {
   HMC_IMPL();
-  return reportFor(
-      connType, impl.sendData(impl.connections().find(ip, connType), send_buf, buf_size, buf_type));
+  return reportFor(connType,
+                   impl.sendData(impl.findLegacy(ip, connType), send_buf, buf_size, buf_type));
 }
 
 status_t Communicator::recvDataFrom(const std::string& ip, void* recv_buf, size_t buf_size,
                                     MemoryType buf_type, size_t* flag, ConnType connType) {
   HMC_IMPL();
-  return reportFor(connType, impl.receiveData(impl.connections().find(ip, connType), recv_buf,
-                                              buf_size, buf_type, flag));
+  return reportFor(connType, impl.receiveData(impl.findLegacy(ip, connType), recv_buf, buf_size,
+                                              buf_type, flag));
 }
 
 status_t Communicator::disConnect(const std::string& ip, ConnType connType) {
@@ -245,7 +284,7 @@ status_t Communicator::checkConn(const std::string& ip, ConnType connType) {
 }
 
 std::string Communicator::explain(const std::string& ip, uint16_t port) {
-  return impl_ ? impl_->explain(ip, port) : *whyNot_;
+  return impl_ ? impl_->explain(ip, port) : whyNot_.message();
 }
 
 }  // namespace hmc

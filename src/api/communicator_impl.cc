@@ -1,12 +1,15 @@
 #include "api/communicator_impl.h"
 
 #include <algorithm>
+#include <atomic>
+#include <optional>
 
 #include "api/bulk.h"
 #include "api/conn_buffer_region.h"
 #include "api/device_map.h"
 #include "api/transport_for.h"
 #include "base/error.h"
+#include "base/futex.h"
 
 namespace hmc {
 
@@ -23,6 +26,19 @@ std::string figuresOf(const PathReport& path, size_t size) {
   if (path.predictedNs && path.measuredNs) text += ", ";
   if (path.measuredNs) text += fmt::format("{:.2f} us (measured)", *path.measuredNs / 1000);
   return text;
+}
+
+// A server of the first generation may be about to read from a client whose program ends here. It
+// is asked as long as it says so, and taken for silent when it does not answer soon.
+void stayWhileRead(PeerState& server, Deadline deadline) {
+  constexpr std::chrono::seconds kSoon{1};
+  constexpr std::chrono::milliseconds kMoment{5};
+  static const std::atomic<uint32_t> kNobodyWakesThis{0};
+  while (!deadline.passed()) {
+    auto answer = server.channel().call(kLeave, "", earlier(deadline, Deadline(kSoon)));
+    if (!answer.ok() || answer->empty()) return;
+    futexWait(kNobodyWakesThis, 0, earlier(deadline, Deadline(kMoment)));
+  }
 }
 
 }  // namespace
@@ -54,6 +70,19 @@ Communicator::Impl::Impl(Settings settings, std::shared_ptr<NodeImpl> node,
       connections_(node_, settings_) {}
 
 Communicator::Impl::~Impl() {
+  close();
+}
+
+void Communicator::Impl::close() {
+  if (fork_.inChild()) return;
+  std::vector<std::weak_ptr<PeerState>> servers;
+  {
+    std::lock_guard lock(mutex_);
+    servers.swap(dialledLegacy_);
+  }
+  for (const auto& server : servers) {
+    if (auto peer = server.lock()) stayWhileRead(*peer, settings_.transfer);
+  }
   node_->close();
 }
 
@@ -76,9 +105,29 @@ Status Communicator::Impl::run(OpKind kind, const std::string& ip, uint16_t port
                                                     settings_.transfer));
 }
 
+bool Communicator::Impl::runAtOnce(OpKind kind, const std::string& ip, uint16_t port,
+                                   size_t localOffset, size_t remoteOffset, size_t size,
+                                   ConnType type) {
+  auto connection = connections_.findAgain(ip, port, type);
+  return connection &&
+         connection->buffer->copyAtOnce(kind, *memory_, localOffset, remoteOffset, size);
+}
+
+Result<std::shared_ptr<Connection>> Communicator::Impl::findLegacy(const std::string& ip,
+                                                                   ConnType type) {
+  auto found = connections_.find(ip, type);
+  const bool yetToCome =
+      found.status().code() == Code::notFound && doors_.any() && connections_.peersAt(ip).empty();
+  if (!yetToCome) return found;
+  HMC_TRY(connections_.waitFor(ip, settings_.transfer));
+  return connections_.find(ip, type);
+}
+
 Status Communicator::Impl::runLegacy(OpKind kind, const std::string& ip, size_t offset, size_t size,
                                      ConnType type) {
-  HMC_ASSIGN(auto connection, connections_.find(ip, type));
+  std::optional<NodeImpl::Reading> reading;
+  if (kind == OpKind::get) reading.emplace(*node_, ip);
+  HMC_ASSIGN(auto connection, findLegacy(ip, type));
   return finish(connection,
                 connection->buffer->run(kind, *memory_, offset, offset, size, settings_.transfer));
 }
@@ -121,7 +170,7 @@ Status Communicator::Impl::runPipeline(OpKind kind, const std::string& ip, uint1
   return finish(connection, status);
 }
 
-Status Communicator::Impl::wait(uint64_t id) {
+Status Communicator::Impl::wait(uint64_t id, Deadline deadline) {
   if (id == 0) return Status();
   std::shared_ptr<TransferState> transfer;
   {
@@ -131,7 +180,7 @@ Status Communicator::Impl::wait(uint64_t id) {
       return error(Code::notFound, "there is no transfer {} to wait for", id);
     transfer = found->second;
   }
-  Status status = transfer->engine().wait(*transfer, settings_.transfer);
+  Status status = transfer->engine().wait(*transfer, deadline);
   if (transfer->done()) {
     std::lock_guard lock(mutex_);
     tickets_.erase(id);
@@ -168,7 +217,7 @@ Status Communicator::Impl::checkType(ConnType type) const {
 }
 
 Status Communicator::Impl::connectControl(CtrlId peer, CtrlId self, const CtrlLink& link,
-                                          const std::string& fallback) {
+                                          const std::string& fallback, Deadline deadline) {
   std::string address = fallback;
   if (link.transport == CtrlTransport::UDS) {
     if (link.uds_path.empty())
@@ -185,7 +234,7 @@ Status Communicator::Impl::connectControl(CtrlId peer, CtrlId self, const CtrlLi
     if (before != dialled_.end() && before->second == address && ranks_.connected(peer))
       return Status();
   }
-  HMC_ASSIGN(auto found, dialPatiently(*node_, address, self, settings_.connect));
+  HMC_ASSIGN(auto found, dialPatiently(*node_, address, self, deadline));
   ranks_.bind(peer, found);
   std::lock_guard lock(mutex_);
   dialled_[peer] = address;
@@ -193,12 +242,11 @@ Status Communicator::Impl::connectControl(CtrlId peer, CtrlId self, const CtrlLi
 }
 
 Status Communicator::Impl::connect(CtrlId peer, CtrlId self, const std::string& ip, uint16_t port,
-                                   const CtrlLink& link, ConnType type) {
+                                   const CtrlLink& link, ConnType type, Deadline deadline) {
   HMC_TRY(checkType(type));
-  HMC_TRY(connectControl(peer, self, link, tcpAddress(ip, port)));
+  HMC_TRY(connectControl(peer, self, link, tcpAddress(ip, port), deadline));
   auto found = ranks_.connected(peer);
   if (!found) return error(Code::disconnected, "rank {} went away while connecting", peer);
-  Deadline deadline(settings_.connect);
   HMC_TRY(checkDataPort(found, ip, port, deadline));
   return connections_.open(found, ip, port, type, deadline).status();
 }
@@ -216,12 +264,14 @@ Status Communicator::Impl::checkDataPort(const std::shared_ptr<PeerState>& peer,
                port, ip, other->title(), peer->title());
 }
 
-Status Communicator::Impl::connectLegacy(const std::string& ip, uint16_t port, ConnType type) {
+Status Communicator::Impl::connectLegacy(const std::string& ip, uint16_t port, ConnType type,
+                                         Deadline deadline) {
   HMC_TRY(checkType(type));
-  Deadline deadline(settings_.connect);
   HMC_ASSIGN(auto peer, dialPatiently(*node_, tcpAddress(ip, port), {}, deadline));
   HMC_TRY(connections_.open(peer, ip, port, type, deadline).status());
   connections_.remember(ip, port);
+  std::lock_guard lock(mutex_);
+  dialledLegacy_.push_back(peer);
   return Status();
 }
 

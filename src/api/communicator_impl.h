@@ -5,11 +5,13 @@
 #include <mutex>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "api/connections.h"
 #include "api/doors.h"
 #include "api/ranks.h"
 #include "api/settings.h"
+#include "base/fork_guard.h"
 #include "hmc/communicator.h"
 #include "node/node_impl.h"
 
@@ -21,33 +23,40 @@ class Communicator::Impl {
  public:
   static Result<std::unique_ptr<Impl>> create(std::shared_ptr<ConnBuffer> buffer, size_t channels);
   ~Impl();
+  // Ends the conversations; what is left of us answers with errors.
+  void close();
 
   Status run(OpKind kind, const std::string& ip, uint16_t port, size_t localOffset,
              size_t remoteOffset, size_t size, ConnType type);
+  bool runAtOnce(OpKind kind, const std::string& ip, uint16_t port, size_t localOffset,
+                 size_t remoteOffset, size_t size, ConnType type);
   Status runLegacy(OpKind kind, const std::string& ip, size_t offset, size_t size, ConnType type);
   Status start(OpKind kind, const std::string& ip, uint16_t port, size_t localOffset,
                size_t remoteOffset, size_t size, uint64_t* id, ConnType type);
   Status runPipeline(OpKind kind, const std::string& ip, uint16_t port, size_t localOffset,
                      size_t remoteOffset, size_t size, size_t chunk, size_t inflight,
                      ConnType type);
-  Status wait(uint64_t id);
+  Status wait(uint64_t id, Deadline deadline);
 
   Status sendData(Result<std::shared_ptr<Connection>> connection, void* data, size_t size,
                   MemoryType type);
   Status receiveData(Result<std::shared_ptr<Connection>> connection, void* data, size_t size,
                      MemoryType type, size_t* received);
 
-  Status connectControl(CtrlId peer, CtrlId self, const CtrlLink& link,
-                        const std::string& fallback);
+  Status connectControl(CtrlId peer, CtrlId self, const CtrlLink& link, const std::string& fallback,
+                        Deadline deadline);
   Status connect(CtrlId peer, CtrlId self, const std::string& ip, uint16_t port,
-                 const CtrlLink& link, ConnType type);
-  Status connectLegacy(const std::string& ip, uint16_t port, ConnType type);
+                 const CtrlLink& link, ConnType type, Deadline deadline);
+  Status connectLegacy(const std::string& ip, uint16_t port, ConnType type, Deadline deadline);
+  // The peer from that address. A server waits for it to come.
+  Result<std::shared_ptr<Connection>> findLegacy(const std::string& ip, ConnType type);
   Status checkType(ConnType type) const;
 
   Doors& doors() { return doors_; }
   Ranks& ranks() { return ranks_; }
   Connections& connections() { return connections_; }
   const Settings& settings() const { return settings_; }
+  const ForkGuard& forkGuard() const { return fork_; }
   std::string explain(const std::string& ip, uint16_t port);
 
  private:
@@ -58,6 +67,7 @@ class Communicator::Impl {
                        Deadline deadline);
   Result<Region> userRegion(void* data, size_t size, MemoryType type) const;
 
+  const ForkGuard fork_;
   const Settings settings_;
   const std::shared_ptr<NodeImpl> node_;
   const std::shared_ptr<ConnBuffer> buffer_;
@@ -70,6 +80,8 @@ class Communicator::Impl {
   std::unordered_map<uint64_t, std::shared_ptr<TransferState>> tickets_;  // guarded by mutex_
   uint64_t lastTicket_ = 0;                                               // guarded by mutex_
   std::map<CtrlId, std::string> dialled_;  // guarded by mutex_: address by rank
+  // guarded by mutex_: those that we dialled as the first generation does
+  std::vector<std::weak_ptr<PeerState>> dialledLegacy_;
 };
 
 }  // namespace hmc

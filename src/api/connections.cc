@@ -166,6 +166,13 @@ std::vector<std::shared_ptr<PeerState>> Connections::peersAt(const std::string& 
   return peers;
 }
 
+Status Connections::waitFor(const std::string& ip, Deadline deadline) {
+  auto fromThere = [&ip](const PeerState& peer) {
+    return peer.channel().status().ok() && answersTo(peer, ip);
+  };
+  return node_->waitForPeer(fromThere, "a peer from " + ip, deadline).status();
+}
+
 Status Connections::check(const std::string& ip, uint16_t port, ConnType type) {
   auto connection = known({ip, port, type});
   if (!connection) return find(ip, port, type).status();

@@ -67,6 +67,9 @@ class Connections {
   void close(const std::string& ip, uint16_t port, ConnType type);
   void close(const std::string& ip, ConnType type);
 
+  // Returns when some peer is connected from that address.
+  Status waitFor(const std::string& ip, Deadline deadline);
+
   // Connected peers that answer to an address.
   std::vector<std::shared_ptr<PeerState>> peersAt(const std::string& ip) const;
 

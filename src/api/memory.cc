@@ -95,7 +95,10 @@ Memory::~Memory() = default;
 
 std::unique_ptr<MemoryBase> Memory::createMemoryClass(MemoryType memType) {
   auto made = makeDeviceMemory(deviceId_, memType);
-  if (!made.ok()) throw std::runtime_error(made.status().message());
+  if (!made.ok()) {
+    report(made.status());
+    throw std::runtime_error(made.status().message());
+  }
   return *std::move(made);
 }
 

@@ -29,7 +29,7 @@ status_t report(const Status& status) {
 
 status_t report(const Status& status, status_t as) {
   if (status.ok()) return status_t::SUCCESS;
-  setLastError(status.message());
+  setLastStatus(status);
   return as;
 }
 

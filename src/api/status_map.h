@@ -4,8 +4,8 @@
 
 namespace hmc {
 
-// What a documented class returns for a Status; the sentence goes to lastError(), which a SUCCESS
-// leaves alone. Only `unsupported`, `notFound` and `deadlineExceeded` have a value of their own,
+// What a documented class returns for a Status; it goes to lastStatus(), which a SUCCESS leaves
+// alone. Only `unsupported`, `notFound` and `deadlineExceeded` have a value of their own,
 // the rest is ERROR.
 status_t report(const Status& status);
 

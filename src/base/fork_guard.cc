@@ -7,26 +7,27 @@
 
 namespace hmc {
 
-namespace {
-
-std::atomic<uint64_t>& page() {
-  static std::atomic<uint64_t>* const wiped = [] {
+std::atomic<uint32_t>& ForkGuard::word() {
+  static std::atomic<uint32_t>* word = [] {
     size_t size = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-    void* made = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (made == MAP_FAILED) return new std::atomic<uint64_t>(0);
-    madvise(made, size, MADV_WIPEONFORK);
-    return new (made) std::atomic<uint64_t>(0);
+    void* page = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED) return new std::atomic<uint32_t>(0);
+    madvise(page, size, MADV_WIPEONFORK);
+    return new (page) std::atomic<uint32_t>(0);
   }();
-  return *wiped;
+  return *word;
 }
 
-}  // namespace
+// A child has another number than its parent.
+uint32_t ForkGuard::mark() {
+  const auto process = static_cast<uint32_t>(getpid());
+  word().store(process, std::memory_order_relaxed);
+  return process;
+}
 
-const std::atomic<uint64_t>& ForkGuard::numbered() {
-  static std::atomic<uint64_t> last{0};  // a child begins with its parent's
-  uint64_t none = 0;
-  if (page().load(std::memory_order_relaxed) == 0) page().compare_exchange_strong(none, ++last);
-  return page();
+Status ForkGuard::refusal() {
+  return Status(Code::invalidArgument,
+                "this process was forked from one that uses HMC: create a Node of its own");
 }
 
 }  // namespace hmc

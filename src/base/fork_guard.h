@@ -3,22 +3,29 @@
 #include <atomic>
 #include <cstdint>
 
+#include "hmc/status.h"
+
 namespace hmc {
 
-// Threads, sockets and mappings do not survive fork(); a call in the child must fail clearly, while
-// what the child makes itself works. Belongs to what was made and knows in which process. The
-// kernel empties the page behind this in a child, so that asking costs one load.
+// Threads, sockets and mappings do not survive fork(): what has them keeps one of these, and fails
+// clearly in a child of the process that made it. The child may make its own. The kernel empties
+// the page behind this in a child, so that asking costs one load.
 class ForkGuard {
  public:
-  ForkGuard() : page_(&numbered()), mine_(page_->load(std::memory_order_relaxed)) {}
-  bool inForkedChild() const { return page_->load(std::memory_order_relaxed) != mine_; }
+  ForkGuard() : made_(mark()) {}
+
+  bool inChild() const {
+    static const std::atomic<uint32_t>& here = word();
+    return here.load(std::memory_order_relaxed) != made_;
+  }
+  // What to say then.
+  static Status refusal();
 
  private:
-  // The number of this process among those that one forked from another, never 0.
-  static const std::atomic<uint64_t>& numbered();
+  static std::atomic<uint32_t>& word();
+  static uint32_t mark();
 
-  const std::atomic<uint64_t>* page_;
-  uint64_t mine_;
+  uint32_t made_;
 };
 
 }  // namespace hmc

@@ -1,10 +1,11 @@
 #pragma once
 
-#include <string>
+#include "hmc/status.h"
 
 namespace hmc {
 
-// What lastError() answers on this thread from now on. Only the facades in api/ call it.
-void setLastError(std::string text);
+// What lastError() and lastStatus() answer on this thread from now on. Only the facades in api/
+// call it.
+void setLastStatus(Status status);
 
 }  // namespace hmc

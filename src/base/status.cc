@@ -70,18 +70,22 @@ Status Status::within(const std::string& where) const {
 }
 
 namespace {
-std::string& lastErrorOfThisThread() {
-  thread_local std::string text;
-  return text;
+Status& lastStatusOfThisThread() {
+  thread_local Status status;
+  return status;
 }
 }  // namespace
 
-const std::string& lastError() {
-  return lastErrorOfThisThread();
+const Status& lastStatus() {
+  return lastStatusOfThisThread();
 }
 
-void setLastError(std::string text) {
-  lastErrorOfThisThread() = std::move(text);
+const std::string& lastError() {
+  return lastStatus().message();
+}
+
+void setLastStatus(Status status) {
+  lastStatusOfThisThread() = std::move(status);
 }
 
 }  // namespace hmc

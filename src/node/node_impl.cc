@@ -52,10 +52,7 @@ NodeImpl::~NodeImpl() {
 }
 
 Status NodeImpl::checkUsable() const {
-  if (fork_.inForkedChild()) {
-    return error(Code::invalidArgument,
-                 "this process was forked from one that uses HMC: create a Node of its own");
-  }
+  if (fork_.inChild()) return ForkGuard::refusal();
   std::lock_guard lock(mutex_);
   return closed_ ? error(Code::disconnected, "the Node {} was closed", name_) : Status();
 }
@@ -179,8 +176,23 @@ std::shared_ptr<PeerState> NodeImpl::takeLeftBehind(const PeerTest& wanted) {
   return nullptr;
 }
 
+NodeImpl::Reading::Reading(NodeImpl& node, std::string host) : node_(node), host_(std::move(host)) {
+  std::lock_guard lock(node_.mutex_);
+  node_.reading_.insert(host_);
+}
+
+NodeImpl::Reading::~Reading() {
+  std::lock_guard lock(node_.mutex_);
+  node_.reading_.erase(node_.reading_.find(host_));
+}
+
+bool NodeImpl::readsFrom(const std::string& host) const {
+  std::lock_guard lock(mutex_);
+  return reading_.count(host) > 0;
+}
+
 Result<NodeImpl::NoteFrom> NodeImpl::nextNote(Deadline deadline) {
-  if (fork_.inForkedChild()) return checkUsable();
+  if (fork_.inChild()) return ForkGuard::refusal();
   std::unique_lock lock(mutex_);
   changed_.wait_until(lock, deadline.at(), [&] { return !notes_.empty() || closed_; });
   if (notes_.empty()) {
@@ -264,6 +276,7 @@ Result<std::string> NodeImpl::answer(const std::shared_ptr<Channel>& channel, ui
                                      std::string_view request) {
   if (method == kOpenRegion) return describeRegion(request);
   if (method == kProbe) return describeSelf();
+  if (method == kLeave) return std::string(readsFrom(channel->remoteHost()) ? "stay" : "");
   auto peer = find(channel.get());
   if (method == kOpenLink && peer) return peer->acceptLink(request);
   if (method == kOpenStage && peer) return peer->offerStage(request);

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,7 @@ namespace hmc {
 inline constexpr uint16_t kOpenLink = 1;
 inline constexpr uint16_t kProbe = 3;
 inline constexpr uint16_t kOpenRegion = 4;
+inline constexpr uint16_t kLeave = 7;
 
 // One participant: its transports, doors, peers and registered memory. Handles share it; close()
 // ends it for all of them. Safe from any thread.
@@ -48,7 +50,6 @@ class NodeImpl final : public ControlEvents, public std::enable_shared_from_this
   const Transport::Facts& factsOf(size_t transport) const {
     return engines_[transport]->transport().facts();
   }
-  const ForkGuard& fork() const { return fork_; }
   // Is that transport left alone until somebody names it?
   bool onlyByName(size_t transport) const { return !named_ && factsOf(transport).onDemand; }
   // As they were when the Node was made, so that what explain() says is what put() does.
@@ -77,6 +78,21 @@ class NodeImpl final : public ControlEvents, public std::enable_shared_from_this
   Result<std::shared_ptr<PeerState>> waitForPeer(const PeerTest& wanted, const std::string& what,
                                                  Deadline deadline);
   std::vector<std::shared_ptr<PeerState>> peers() const;
+
+  // While it lives, peers from that host that ask whether they may leave (kLeave) are asked to
+  // stay.
+  class Reading {
+   public:
+    Reading(NodeImpl& node, std::string host);
+    ~Reading();
+    Reading(const Reading&) = delete;
+    Reading& operator=(const Reading&) = delete;
+
+   private:
+    NodeImpl& node_;
+    const std::string host_;
+  };
+
   // A peer that left before its messages were read, if `wanted` is true for it.
   std::shared_ptr<PeerState> takeLeftBehind(const PeerTest& wanted);
   bool someLeftBehind() const { return leftBehindCount_.load(std::memory_order_acquire) > 0; }
@@ -122,6 +138,7 @@ class NodeImpl final : public ControlEvents, public std::enable_shared_from_this
   std::shared_ptr<PeerState> find(const Channel* channel) const;
   Result<std::string> describeRegion(std::string_view request);
   std::string describeSelf() const;
+  bool readsFrom(const std::string& host) const;
   // The usable transports among the choices that the caller asked for, or else that open() would
   // try first and second.
   struct Liked {
@@ -136,8 +153,8 @@ class NodeImpl final : public ControlEvents, public std::enable_shared_from_this
   Status checkUsable() const;
   void setNoteEventLocked();
 
-  const std::string name_;
   const ForkGuard fork_;
+  const std::string name_;
   const std::unique_ptr<FdExchange> fds_;
   const bool named_;  // NodeOptions::transports says which transports there are
   const Figures figures_;
@@ -154,6 +171,7 @@ class NodeImpl final : public ControlEvents, public std::enable_shared_from_this
   std::map<std::string, std::weak_ptr<LocalMemory>> memory_;  // guarded by mutex_
   std::map<std::string, Attributes::Door> doors_;             // guarded by mutex_, by address
   std::deque<NoteFrom> notes_;                                // guarded by mutex_
+  std::multiset<std::string> reading_;                        // guarded by mutex_: hosts
   Fd noteEvent_;               // guarded by mutex_: none until somebody asks for it
   bool noteEventSet_ = false;  // guarded by mutex_: it is readable
   bool closed_ = false;        // guarded by mutex_

@@ -67,7 +67,6 @@ RemoteMapping::RemoteMapping(std::shared_ptr<NodeImpl> node, std::shared_ptr<Pee
                   mappedUpTo(paths_, tables_, OpKind::get)},
       atOnce_{std::min(mappedUpTo_[0], uint64_t{kAtOnce}),
               std::min(mappedUpTo_[1], uint64_t{kAtOnce})},
-      fork_(node_->fork()),
       size_(sizeOf(paths_)),
       writable_(paths_.front()->access == Access::readWrite),
       device_(device),
@@ -209,16 +208,12 @@ void RemoteMapping::noteEnd(const TransferState& transfer, const Status& outcome
 }
 
 bool RemoteMapping::allowed(OpKind kind, const LocalMemory& local) const {
-  return !fork_.inForkedChild() && (kind == OpKind::get || writable_) &&
-         local.node() == node_.get();
+  return !fork_.inChild() && (kind == OpKind::get || writable_) && local.node() == node_.get();
 }
 
 // Why allowed() says no.
 Status RemoteMapping::explainRefusal(OpKind kind, const LocalMemory& local) const {
-  if (fork_.inForkedChild()) {
-    return error(Code::invalidArgument,
-                 "this process was forked from one that uses HMC: create a Node of its own");
-  }
+  if (fork_.inChild()) return ForkGuard::refusal();
   if (kind == OpKind::put && !writable_) {
     return error(Code::permissionDenied, "{} registered that region for reading only",
                  peer_->title());

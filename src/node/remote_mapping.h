@@ -117,7 +117,7 @@ class RemoteMapping {
   // Whether a transfer is nothing but a copy, as far as the two memories go.
   bool copies(OpKind kind, const LocalMemory& local) const {
     return mapped_.data && local.host() && local.node() == node_.get() &&
-           (kind == OpKind::get || writable_) && !fork_.inForkedChild() &&
+           (kind == OpKind::get || writable_) && !fork_.inChild() &&
            !mapped_.closed->load(std::memory_order_acquire);
   }
   void copy(OpKind kind, const LocalMemory& local, uint64_t localOffset, uint64_t remoteOffset,
@@ -144,10 +144,10 @@ class RemoteMapping {
   const PathTables tables_;
   // What a copy looks at, together: the path that is mapped here, if there is one, up to which size
   // it is the one to take, by OpKind, and that much or kAtOnce.
+  const ForkGuard fork_;
   const Mapped mapped_;
   const std::array<uint64_t, 2> mappedUpTo_;
   const std::array<uint64_t, 2> atOnce_;
-  const ForkGuard fork_;
   const uint64_t size_;
   const bool writable_;
   const Device device_;

@@ -23,6 +23,7 @@ TEST(StatusMap, takesTheValueThatTheCallerChose) {
   EXPECT_EQ(report(Status(Code::invalidArgument, "no such ConnType"), status_t::INVALID_CONFIG),
             status_t::INVALID_CONFIG);
   EXPECT_EQ(lastError(), "no such ConnType");
+  EXPECT_EQ(lastStatus().code(), Code::invalidArgument);
   EXPECT_EQ(report(Status(), status_t::INVALID_CONFIG), status_t::SUCCESS);
 }
 

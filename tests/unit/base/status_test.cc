@@ -95,13 +95,13 @@ TEST(Result, madeFromAnOkStatusIsAFailure) {
 }
 
 TEST(LastError, belongsToOneThread) {
-  setLastError("mine");
+  setLastStatus(Status(Code::failed, "mine"));
   std::jthread([] {
     EXPECT_EQ(lastError(), "");
-    setLastError("theirs");
+    setLastStatus(Status(Code::outOfRange, "theirs"));
   }).join();
   EXPECT_EQ(lastError(), "mine");
-  setLastError("");
+  setLastStatus(Status());
 }
 
 }  // namespace hmc

@@ -1,0 +1,253 @@
+#include <memory>
+#include <stdexcept>
+
+#include "documented.h"
+#include "gil.h"
+#include "hmc/conn_buffer.h"
+
+namespace hmc::python {
+
+namespace py = pybind11;
+
+namespace {
+
+// What Memory.allocateBuffer() answers; frees itself.
+struct Buffer {
+  Buffer(std::shared_ptr<Memory> memory, void* ptr, size_t bytes)
+      : owner(std::move(memory)), pointer(ptr), size(bytes) {}
+  ~Buffer() { owner->freeBuffer(pointer); }
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+  const std::shared_ptr<Memory> owner;
+  void* pointer;
+  const size_t size;
+};
+
+// One that Python may look into.
+struct HostBuffer : Buffer {
+  using Buffer::Buffer;
+};
+
+// The same for a ConnBuffer, which it keeps alive.
+struct HostView {
+  std::shared_ptr<ConnBuffer> buffer;
+};
+
+template <class T, class... Arguments>
+std::shared_ptr<T> make(Arguments... arguments) {
+  try {
+    return sharedWithoutGil(new T(arguments...));
+  } catch (const std::runtime_error&) {
+    raiseLast();  // the constructor left the whole of it there
+  }
+}
+
+py::buffer_info bytesAt(void* pointer, size_t size) {
+  return {pointer, 1, py::format_descriptor<uint8_t>::format(), static_cast<py::ssize_t>(size)};
+}
+
+py::tuple allocated(const std::shared_ptr<Memory>& memory, size_t size,
+                    status_t (Memory::*allocate)(void**, size_t)) {
+  void* pointer = nullptr;
+  const status_t status = ((*memory).*allocate)(&pointer, size);
+  if (status != status_t::SUCCESS) return py::make_tuple(status, py::none());
+  if (memory->getMemoryType() == MemoryType::CPU)
+    return py::make_tuple(status, std::make_unique<HostBuffer>(memory, pointer, size));
+  return py::make_tuple(status, std::make_unique<Buffer>(memory, pointer, size));
+}
+
+// Short copies on the host are over before another thread could have run.
+constexpr size_t kShort = size_t{64} << 10;
+
+template <class Copy>
+status_t copying(bool atOnce, const Copy& copy) {
+  if (atOnce) return copy();
+  ReleasedGil release;
+  return copy();
+}
+
+enum class Where { host, device };
+
+status_t write(ConnBuffer& buffer, py::handle from, size_t size, size_t offset, Where where) {
+  const Place place(from, size, false);
+  const bool host = where == Where::host;
+  const bool atOnce = host && size <= kShort && buffer.mem_type == MemoryType::CPU;
+  return copying(atOnce, [&] {
+    return host ? buffer.writeFromCpu(place.pointer(), size, offset)
+                : buffer.writeFromGpu(place.pointer(), size, offset);
+  });
+}
+
+status_t read(ConnBuffer& buffer, py::handle into, size_t size, size_t offset, Where where) {
+  const Place place(into, size, true);
+  const bool host = where == Where::host;
+  const bool atOnce = host && size <= kShort && buffer.mem_type == MemoryType::CPU;
+  return copying(atOnce, [&] {
+    return host ? buffer.readToCpu(place.pointer(), size, offset)
+                : buffer.readToGpu(place.pointer(), size, offset);
+  });
+}
+
+py::memoryview viewOf(const std::shared_ptr<ConnBuffer>& buffer) {
+  if (buffer->mem_type != MemoryType::CPU) {
+    raise(Status(Code::unsupported,
+                 "this buffer is memory of an accelerator, which Python cannot look into: copy it "
+                 "out with get_into()"));
+  }
+  return py::memoryview(py::cast(HostView{buffer}));
+}
+
+using CopyMethod = status_t (Memory::*)(void*, const void*, size_t);
+
+template <CopyMethod method>
+status_t copyBetween(Memory& memory, py::handle to, py::handle from, size_t size) {
+  const Place target(to, size, true);
+  const Place source(from, size, false);
+  ReleasedGil release;
+  return (memory.*method)(target.pointer(), source.pointer(), size);
+}
+
+void bindMemoryClass(py::module_& module) {
+  py::class_<Buffer>(module, "Buffer", "Memory that Memory.allocateBuffer() gave; frees itself.")
+      .def_property_readonly(
+          "ptr", [](const Buffer& self) { return reinterpret_cast<uintptr_t>(self.pointer); })
+      .def_readonly("size", &Buffer::size);
+  py::class_<HostBuffer, Buffer>(module, "HostBuffer", py::buffer_protocol(),
+                                 "A Buffer of host memory: memoryview() and numpy look into it.")
+      .def_buffer([](HostBuffer& self) { return bytesAt(self.pointer, self.size); });
+
+  const auto released = py::call_guard<ReleasedGil>();
+  py::class_<Memory, std::shared_ptr<Memory>>(
+      module, "Memory", "Allocates and copies on one device. Copies are over when they return.")
+      .def(py::init(&make<Memory, int, MemoryType>), py::arg("device_id"),
+           py::arg("mem_type") = static_cast<int>(MemoryType::DEFAULT))
+      .def("init", &Memory::init)
+      .def("free", &Memory::free)
+      .def(
+          "allocateBuffer",
+          [](const std::shared_ptr<Memory>& self, size_t size) {
+            return allocated(self, size, &Memory::allocateBuffer);
+          },
+          py::arg("size"), "(status, Buffer), or (status, None) when there is no such memory.")
+      .def(
+          "allocatePeerableBuffer",
+          [](const std::shared_ptr<Memory>& self, size_t size) {
+            return allocated(self, size, &Memory::allocatePeerableBuffer);
+          },
+          py::arg("size"))
+      .def(
+          "freeBuffer",
+          [](Memory& self, Buffer& buffer) {
+            return self.freeBuffer(std::exchange(buffer.pointer, nullptr));
+          },
+          py::arg("buffer"), "Frees it before its last reference goes.")
+      .def("copyHostToDevice", &copyBetween<&Memory::copyHostToDevice>, py::arg("dest"),
+           py::arg("src"), py::arg("size"))
+      .def("copyDeviceToHost", &copyBetween<&Memory::copyDeviceToHost>, py::arg("dest"),
+           py::arg("src"), py::arg("size"))
+      .def("copyDeviceToDevice", &copyBetween<&Memory::copyDeviceToDevice>, py::arg("dest"),
+           py::arg("src"), py::arg("size"))
+      .def("setDeviceIdAndMemoryType", &Memory::setDeviceIdAndMemoryType, released,
+           py::arg("device_id"), py::arg("mem_type") = static_cast<int>(MemoryType::DEFAULT))
+      .def("getMemoryType", &Memory::getMemoryType)
+      .def("getInitStatus", &Memory::getInitStatus)
+      .def("getDeviceId", &Memory::getDeviceId);
+}
+
+void bindConnBuffer(py::module_& module) {
+  py::class_<HostView>(module, "HostView", py::buffer_protocol()).def_buffer([](HostView& self) {
+    return bytesAt(self.buffer->ptr, self.buffer->buffer_size);
+  });
+
+  // Methods with the documented names answer a Status; write and read raise.
+  py::class_<ConnBuffer, std::shared_ptr<ConnBuffer>>(
+      module, "ConnBuffer", "The memory that puts and gets work on, addressed by offset.")
+      .def(py::init(&make<ConnBuffer, int, size_t, MemoryType>), py::arg("device_id"),
+           py::arg("buffer_size"), py::arg("mem_type") = static_cast<int>(MemoryType::DEFAULT))
+      .def_property_readonly(
+          "ptr", [](const ConnBuffer& self) { return reinterpret_cast<uintptr_t>(self.ptr); })
+      .def_readonly("buffer_size", &ConnBuffer::buffer_size)
+      .def_readonly("mem_type", &ConnBuffer::mem_type)
+      .def_readonly("device_id", &ConnBuffer::device_id)
+      .def("view", &viewOf, "The bytes themselves, as a memoryview, of a buffer in host memory.")
+      .def(
+          "writeFromCpu",
+          [](ConnBuffer& self, py::handle src, size_t size, size_t bias) {
+            return write(self, src, size, bias, Where::host);
+          },
+          py::arg("src"), py::arg("size"), py::arg("bias") = 0)
+      .def(
+          "readToCpu",
+          [](ConnBuffer& self, py::handle dest, size_t size, size_t bias) {
+            return read(self, dest, size, bias, Where::host);
+          },
+          py::arg("dest"), py::arg("size"), py::arg("bias") = 0)
+      .def(
+          "writeFromGpu",
+          [](ConnBuffer& self, py::handle src, size_t size, size_t bias) {
+            return write(self, src, size, bias, Where::device);
+          },
+          py::arg("src"), py::arg("size"), py::arg("bias") = 0)
+      .def(
+          "readToGpu",
+          [](ConnBuffer& self, py::handle dest, size_t size, size_t bias) {
+            return read(self, dest, size, bias, Where::device);
+          },
+          py::arg("dest"), py::arg("size"), py::arg("bias") = 0)
+      .def("copyWithin", &ConnBuffer::copyWithin, py::call_guard<ReleasedGil>(),
+           py::arg("dst_bias"), py::arg("src_bias"), py::arg("size"))
+      .def("write",
+           [](ConnBuffer& self, py::handle from, py::handle size, py::handle offset, bool host) {
+             check(write(self, from, sizeArgument(size, "nbytes"), sizeArgument(offset, "offset"),
+                         host ? Where::host : Where::device));
+           })
+      .def("read",
+           [](ConnBuffer& self, py::handle into, py::handle size, py::handle offset, bool host) {
+             check(read(self, into, sizeArgument(size, "nbytes"), sizeArgument(offset, "offset"),
+                        host ? Where::host : Where::device));
+           })
+      .def("copy_within", [](ConnBuffer& self, py::handle to, py::handle from, py::handle size) {
+        const size_t target = sizeArgument(to, "dst_offset");
+        const size_t source = sizeArgument(from, "src_offset");
+        const size_t bytes = sizeArgument(size, "nbytes");
+        check(copying(false, [&] { return self.copyWithin(target, source, bytes); }));
+      });
+}
+
+}  // namespace
+
+Place::Place(py::handle object, size_t size, bool written) {
+  if (PyLong_Check(object.ptr())) {
+    pointer_ = reinterpret_cast<void*>(sizeArgument(object, "the address"));
+    return;
+  }
+  size_t room = 0;
+  if (py::isinstance<Buffer>(object)) {
+    const auto& buffer = object.cast<Buffer&>();
+    pointer_ = buffer.pointer;
+    room = buffer.size;
+  } else {
+    const int flags = written ? PyBUF_CONTIG : PyBUF_CONTIG_RO;
+    if (PyObject_GetBuffer(object.ptr(), &view_, flags) != 0) throw py::error_already_set();
+    pointer_ = view_.buf;
+    room = static_cast<size_t>(view_.len);
+  }
+  if (size <= room) return;
+  if (view_.obj) PyBuffer_Release(&view_);
+  raise(Status(Code::outOfRange, "a copy of " + std::to_string(size) + " bytes " +
+                                     (written ? "into" : "from") + " an object of " +
+                                     std::to_string(room) + " bytes"));
+}
+
+Place::~Place() {
+  if (view_.obj) PyBuffer_Release(&view_);
+}
+
+void bindMemory(py::module_& module) {
+  bindMemoryClass(module);
+  bindConnBuffer(module);
+  module.def("memory_supported", &memory_supported, py::call_guard<ReleasedGil>(),
+             "What MemoryType.DEFAULT stands for on this machine.");
+}
+
+}  // namespace hmc::python

@@ -1,0 +1,374 @@
+#include <pybind11/stl.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "documented.h"
+#include "gil.h"
+#include "hmc/deadline.h"
+
+namespace hmc::python {
+
+namespace py = pybind11;
+
+namespace {
+
+using Timeout = Communicator::Timeout;
+using Link = Communicator::CtrlLink;
+
+// Up to here a copy into mapped memory is over before another Python thread could have run.
+constexpr size_t kShort = size_t{64} << 10;
+
+// A Communicator whose failures are exceptions, and which of its connections is meant when a caller
+// does not say. Python's lock guards the members; the Communicator needs none.
+class SessionCore {
+ public:
+  explicit SessionCore(std::shared_ptr<Communicator> communicator)
+      : communicator_(std::move(communicator)) {}
+
+  const std::shared_ptr<Communicator>& communicator() const { return communicator_; }
+
+  template <class Call>
+  status_t released(const Call& call) const {
+    const auto kept = communicator_;
+    ReleasedGil release;
+    return call(*kept);
+  }
+
+  // In slices, so that Ctrl-C is heard. A call that has waited in vain is made again: it has lost
+  // nothing. `inVain` is what it may answer then, besides TIMEOUT.
+  template <class Call>
+  status_t patiently(Timeout timeout, status_t inVain, const Call& call) const {
+    constexpr int kSlice = 200;  // milliseconds
+    const Deadline deadline(timeout);
+    for (;;) {
+      const Timeout slice(deadline.leftMs(kSlice));
+      const status_t status =
+          released([&](Communicator& communicator) { return call(communicator, slice); });
+      if ((status != status_t::TIMEOUT && status != inVain) || deadline.passed()) return status;
+      if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+    }
+  }
+
+  ConnType typeFor(const std::string& ip, uint16_t port, py::handle conn, ConnType usual) const {
+    if (!conn.is_none()) return connArgument(conn);
+    auto found = connected_.find({ip, port});
+    return onlyOne(found == connected_.end() ? Types{} : found->second, usual);
+  }
+  ConnType typeFor(const std::string& ip, py::handle conn, ConnType usual) const {
+    if (!conn.is_none()) return connArgument(conn);
+    Types types;
+    for (const auto& [key, some] : connected_) {
+      if (key.first == ip) types.insert(some.begin(), some.end());
+    }
+    return onlyOne(types, usual);
+  }
+
+  void connect(uint32_t peer, uint32_t self, const std::string& ip, uint16_t port, const Link& link,
+               ConnType type, Timeout timeout) {
+    checkPeer(released([&](Communicator& communicator) {
+      return communicator.connectTo(peer, self, ip, port, link, type, timeout);
+    }));
+    connected_[{ip, port}].insert(type);
+  }
+  void connectLegacy(const std::string& ip, uint16_t port, ConnType type, Timeout timeout) {
+    checkPeer(released([&](Communicator& communicator) {
+      return communicator.connectTo(ip, port, type, timeout);
+    }));
+    connected_[{ip, port}].insert(type);
+  }
+  void disconnect(const std::string& ip, std::optional<uint16_t> port, ConnType type) {
+    for (auto& [key, types] : connected_) {
+      if (key.first == ip && (!port || key.second == *port)) types.erase(type);
+    }
+    check(released([&](Communicator& communicator) {
+      return port ? communicator.disConnect(ip, *port, type) : communicator.disConnect(ip, type);
+    }));
+  }
+
+ private:
+  using Types = std::set<ConnType>;
+  static ConnType onlyOne(const Types& types, ConnType usual) {
+    return types.size() == 1 ? *types.begin() : usual;
+  }
+
+  const std::shared_ptr<Communicator> communicator_;
+  std::map<std::pair<std::string, uint16_t>, Types> connected_;
+};
+
+std::optional<uint16_t> optionalPort(py::handle port) {
+  if (port.is_none()) return std::nullopt;
+  return portArgument(port, "port");
+}
+
+// The arguments that all one-sided transfers share.
+struct OneSided {
+  OneSided(const SessionCore& self, py::handle ipArgument, py::handle portOf, py::handle localOf,
+           py::handle remoteOf, py::handle sizeOf, py::handle conn)
+      : ip(textArgument(ipArgument, "ip")),
+        port(portArgument(portOf, "port")),
+        local(sizeArgument(localOf, "local_off")),
+        remote(sizeArgument(remoteOf, "remote_off")),
+        size(sizeArgument(sizeOf, "nbytes")),
+        type(self.typeFor(ip, port, conn, ConnType::RDMA)) {}
+  const std::string ip;
+  const uint16_t port;
+  const size_t local;
+  const size_t remote;
+  const size_t size;
+  const ConnType type;
+};
+
+enum class Way { put, get };
+
+template <Way way>
+void run(const SessionCore& self, py::handle ip, py::handle port, py::handle local,
+         py::handle remote, py::handle size, py::handle conn) {
+  const OneSided t(self, ip, port, local, remote, size, conn);
+  Communicator& communicator = *self.communicator();
+  if (t.size <= kShort &&
+      (way == Way::put ? communicator.tryPut(t.ip, t.port, t.local, t.remote, t.size, t.type)
+                       : communicator.tryGet(t.ip, t.port, t.local, t.remote, t.size, t.type))) {
+    return;
+  }
+  checkPeer(self.released([&](Communicator& c) {
+    return way == Way::put ? c.put(t.ip, t.port, t.local, t.remote, t.size, t.type)
+                           : c.get(t.ip, t.port, t.local, t.remote, t.size, t.type);
+  }));
+}
+
+template <Way way>
+uint64_t start(const SessionCore& self, py::handle ip, py::handle port, py::handle local,
+               py::handle remote, py::handle size, py::handle conn) {
+  const OneSided t(self, ip, port, local, remote, size, conn);
+  uint64_t id = 0;
+  checkPeer(self.released([&](Communicator& c) {
+    return way == Way::put ? c.putNB(t.ip, t.port, t.local, t.remote, t.size, &id, t.type)
+                           : c.getNB(t.ip, t.port, t.local, t.remote, t.size, &id, t.type);
+  }));
+  return id;
+}
+
+template <Way way>
+void pipeline(const SessionCore& self, py::handle ip, py::handle port, py::handle local,
+              py::handle remote, py::handle size, py::handle chunkOf, py::handle inflightOf,
+              py::handle conn) {
+  const OneSided t(self, ip, port, local, remote, size, conn);
+  const size_t chunk = sizeArgument(chunkOf, "chunk_size");
+  const size_t inflight = sizeArgument(inflightOf, "max_inflight");
+  checkPeer(self.released([&](Communicator& c) {
+    return way == Way::put
+               ? c.putPipeline(t.ip, t.port, t.local, t.remote, t.size, chunk, inflight, t.type)
+               : c.getPipeline(t.ip, t.port, t.local, t.remote, t.size, chunk, inflight, t.type);
+  }));
+}
+
+template <Way way>
+void runLegacy(const SessionCore& self, py::handle ipArgument, py::handle offsetOf,
+               py::handle sizeOf, py::handle conn, ConnType usual) {
+  const std::string ip = textArgument(ipArgument, "ip");
+  const size_t offset = sizeArgument(offsetOf, "bias");
+  const size_t size = sizeArgument(sizeOf, "size");
+  const ConnType type = self.typeFor(ip, conn, usual);
+  checkPeer(self.released([&](Communicator& c) {
+    return way == Way::put ? c.writeTo(ip, offset, size, type) : c.readFrom(ip, offset, size, type);
+  }));
+}
+
+void wait(const SessionCore& self, const py::object& ids, py::handle timeoutOf) {
+  Timeout timeout = timeoutArgument(timeoutOf);
+  if (timeout.count() < 0) timeout = self.communicator()->usualTransferTimeout();
+  std::vector<uint64_t> all;
+  if (PyIndex_Check(ids.ptr())) {
+    all.push_back(numberArgument(ids, "wr_id", UINT64_MAX));
+  } else {
+    for (const auto& id : ids) all.push_back(numberArgument(id, "wr_id", UINT64_MAX));
+  }
+  // Ids that are done drop out, so that none is waited for twice.
+  status_t first = status_t::SUCCESS;
+  Status why;
+  for (uint64_t id : all) {
+    const status_t status =
+        self.patiently(timeout, status_t::TIMEOUT,
+                       [&](Communicator& c, Timeout slice) { return c.wait(id, slice); });
+    if (first == status_t::SUCCESS && status != status_t::SUCCESS) {
+      first = status;
+      why = lastStatus();
+    }
+  }
+  check(why);
+}
+
+void ctrlSend(const SessionCore& self, py::handle peerOf, py::handle tagOf) {
+  const uint32_t peer = rankArgument(peerOf, "peer");
+  const uint64_t tag = numberArgument(tagOf, "tag", UINT64_MAX);
+  checkPeer(self.released([&](Communicator& c) { return c.ctrlSend(peer, tag); }));
+}
+
+uint64_t ctrlRecv(const SessionCore& self, py::handle peerOf, py::handle timeoutOf) {
+  const uint32_t peer = rankArgument(peerOf, "peer");
+  Timeout timeout = timeoutArgument(timeoutOf);
+  if (timeout.count() < 0) timeout = self.communicator()->usualReceiveTimeout();
+  uint64_t tag = 0;
+  checkPeer(self.patiently(timeout, status_t::NOT_FOUND, [&](Communicator& c, Timeout slice) {
+    return c.ctrlRecv(peer, &tag, slice);
+  }));
+  return tag;
+}
+
+void sendData(const SessionCore& self, const std::string& ip, std::optional<uint16_t> port,
+              uintptr_t from, size_t size, MemoryType kind, ConnType type) {
+  void* data = reinterpret_cast<void*>(from);
+  checkPeer(self.released([&](Communicator& c) {
+    return port ? c.sendDataTo(ip, *port, data, size, kind, type)
+                : c.sendDataTo(ip, data, size, kind, type);
+  }));
+}
+
+size_t receiveData(const SessionCore& self, const std::string& ip, std::optional<uint16_t> port,
+                   uintptr_t into, size_t size, MemoryType kind, ConnType type) {
+  void* data = reinterpret_cast<void*>(into);
+  size_t count = 0;
+  checkPeer(self.released([&](Communicator& c) {
+    return port ? c.recvDataFrom(ip, *port, data, size, kind, &count, type)
+                : c.recvDataFrom(ip, data, size, kind, &count, type);
+  }));
+  return count;
+}
+
+constexpr const char* kPutRemote = R"(put_remote(ip, port, local_off, remote_off, nbytes, conn=None)
+
+Copies nbytes of our buffer at local_off into the peer's at remote_off, and returns when they are
+visible there. The peer is called by its address and data port; by port 0 when it listens on nothing.
+Without conn: the connection that there is to it, or ConnType.RDMA.)";
+
+constexpr const char* kGetRemote = R"(get_remote(ip, port, local_off, remote_off, nbytes, conn=None)
+
+Copies nbytes of the peer's buffer at remote_off into ours at local_off. See put_remote().)";
+
+constexpr const char* kPutNb = R"(put_nb(ip, port, local_off, remote_off, nbytes, conn=None) -> int
+
+Starts what put_remote() does and returns an id for wait(). The bytes must stay as they are until
+then. 0 means that it is done already.)";
+
+constexpr const char* kGetNb = R"(get_nb(ip, port, local_off, remote_off, nbytes, conn=None) -> int
+
+Starts what get_remote() does and returns an id for wait(). 0 means that it is done already.)";
+
+constexpr const char* kWait = R"(wait(wr_id, timeout=None)
+
+Waits for a transfer that put_nb() or get_nb() started, or for all of a list. The first failure is
+raised when all have ended. A timeout (seconds; 30 unless HMC_TIMEOUT_MS says otherwise) leaves the
+ids valid: wait again.)";
+
+constexpr const char* kCtrlSend = R"(ctrl_send(peer, tag)
+
+Sends a number to the peer of that rank. It is received after the data of every put before it.)";
+
+constexpr const char* kCtrlRecv = R"(ctrl_recv(peer, timeout=None) -> int
+
+The next tag of the peer of that rank; waits for the peer and for the tag, as many seconds as timeout
+says (600 unless HMC_RECV_TIMEOUT_MS says otherwise).)";
+
+constexpr const char* kPutPipeline =
+    R"(put_pipeline(ip, port, local_off, remote_off, nbytes, chunk_size=0, max_inflight=64, conn=None)
+
+put_remote() in chunks of chunk_size bytes (0: 4 MiB).)";
+
+constexpr const char* kGetPipeline =
+    R"(get_pipeline(ip, port, local_off, remote_off, nbytes, chunk_size=0, max_inflight=64, conn=None)
+
+get_remote() in chunks of chunk_size bytes (0: 4 MiB).)";
+
+template <class Class, class Method>
+void defTransfer(Class& session, const char* name, Method method, const char* doc) {
+  session.def(name, method, py::arg("ip"), py::arg("port"), py::arg("local_off"),
+              py::arg("remote_off"), py::arg("nbytes"), py::arg("conn") = py::none(), doc);
+}
+
+template <class Class, class Method>
+void defPipeline(Class& session, const char* name, Method method, const char* doc) {
+  session.def(name, method, py::arg("ip"), py::arg("port"), py::arg("local_off"),
+              py::arg("remote_off"), py::arg("nbytes"), py::arg("chunk_size") = 0,
+              py::arg("max_inflight") = 64, py::arg("conn") = py::none(), doc);
+}
+
+}  // namespace
+
+void bindSession(py::module_& module) {
+  module.def("check", [](status_t status) { checkPeer(status); });
+  module.def("port_argument", [](py::handle port) { return portArgument(port, "the port"); });
+  py::options options;
+  options.disable_function_signatures();
+  py::class_<SessionCore> session(module, "SessionCore", "What hmc.Session is built on.");
+  session.def(py::init<std::shared_ptr<Communicator>>(), py::arg("comm"));
+  session.def_property_readonly("comm", &SessionCore::communicator,
+                                "The Communicator underneath, whose methods answer a Status.");
+  defTransfer(session, "put_remote", &run<Way::put>, kPutRemote);
+  defTransfer(session, "get_remote", &run<Way::get>, kGetRemote);
+  defTransfer(session, "put_nb", &start<Way::put>, kPutNb);
+  defTransfer(session, "get_nb", &start<Way::get>, kGetNb);
+  defPipeline(session, "put_pipeline", &pipeline<Way::put>, kPutPipeline);
+  defPipeline(session, "get_pipeline", &pipeline<Way::get>, kGetPipeline);
+  session.def("wait", &wait, py::arg("wr_id"), py::arg("timeout") = py::none(), kWait)
+      .def("ctrl_send", &ctrlSend, py::arg("peer"), py::arg("tag"), kCtrlSend)
+      .def("ctrl_recv", &ctrlRecv, py::arg("peer"), py::arg("timeout") = py::none(), kCtrlRecv)
+      .def(
+          "close",
+          [](const SessionCore& self) {
+            self.released([](Communicator& c) {
+              c.close();
+              return status_t::SUCCESS;
+            });
+          },
+          "close()\n\nSays goodbye to every peer. Whoever waits in a call of this session wakes "
+          "up.")
+      .def("_write_to",
+           [](const SessionCore& self, py::handle ip, py::handle offset, py::handle size,
+              py::handle conn,
+              ConnType usual) { runLegacy<Way::put>(self, ip, offset, size, conn, usual); })
+      .def("_read_from",
+           [](const SessionCore& self, py::handle ip, py::handle offset, py::handle size,
+              py::handle conn,
+              ConnType usual) { runLegacy<Way::get>(self, ip, offset, size, conn, usual); })
+      .def("_connect",
+           [](SessionCore& self, py::handle peer, py::handle me, py::handle ip, py::handle port,
+              const Link& link, py::handle conn, py::handle timeout) {
+             self.connect(rankArgument(peer, "peer_id"), rankArgument(me, "self_id"),
+                          textArgument(ip, "peer_ip"), portArgument(port, "data_port"), link,
+                          connArgument(conn), timeoutArgument(timeout));
+           })
+      .def("_connect_legacy",
+           [](SessionCore& self, py::handle ip, py::handle port, py::handle conn,
+              py::handle timeout) {
+             self.connectLegacy(textArgument(ip, "ip"), portArgument(port, "port"),
+                                connArgument(conn), timeoutArgument(timeout));
+           })
+      .def("_disconnect",
+           [](SessionCore& self, py::handle ip, py::handle port, py::handle conn) {
+             self.disconnect(textArgument(ip, "ip"), optionalPort(port), connArgument(conn));
+           })
+      .def("_type_for",
+           [](const SessionCore& self, py::handle ip, py::handle port, py::handle conn,
+              ConnType usual) {
+             const std::string host = textArgument(ip, "ip");
+             const auto number = optionalPort(port);
+             return number ? self.typeFor(host, *number, conn, usual)
+                           : self.typeFor(host, conn, usual);
+           })
+      .def("_send_data",
+           [](const SessionCore& self, py::handle ip, py::handle port, uintptr_t from, size_t size,
+              MemoryType kind, ConnType type) {
+             sendData(self, textArgument(ip, "ip"), optionalPort(port), from, size, kind, type);
+           })
+      .def("_receive_data", [](const SessionCore& self, py::handle ip, py::handle port,
+                               uintptr_t into, size_t size, MemoryType kind, ConnType type) {
+        return receiveData(self, textArgument(ip, "ip"), optionalPort(port), into, size, kind,
+                           type);
+      });
+}
+
+}  // namespace hmc::python

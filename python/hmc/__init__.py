@@ -81,15 +81,29 @@ __all__ = [
     "wait_any",
 ]
 
-_COLLECTIVES = ("Group", "GroupMember", "allgather", "allreduce", "alltoall", "barrier",
-                "broadcast", "init_group", "reduce_scatter")
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from . import collective as collective
+    from .collective import (
+        Group as Group,
+        GroupMember as GroupMember,
+        allgather as allgather,
+        allreduce as allreduce,
+        alltoall as alltoall,
+        barrier as barrier,
+        broadcast as broadcast,
+        init_group as init_group,
+        reduce_scatter as reduce_scatter,
+    )
+else:
+    _COLLECTIVES = ("Group", "GroupMember", "allgather", "allreduce", "alltoall", "barrier",
+                    "broadcast", "init_group", "reduce_scatter")
 
+    def __getattr__(name):
+        # hmc.collective is imported when it is first used: most programs do without.
+        if name != "collective" and name not in _COLLECTIVES:
+            raise AttributeError("module 'hmc' has no attribute %r" % name)
+        import importlib
 
-def __getattr__(name):
-    # hmc.collective is imported when it is first used: most programs do without.
-    if name != "collective" and name not in _COLLECTIVES:
-        raise AttributeError("module 'hmc' has no attribute %r" % name)
-    import importlib
-
-    module = importlib.import_module(".collective", __name__)
-    return module if name == "collective" else getattr(module, name)
+        module = importlib.import_module(".collective", __name__)
+        return module if name == "collective" else getattr(module, name)

@@ -6,7 +6,6 @@
 
 #include "base/codec.h"
 #include "base/error.h"
-#include "base/fork_guard.h"
 #include "base/random.h"
 
 namespace hmc {

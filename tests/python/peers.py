@@ -1,96 +1,118 @@
-"""Two nodes in this process, and peers that are processes of their own."""
+"""Sessions that talk to each other, in this process and in others."""
 
 import contextlib
 import os
-import queue
-import signal
+import random
+import socket
 import subprocess
 import sys
+import tempfile
 import threading
 
 import hmc
 
-PATIENCE = 60
+HERE = "127.0.0.1"
+PATIENCE = 120
 
 
-@contextlib.contextmanager
-def pair(transports=None):
-    """Nodes a and b, and b's Peer for a."""
-    with hmc.Node(name="a", listen="tcp://127.0.0.1:0", transports=transports) as a:
-        with hmc.Node(name="b", transports=transports) as b:
-            yield a, b, b.connect(a.address, timeout=PATIENCE)
+def free_port():
+    """Outside the range that the kernel gives to dialling sockets."""
+    while True:
+        port = random.randrange(12000, 32000)
+        with socket.socket() as probe:
+            if probe.connect_ex((HERE, port)) != 0:
+                return port
 
 
-class Process:
-    """Python code that runs in another process. It is gone when the `with` block is."""
+class Pair:
+    """A server of rank 0 and a client of rank 1, connected in the way of the second generation."""
 
-    def __init__(self, code, *arguments):
-        self._process = subprocess.Popen(
-            [sys.executable, "-u", "-c", code] + [str(one) for one in arguments],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        self._lines = queue.Queue()
-        self._errors = []
-        self._readers = [threading.Thread(target=self._read, daemon=True),
-                         threading.Thread(target=self._read_errors, daemon=True)]
-        for reader in self._readers:
-            reader.start()
-
-    def _read(self):
-        for line in self._process.stdout:
-            self._lines.put(line.rstrip("\n"))
-        self._lines.put(None)
-
-    def _read_errors(self):
-        self._errors.append(self._process.stderr.read())
-
-    def line(self):
-        """The next line that it prints."""
-        line = self._lines.get(timeout=PATIENCE)
-        assert line is not None, "it ended: " + self.errors()
-        return line
-
-    def say(self, line):
-        self._process.stdin.write(line + "\n")
-        self._process.stdin.flush()
-
-    def stop(self):
-        """Stops it in its tracks, and returns when it stands."""
-        self.send(signal.SIGSTOP)
-        os.waitid(os.P_PID, self._process.pid, os.WSTOPPED | os.WNOWAIT)
-
-    def send(self, number):
-        self._process.send_signal(number)
-
-    def errors(self):
-        """What it wrote to standard error, once it has ended."""
-        self._process.wait(timeout=PATIENCE)
-        for reader in self._readers:
-            reader.join(timeout=PATIENCE)
-        return "".join(self._errors)
-
-    def ends(self):
-        """Its exit status."""
-        return self._process.wait(timeout=PATIENCE)
+    def __init__(self, conn=hmc.ConnType.AUTO, size=1 << 20, client_size=None):
+        self.conn = conn
+        self.folder = tempfile.TemporaryDirectory()
+        self.port, self.rdma_port, self.ctrl_port = free_port(), free_port(), free_port()
+        self.server = hmc.create_session(buffer_size=size, local_ip=HERE)
+        self.server.init_server(bind_ip=HERE, ucx_port=self.port, rdma_port=self.rdma_port,
+                                ctrl_tcp_port=self.ctrl_port, self_id=0,
+                                ctrl_uds_dir=self.folder.name)
+        self.client = hmc.create_session(buffer_size=client_size or size, local_ip=HERE)
+        self.client.connect(peer_id=0, self_id=1, peer_ip=HERE, data_port=self.port,
+                            ctrl_tcp_port=self.ctrl_port, uds_dir=self.folder.name, conn=conn)
 
     def __enter__(self):
         return self
 
-    def __exit__(self, *why):
-        self._process.kill()
-        self._process.wait(timeout=PATIENCE)
-        for reader in self._readers:
-            reader.join(timeout=PATIENCE)
-        for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
-            with contextlib.suppress(BrokenPipeError):
+    def __exit__(self, *_):
+        self.client.close()
+        self.server.close()
+        self.folder.cleanup()
+
+
+class Child:
+    """A Python program in a process of its own, which is asked by lines and answers with them."""
+
+    def __init__(self, code, *arguments, prefix=(), **environment):
+        self.process = subprocess.Popen(
+            [*prefix, sys.executable, "-u", "-c", code, *map(str, arguments)],
+            env={**os.environ, **environment}, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True)
+        self._errors = []
+        self._drain = threading.Thread(target=self._read_errors, daemon=True)
+        self._drain.start()
+        # What does not answer for so long is ended, and whoever reads from it sees that.
+        self._patience = threading.Timer(PATIENCE, self.process.kill)
+        self._patience.start()
+
+    def _read_errors(self):
+        for line in self.process.stderr:
+            self._errors.append(line)
+
+    @property
+    def errors(self):
+        self._drain.join(PATIENCE)
+        return "".join(self._errors)
+
+    def answer(self):
+        """The next line that it prints."""
+        line = self.process.stdout.readline()
+        if not line:
+            self.process.wait(PATIENCE)
+            raise AssertionError("it ended with %s: %s" % (self.process.returncode, self.errors))
+        return line.rstrip("\n")
+
+    def ask(self, line=""):
+        self.tell(line)
+        return self.answer()
+
+    def tell(self, line=""):
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+
+    def finish(self):
+        """Its exit status and whatever else it printed."""
+        self.process.stdin.close()
+        rest = self.process.stdout.read()
+        return self.process.wait(PATIENCE), rest
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._patience.cancel()
+        self.process.kill()
+        self.process.wait(PATIENCE)
+        self._drain.join(PATIENCE)
+        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+            with contextlib.suppress(OSError):
                 stream.close()
 
 
-# A node with a region "pool" of 64 MiB whose every byte is 7. Waits for a line, then ends.
+# What a child needs to play the server of a Pair: buffer size, data port, control port, folder.
 SERVER = """
-import sys, hmc
-with hmc.Node(name="server", listen="tcp://127.0.0.1:0", transports=sys.argv[1:] or None) as node:
-    pool = node.allocate(64 << 20, name="pool")
-    memoryview(pool)[:] = bytes([7]) * len(pool)
-    print(node.address)
-    sys.stdin.readline()
+import hmc, sys
+size, data, ctrl, folder = int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
+sess = hmc.create_session(buffer_size=size, local_ip="127.0.0.1")
+sess.init_server(bind_ip="127.0.0.1", ucx_port=data, rdma_port=0, ctrl_tcp_port=ctrl, self_id=0,
+                 ctrl_uds_dir=folder)
+print("ready")
 """

@@ -10,7 +10,7 @@ import threading
 
 import pytest
 
-from session_peers import PATIENCE, free_port
+from peers import PATIENCE, free_port
 
 SERVER_IP, CLIENT_IP = "192.168.2.244", "192.168.2.248"
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import hmc
-from peers import PATIENCE, pair
+from node_peers import PATIENCE, pair
 
 BLOCK = 64
 COUNT = 256

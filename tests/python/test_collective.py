@@ -6,7 +6,7 @@ import pytest
 
 import hmc
 from hmc import collective
-from session_peers import HERE, Child, free_port
+from peers import HERE, Child, free_port
 
 np = pytest.importorskip("numpy")
 

@@ -3,7 +3,7 @@
 import pytest
 
 import hmc
-from session_peers import HERE, free_port
+from peers import HERE, free_port
 
 OK = hmc.Status.SUCCESS
 

@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from peers import SERVER, Process
+from node_peers import SERVER, Process
 
 # Everything that can be left over, in globals. The peer stands still, so that nothing gets done.
 LEFT_OVER = """

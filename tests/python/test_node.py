@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import hmc
-from peers import PATIENCE, SERVER, Process, pair
+from node_peers import PATIENCE, SERVER, Process, pair
 
 RECEIVER = """
 import hmc

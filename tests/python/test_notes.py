@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import hmc
-from peers import PATIENCE, pair
+from node_peers import PATIENCE, pair
 
 
 @pytest.fixture(params=["ipc", "tcp"])

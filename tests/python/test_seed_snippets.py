@@ -9,7 +9,7 @@ import re
 
 import pytest
 
-from session_peers import Child
+from peers import Child
 from places import cuda_environment, place  # noqa: F401 (a fixture)
 
 TEXTS = pathlib.Path(__file__).resolve().parents[2].parent / "shared" / "seeds"

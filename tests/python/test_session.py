@@ -6,7 +6,7 @@ import threading
 import pytest
 
 import hmc
-from session_peers import HERE, Pair, free_port
+from peers import HERE, Pair, free_port
 
 CONNS = [hmc.ConnType.AUTO, hmc.ConnType.TCP, hmc.ConnType.UCX, hmc.ConnType.RDMA]
 

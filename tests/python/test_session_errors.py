@@ -7,7 +7,7 @@ import pytest
 
 import hmc
 from hmc import errors
-from session_peers import HERE, PATIENCE, Pair, free_port
+from peers import HERE, PATIENCE, Pair, free_port
 
 
 @pytest.fixture(scope="module")

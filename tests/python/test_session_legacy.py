@@ -5,7 +5,7 @@ import threading
 import pytest
 
 import hmc
-from session_peers import HERE, PATIENCE, Child, free_port
+from peers import HERE, PATIENCE, Child, free_port
 
 UCX, RDMA, TCP = hmc.ConnType.UCX, hmc.ConnType.RDMA, hmc.ConnType.TCP
 

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 import hmc
-from session_peers import HERE, PATIENCE, SERVER, Child, free_port
+from peers import HERE, PATIENCE, SERVER, Child, free_port
 
 FOREVER = SERVER + """
 for line in sys.stdin: print("echo", line.strip())

@@ -2,7 +2,7 @@
 
 import pytest
 
-from session_peers import Child
+from peers import Child
 from places import cuda_environment, place  # noqa: F401 (a fixture)
 
 SERVER = """

@@ -193,7 +193,7 @@ bool NodeImpl::readsFrom(const std::string& host) const {
 }
 
 Result<NodeImpl::NoteFrom> NodeImpl::nextNote(Deadline deadline) {
-  if (inForkedChild()) return checkUsable();
+  if (fork_.inChild()) return ForkGuard::refusal();
   std::unique_lock lock(mutex_);
   changed_.wait_until(lock, deadline.at(), [&] { return !notes_.empty() || closed_; });
   if (notes_.empty()) {

@@ -32,7 +32,7 @@ def decode():
     with hmc.Node(listen="tcp://127.0.0.1:0") as node:
         cache = node.allocate(LAYERS * PAGES * PAGE, name="cache")
         pages = numpy.asarray(cache).reshape(LAYERS, PAGES, PAGE)
-        where = node.register(table, name="page table", access="r")  # while `where` lives
+        node.register(table, name="page table", access="r")
         prefill = subprocess.Popen([sys.executable, __file__, node.address])
         for _ in range(LAYERS):
             layer = int(node.next_note(timeout=120).data)  # its pages are there, all of them

@@ -20,7 +20,7 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 def doubler():
     work = torch.zeros(SHAPE, dtype=torch.bfloat16, device=DEVICE)
     with hmc.Node(listen="tcp://127.0.0.1:0") as node:
-        region = node.register(work, name="work")  # reachable while this lives
+        node.register(work, name="work")
         other = subprocess.Popen([sys.executable, __file__, node.address])
         note = node.next_note(timeout=120)  # the tensor is there
         work *= 2

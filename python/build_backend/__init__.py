@@ -30,7 +30,7 @@ prepare_metadata_for_build_editable = prepare_metadata_for_build_wheel
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
-    # Below the sources, so that a compiler cache sees the same relative paths in every copy of them.
+    # Below the sources, so that a compiler cache sees the same relative paths in every copy.
     with _build_folder() as build, tempfile.TemporaryDirectory(prefix="hmc-wheel-") as tree:
         cmake.build(build)
         cmake.install(build, tree)

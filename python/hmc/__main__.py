@@ -7,7 +7,7 @@ import sys
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "hmc")
 
 
-def main():
+def main() -> str:
     """Becomes the hmc command; comes back only where there is none."""
     # Python ignores a closed pipe, and what it ignores stays so in the program.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)

@@ -36,7 +36,8 @@ def in_order(page):
 
 
 def importable(text):
-    return all(importlib.util.find_spec(name) for name in re.findall(r"^import (torch)$", text, re.M))
+    wanted = re.findall(r"^import (torch)$", text, re.M)
+    return all(importlib.util.find_spec(name) for name in wanted)
 
 
 def environment():

@@ -23,7 +23,7 @@ const std::string& LocalRegion::name() const {
 Status Ticket::wait(Timeout timeout) {
   if (!state_) return Status();
   Status status = state_->engine().wait(*state_, Deadline(timeout));
-  if (!status.ok()) mapping_->noteEnd(*state_, status);
+  if (state_->done()) mapping_->noteEnd(*state_, status);
   return status;
 }
 bool Ticket::done() {
@@ -31,7 +31,9 @@ bool Ticket::done() {
 }
 Status Ticket::cancel() {
   if (!state_) return Status();
-  return state_->engine().cancel(*state_);
+  Status status = state_->engine().cancel(*state_);
+  mapping_->noteEnd(*state_, status);
+  return status;
 }
 const std::string& Ticket::transport() const {
   // What was done at once went into mapped memory, which small puts take where there is any.

@@ -9,6 +9,9 @@ namespace hmc {
 
 namespace {
 
+// So many transfers may be done and kept without a look.
+constexpr size_t kFewActive = 16;
+
 std::string titleOf(const Channel& channel) {
   return fmt::format("{} ({}:{})", channel.peer().name, channel.remoteHost(), channel.remotePort());
 }
@@ -116,28 +119,47 @@ Result<size_t> PeerState::transportCalled(const std::string& name) const {
   return error(Code::unsupported, "{} has no {} transport", node_.name(), name);
 }
 
+// Looking at all of them costs as much as they are many, so they are looked at when they have
+// doubled.
 void PeerState::track(const std::shared_ptr<TransferState>& transfer) {
+  Active done;
   std::lock_guard lock(mutex_);
-  if (!transfer->done()) active_.push_back(transfer);
-  forgetDoneLocked();
+  if (!transfer->done()) active_.emplace(transfer.get(), transfer);
+  if (active_.size() > lookAt_) {
+    done = takeDoneLocked();
+    lookAt_ = std::max(kFewActive, 2 * active_.size());
+  }
+  activeCount_.store(active_.size(), std::memory_order_release);
 }
 
-void PeerState::forgetDoneLocked() {
-  active_.erase(
-      std::remove_if(active_.begin(), active_.end(), [](const auto& one) { return one->done(); }),
-      active_.end());
+void PeerState::forget(const TransferState& transfer) {
+  Active::node_type dropped;
+  std::lock_guard lock(mutex_);
+  dropped = active_.extract(&transfer);
   activeCount_.store(active_.size(), std::memory_order_release);
+}
+
+PeerState::Active PeerState::takeDoneLocked() {
+  Active done;
+  for (auto one = active_.begin(); one != active_.end();) {
+    const auto next = std::next(one);
+    if (one->second->done()) done.insert(active_.extract(one));
+    one = next;
+  }
+  activeCount_.store(active_.size(), std::memory_order_release);
+  return done;
 }
 
 Status PeerState::flush(Deadline deadline) {
   if (quiet()) return Status();
-  std::vector<std::shared_ptr<TransferState>> pending;
+  Active done;
+  Active pending;
   {
     std::lock_guard lock(mutex_);
-    forgetDoneLocked();
+    done = takeDoneLocked();
     pending = active_;
   }
-  for (const auto& transfer : pending) {
+  for (const auto& [key, transfer] : pending) {
     Status status = transfer->engine().wait(*transfer, deadline);
     // A transfer that failed is its owner's news; one that is late must not be overtaken.
     if (!transfer->done()) return status.within("waiting for earlier transfers to " + title_);
@@ -148,6 +170,11 @@ Status PeerState::flush(Deadline deadline) {
 void PeerState::close(const Status& why) {
   channel_->close(why);
   end(why);
+  // They hold us. The rest goes when its owner hears of its end; here it must not go on the control
+  // thread, which end() runs on too.
+  Active done;
+  std::lock_guard lock(mutex_);
+  done = takeDoneLocked();
 }
 
 void PeerState::end(const Status& why) {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "control/channel.h"
@@ -62,6 +63,8 @@ class PeerState {
 
   // Transfers that a notification must not overtake.
   void track(const std::shared_ptr<TransferState>& transfer);
+  // It is done, and need not be kept any more.
+  void forget(const TransferState& transfer);
   Status flush(Deadline deadline);
   // There is nothing to flush.
   bool quiet() const { return activeCount_.load(std::memory_order_acquire) == 0; }
@@ -86,7 +89,10 @@ class PeerState {
   Result<std::shared_ptr<Link>> openLink(size_t transport, Deadline deadline);
   Result<std::shared_ptr<Link>> makeLink(size_t transport);
   Status keep(size_t transport, const std::shared_ptr<Link>& link);
-  void forgetDoneLocked();
+  using Active = std::unordered_map<const TransferState*, std::shared_ptr<TransferState>>;
+  // Those of active_ that are done, to be dropped without the lock: the last handle of a link may
+  // go.
+  Active takeDoneLocked();
 
   NodeImpl& node_;
   const std::shared_ptr<Channel> channel_;
@@ -95,11 +101,12 @@ class PeerState {
 
   mutable std::mutex mutex_;
   std::condition_variable opened_;
-  Attributes attributes_;                               // guarded by mutex_
-  std::vector<Slot> slots_;                             // guarded by mutex_
-  std::vector<std::shared_ptr<TransferState>> active_;  // guarded by mutex_
-  std::atomic<size_t> activeCount_{0};                  // its size: spares flush() the lock
-  Status ended_;                                        // guarded by mutex_
+  Attributes attributes_;    // guarded by mutex_
+  std::vector<Slot> slots_;  // guarded by mutex_
+  Active active_;            // guarded by mutex_
+  size_t lookAt_ = 0;        // guarded by mutex_: when active_ may have much that is done
+  std::atomic<size_t> activeCount_{0};  // its size: spares flush() the lock
+  Status ended_;                        // guarded by mutex_
   std::atomic<Visit> visit_{Visit::arriving};
 };
 

@@ -188,10 +188,12 @@ Result<std::shared_ptr<TransferState>> RemoteMapping::start(
     OpKind kind, std::shared_ptr<const LocalMemory> local, std::vector<Shape> shapes,
     std::shared_ptr<const RemoteMapping> self) const {
   for (const Shape& shape : shapes) {
+    if (fitsAsOne(shape, local->region().size, size_)) [[likely]]
+      continue;
     HMC_TRY(checkBounds(shape, local->region().size, size_, opName(kind)).within(peer_->title()));
   }
   if (!allowed(kind, *local)) return explainRefusal(kind, *local);
-  OpenPath& path = pathFor(kind, *local, typicalPiece(shapes));
+  OpenPath& path = pathFor(kind, *local, paths_.size() == 1 ? 0 : typicalPiece(shapes));
   Route route = routeFrom(*local, path);
   auto transfer =
       path.engine.start(kind, route, std::move(shapes), {std::move(local), std::move(self)});
@@ -200,7 +202,8 @@ Result<std::shared_ptr<TransferState>> RemoteMapping::start(
 }
 
 void RemoteMapping::noteEnd(const TransferState& transfer, const Status& outcome) const {
-  // A transfer that was cancelled or is late need not have lost its link.
+  peer_->forget(transfer);
+  // A transfer that was cancelled need not have lost its link.
   if (outcome.code() != Code::disconnected) return;
   for (const auto& path : paths_) {
     if (&path->engine == &transfer.engine()) note(*path, outcome);

@@ -13,6 +13,9 @@ namespace {
 // Pieces are no larger than this, so that deadlines and cancels are looked at now and then.
 constexpr size_t kLargestPiece = size_t{64} << 20;
 constexpr size_t kPiecesPerPost = 64;
+// What start() and test() post at most: over some transports that is a copy, and who calls them has
+// other work.
+constexpr size_t kBytesInPassing = size_t{8} << 20;
 constexpr std::chrono::microseconds kGlance{200};
 // A bound on the harm of a wake-up that was missed.
 constexpr std::chrono::milliseconds kFarRound{100};
@@ -68,7 +71,7 @@ std::shared_ptr<TransferState> Engine::start(OpKind kind, const Route& route,
                                              std::vector<std::shared_ptr<const void>> keep) {
   auto transfer = std::make_shared<TransferState>(*this, &mover_, kind, route, std::move(shapes),
                                                   std::move(keep));
-  pump(*transfer, Deadline::now());
+  pump(*transfer, Deadline::now(), kBytesInPassing);
   if (route.far && !transfer->done()) remember(transfer);
   return transfer;
 }
@@ -126,7 +129,7 @@ void Engine::moveHolders() {
 
 bool Engine::test(TransferState& transfer) {
   if (transfer.done()) return true;
-  pump(transfer, Deadline::now());
+  pump(transfer, Deadline::now(), kBytesInPassing);
   poller_.round(transfer.completion_, Deadline::now());
   return transfer.done();
 }
@@ -160,14 +163,14 @@ void Engine::end(Link& link, const Completion& completion, std::chrono::millisec
   while (!completion.done()) poller_.round(completion, lease);
 }
 
-Posting Engine::pump(TransferState& transfer, Deadline until) {
+Posting Engine::pump(TransferState& transfer, Deadline until, size_t most) {
   std::lock_guard lock(transfer.mutex_);
-  return pumpLocked(transfer, until);
+  return pumpLocked(transfer, until, most);
 }
 
 Posting Engine::tryPump(TransferState& transfer) {
   std::unique_lock lock(transfer.mutex_, std::try_to_lock);
-  return lock ? pumpLocked(transfer, Deadline::now()) : Posting::blocked;
+  return lock ? pumpLocked(transfer, Deadline::now(), kLargestPiece) : Posting::blocked;
 }
 
 bool Engine::posted(TransferState& transfer) {
@@ -175,21 +178,24 @@ bool Engine::posted(TransferState& transfer) {
   return lock && transfer.allPosted_;
 }
 
-Posting Engine::pumpLocked(TransferState& transfer, Deadline until) {
+Posting Engine::pumpLocked(TransferState& transfer, Deadline until, size_t most) {
   if (transfer.allPosted_) return Posting::over;
-  return transfer.direct() ? postPieces(transfer, until) : movePiecesThroughHost(transfer);
+  return transfer.direct() ? postPieces(transfer, until, most) : movePiecesThroughHost(transfer);
 }
 
-Posting Engine::postPieces(TransferState& transfer, Deadline until) {
+Posting Engine::postPieces(TransferState& transfer, Deadline until, size_t most) {
   const Route& route = transfer.route_;
-  const size_t largest = std::min(transport_->facts().largest, kLargestPiece);
+  const size_t largest = std::min({transport_->facts().largest, kLargestPiece, most});
   while (!transfer.next_.atEnd()) {
     if (transfer.completion_.failed()) transfer.stopped_ = transfer.completion_.status();
     if (!transfer.stopped_.ok()) break;
     Op ops[kPiecesPerPost];
     size_t filled = 0;
-    for (Cursor at = transfer.next_; !at.atEnd() && filled < kPiecesPerPost; ++filled) {
-      size_t size = at.left(largest);
+    size_t bytes = 0;
+    Cursor at = transfer.next_;
+    for (; !at.atEnd() && filled < kPiecesPerPost && bytes < most; ++filled) {
+      const size_t size = at.left(largest);
+      bytes += size;
       ops[filled] = {
           transfer.kind_, route.local.at(at.local()), route.registration, route.remote, at.remote(),
           size,           &transfer.completion_};
@@ -197,9 +203,12 @@ Posting Engine::postPieces(TransferState& transfer, Deadline until) {
     }
     transfer.completion_.expect(static_cast<uint32_t>(filled));
     size_t accepted = route.link->post({ops, filled});
-    if (accepted < filled) transfer.completion_.finish(static_cast<uint32_t>(filled - accepted));
-    for (size_t i = 0; i < accepted; ++i) transfer.next_.advance(ops[i].size);
-    if (accepted < filled) return Posting::blocked;
+    if (accepted < filled) {
+      transfer.completion_.finish(static_cast<uint32_t>(filled - accepted));
+      for (size_t i = 0; i < accepted; ++i) transfer.next_.advance(ops[i].size);
+      return Posting::blocked;
+    }
+    transfer.next_ = at;
     if (!transfer.next_.atEnd() && until.passed()) return Posting::paused;
   }
   transfer.allPosted_ = true;

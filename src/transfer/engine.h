@@ -43,19 +43,23 @@ class Engine {
   Mover& mover() { return mover_; }
 
   // A link was closed by another thread: whoever waits looks again.
-  void kick() { mover_.nudge(); }
+  void kick() {
+    mover_.nudge();
+    poller_.kick();
+  }
 
  private:
   friend class Mover;
 
   Status runSlowly(OpKind kind, const Route& route, const Shape& shape, Deadline deadline);
-  Posting pump(TransferState& transfer, Deadline until);
+  // Posts until the time is over, and at least once; not much more than `most` bytes at a time.
+  Posting pump(TransferState& transfer, Deadline until, size_t most = SIZE_MAX);
   // The same for one go; `blocked` also while another thread pumps it.
   Posting tryPump(TransferState& transfer);
   // False also while another thread pumps it.
   static bool posted(TransferState& transfer);
-  Posting pumpLocked(TransferState& transfer, Deadline until);
-  Posting postPieces(TransferState& transfer, Deadline until);
+  Posting pumpLocked(TransferState& transfer, Deadline until, size_t most);
+  Posting postPieces(TransferState& transfer, Deadline until, size_t most);
   void rest(TransferState& transfer, uint64_t seen, Deadline deadline);
   // Transfers that were started and that perhaps nobody waits for may hold all slots at the target.
   void remember(const std::shared_ptr<TransferState>& holder);

@@ -15,13 +15,14 @@ constexpr int kTransfersPerTurn = 64;
 
 void Mover::stop() {
   thread_.request_stop();
-  nudge();
+  news_ = true;
+  engine_.poller_.kick();
   if (thread_.joinable()) thread_.join();
 }
 
 Status Mover::watch(TransferState& transfer, ArrivalList& list, ArrivalList::Entry entry) {
   const Completion* const key = &transfer.completion_;
-  bool unposted = false;
+  bool news = false;
   {
     Lock lock(mutex_);
     if (transfer.done()) {
@@ -31,16 +32,22 @@ Status Mover::watch(TransferState& transfer, ArrivalList& list, ArrivalList::Ent
     HMC_TRY(startThread());
     watched_.emplace(key, Watch{&transfer, &list, entry});
     setWatching();
-    unposted = !Engine::posted(transfer);
-    if (unposted && transfer.direct()) {
-      unposted_[transfer.route_.link].push_back(key);
-    } else if (unposted) {
-      staged_.push_back(key);
-    }
+    if (!Engine::posted(transfer)) news = enqueue(transfer, key);
     wanted_.notify_one();
   }
-  if (unposted) nudge();
+  if (news) nudge();
   return Status();
+}
+
+bool Mover::enqueue(const TransferState& transfer, const Completion* key) {
+  if (!transfer.direct()) {
+    staged_.push_back(key);
+    return true;
+  }
+  // Behind others it has to wait as they do, for the link.
+  Queue& queue = unposted_[transfer.route_.link];
+  queue.push_back(key);
+  return queue.size() == 1;
 }
 
 Status Mover::startThread() {
@@ -61,8 +68,8 @@ void Mover::forget(const ArrivalList& list) {
 }
 
 void Mover::nudge() {
-  news_ = true;
-  engine_.poller_.kick();
+  // Whoever made older news kicks for both.
+  if (!news_.exchange(true)) engine_.poller_.kick();
 }
 
 void Mover::over(const Completion* completion) {

@@ -56,6 +56,8 @@ class Mover final : public CompletionListener {
   using Queue = std::deque<const Completion*>;
 
   Status startThread();
+  // With mutex_ held. True when the thread has to look at it.
+  bool enqueue(const TransferState& transfer, const Completion* key);
   void run(const std::stop_token& stop);
   // With mutex_ held, which they let go of while they move something. True when there is more to do
   // at once.

@@ -43,18 +43,4 @@ Status checkBounds(const Shape& shape, uint64_t localSize, uint64_t remoteSize, 
   return Status();
 }
 
-void Cursor::advance(uint64_t bytes) {
-  done_ += bytes;
-  if (done_ < current().length) return;
-  done_ = 0;
-  if (++index_ < current().count) return;
-  index_ = 0;
-  ++shape_;
-  skipEmpty();
-}
-
-void Cursor::skipEmpty() {
-  while (!atEnd() && (current().count == 0 || current().length == 0)) ++shape_;
-}
-
 }  // namespace hmc

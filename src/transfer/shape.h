@@ -23,6 +23,12 @@ struct Shape {
 // first number that is wrong and the size that it passes.
 Status checkBounds(const Shape& shape, uint64_t localSize, uint64_t remoteSize, const char* what);
 
+// The same answer for one piece, without the sentence.
+inline bool fitsAsOne(const Shape& shape, uint64_t localSize, uint64_t remoteSize) {
+  return shape.count == 1 && fits(shape.local, shape.length, localSize) &&
+         fits(shape.remote, shape.length, remoteSize);
+}
+
 // A position in a list of shapes, in order, piece by piece and never more than `largest` bytes.
 class Cursor {
  public:
@@ -32,11 +38,21 @@ class Cursor {
   uint64_t local() const { return current().local + index_ * current().localStride + done_; }
   uint64_t remote() const { return current().remote + index_ * current().remoteStride + done_; }
   uint64_t left(uint64_t largest) const { return std::min(current().length - done_, largest); }
-  void advance(uint64_t bytes);
+  void advance(uint64_t bytes) {
+    done_ += bytes;
+    if (done_ < current().length) return;
+    done_ = 0;
+    if (++index_ < current().count) return;
+    index_ = 0;
+    ++shape_;
+    skipEmpty();
+  }
 
  private:
   const Shape& current() const { return (*shapes_)[shape_]; }
-  void skipEmpty();
+  void skipEmpty() {
+    while (!atEnd() && (current().count == 0 || current().length == 0)) ++shape_;
+  }
 
   const std::vector<Shape>* shapes_;
   size_t shape_ = 0;

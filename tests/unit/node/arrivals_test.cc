@@ -45,7 +45,7 @@ INSTANTIATE_TEST_SUITE_P(Node, ArrivalsOver, testing::Values("ipc", "tcp"),
                          [](const auto& over) { return over.param; });
 
 TEST_P(ArrivalsOver, aWatchedPutAndGetArriveThoughNobodyWaits) {
-  constexpr size_t kSize = size_t{100} << 20;
+  constexpr size_t kSize = size_t{24} << 20;
   auto target = must(nodes_.a.allocate("target", kSize));
   auto local = must(nodes_.b.allocate("local", kSize));
   auto remote = must(nodes_.toA.open("target"));
@@ -67,7 +67,7 @@ TEST_P(ArrivalsOver, aWatchedPutAndGetArriveThoughNobodyWaits) {
 
 TEST_P(ArrivalsOver, tenThousandAtOnceAllArriveOnce) {
   constexpr size_t kCount = 10000;
-  constexpr size_t kEach = 4096;
+  constexpr size_t kEach = 512;
   auto target = must(nodes_.a.allocate("target", kCount * kEach));
   auto local = must(nodes_.b.allocate("local", kCount * kEach));
   auto remote = must(nodes_.toA.open("target"));
@@ -83,7 +83,7 @@ TEST_P(ArrivalsOver, tenThousandAtOnceAllArriveOnce) {
 }
 
 TEST_P(ArrivalsOver, anotherThreadMayWaitForTheSameTicket) {
-  constexpr size_t kSize = size_t{32} << 20;
+  constexpr size_t kSize = size_t{16} << 20;
   auto target = must(nodes_.a.allocate("target", kSize));
   auto local = must(nodes_.b.allocate("local", kSize));
   auto remote = must(nodes_.toA.open("target"));
@@ -98,7 +98,7 @@ TEST_P(ArrivalsOver, anotherThreadMayWaitForTheSameTicket) {
 }
 
 TEST_P(ArrivalsOver, aCancelledTicketArrives) {
-  constexpr size_t kSize = size_t{256} << 20;
+  constexpr size_t kSize = size_t{64} << 20;
   auto target = must(nodes_.a.allocate("target", kSize));
   auto local = must(nodes_.b.allocate("local", kSize));
   auto remote = must(nodes_.toA.open("target"));
@@ -193,7 +193,7 @@ TEST(Arrivals, aTicketThatIsDoneArrivesAtOnce) {
 
 TEST(Arrivals, oneTicketArrivesWhereverItIsWatched) {
   NodePair nodes({"tcp"});
-  constexpr size_t kSize = size_t{32} << 20;
+  constexpr size_t kSize = size_t{16} << 20;
   auto target = must(nodes.a.allocate("target", kSize));
   auto local = must(nodes.b.allocate("local", kSize));
   auto remote = must(nodes.toA.open("target"));
@@ -261,6 +261,14 @@ TEST(NoteFd, isReadableWhileANoteWaits) {
   ASSERT_TRUE(readable(fd, kPatienceMs));
   EXPECT_EQ(must(nodes.a.nextNote(0s)).bytes, "three");
   EXPECT_FALSE(readable(fd, 0));
+}
+
+TEST(NoteFd, staysReadableOnceItsNodeIsGone) {
+  NodePair nodes;  // toB keeps what is behind a
+  const int fd = must(nodes.a.noteFd());
+  EXPECT_FALSE(readable(fd, 0));
+  { Node gone = std::move(nodes.a); }
+  EXPECT_TRUE(readable(fd, kPatienceMs));
 }
 
 }  // namespace

@@ -129,3 +129,14 @@ def test_an_address_with_several_peers_needs_a_port():
         two.connect(HERE, port, TCP)
         with pytest.raises(hmc.NotFound, match="2 peers are connected from 127.0.0.1"):
             server.get(HERE, 8, conn=TCP)
+
+
+def test_a_server_may_listen_for_several_types():
+    with hmc.create_session(buffer_size=4096) as server, \
+            hmc.create_session(buffer_size=4096) as client:
+        for conn in (TCP, UCX, hmc.ConnType.IPC):
+            port = free_port()
+            server.init_server(HERE, port, conn)
+            client.connect(HERE, port, conn)
+            client.put_remote(HERE, port, 0, 0, 8, conn)
+            assert client.check_conn(HERE, port, conn)

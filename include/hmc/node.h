@@ -28,6 +28,7 @@ class PeerState;
 class LocalMemory;
 class RemoteMapping;
 class TransferState;
+class ArrivalList;
 
 using Timeout = std::chrono::nanoseconds;
 inline constexpr Timeout kDefaultTimeout = std::chrono::seconds(30);
@@ -59,13 +60,40 @@ class HMC_API Ticket {
   Status cancel();
   // The transport that carries it.
   const std::string& transport() const;
+  // The same in the words of RemoteRegion::path(): "ipc (mapped)".
+  std::string path() const;
 
  private:
+  friend class Arrivals;
   friend class RemoteMapping;
   Ticket(std::shared_ptr<RemoteMapping> mapping, std::shared_ptr<TransferState> state)
       : mapping_(std::move(mapping)), state_(std::move(state)) {}
   std::shared_ptr<RemoteMapping> mapping_;
   std::shared_ptr<TransferState> state_;  // null for one that was done when it was started
+};
+
+// Tells an event loop which tickets are done, through one descriptor. A ticket that is watched
+// moves along without anybody waiting for it, in a thread that uses no time while nothing is
+// watched; waiting for it and cancelling it work as ever. Destroying this ends the watching, not
+// the transfers. Safe from any thread.
+class HMC_API Arrivals {
+ public:
+  static Result<Arrivals> create();
+  ~Arrivals();
+  Arrivals(Arrivals&&) noexcept;
+  Arrivals& operator=(Arrivals&&) noexcept;
+
+  // For poll(2) and its kin: readable while take() has an answer. Stays ours.
+  int fd() const;
+  // take() answers `id` once when the ticket is done, however it ends.
+  Status watch(const Ticket& ticket, uint64_t id);
+  // The ids of the tickets that became done since the last call; Ticket::wait() has their outcome.
+  // Does not wait.
+  std::vector<uint64_t> take();
+
+ private:
+  explicit Arrivals(std::unique_ptr<ArrivalList> list);
+  std::unique_ptr<ArrivalList> list_;
 };
 
 struct Block {
@@ -105,7 +133,14 @@ class HMC_API RemoteRegion {
   Status get(const LocalRegion& local, size_t localOffset, size_t remoteOffset, size_t size,
              Timeout timeout = kDefaultTimeout) const;
 
-  // Start and return. Waiting on the Ticket is what moves it along.
+  // The same when it is nothing but a copy of at most a megabyte into mapped memory. False, and
+  // nothing done, when it is more than that or an error.
+  bool putAtOnce(const LocalRegion& local, size_t localOffset, size_t remoteOffset,
+                 size_t size) const;
+  bool getAtOnce(const LocalRegion& local, size_t localOffset, size_t remoteOffset,
+                 size_t size) const;
+
+  // Start and return. Waiting on the Ticket is what moves it along, or an Arrivals that watches it.
   Result<Ticket> startPut(const LocalRegion& local, const std::vector<Block>& blocks) const;
   Result<Ticket> startGet(const LocalRegion& local, const std::vector<Block>& blocks) const;
   Result<Ticket> startPut(const LocalRegion& local, const Strided& shape) const;
@@ -205,11 +240,15 @@ class HMC_API Node {
   // address with the port that was picked.
   Result<std::string> listen(const std::string& address);
 
-  // The memory stays the caller's and must outlive the handle. Names are unique in a Node.
+  // The memory stays the caller's and must outlive the handle and the transfers that use it;
+  // `owner`, if there is one, is let go when it may go, by any thread. Names are unique in a Node;
+  // memory without one serves transfers that start here, and no peer can open it.
   Result<LocalRegion> registerMemory(const std::string& name, void* data, size_t size,
-                                     Access access = Access::readWrite);
+                                     Access access = Access::readWrite,
+                                     std::shared_ptr<const void> owner = nullptr);
   Result<LocalRegion> registerMemory(const std::string& name, void* data, size_t size,
-                                     Device device, Access access = Access::readWrite);
+                                     Device device, Access access = Access::readWrite,
+                                     std::shared_ptr<const void> owner = nullptr);
   // Memory that the Node allocates: same-host peers map it, which is the fastest way there is.
   Result<LocalRegion> allocate(const std::string& name, size_t size, Device device = {},
                                Access access = Access::readWrite);
@@ -220,6 +259,13 @@ class HMC_API Node {
   std::vector<Peer> peers() const;
 
   Result<Note> nextNote(Timeout timeout = kDefaultTimeout);
+  // For poll(2) and its kin: readable while nextNote() would return at once. Stays the Node's, and
+  // goes with it.
+  Result<int> noteFd();
+
+  // What the destructor does, for a Node that other threads still use: their calls return with an
+  // error.
+  void close();
 
  private:
   explicit Node(std::shared_ptr<NodeImpl> impl) : impl_(std::move(impl)) {}

@@ -3,11 +3,17 @@
 #include "arrays.h"
 #include "documented.h"
 #include "hmc/version.h"
+#include "regions.h"
 
 PYBIND11_MODULE(_core, module) {
   module.doc() = "The C++ side of the hmc package. Import hmc instead.";
   module.attr("__version__") = hmc::kVersion;
   hmc::python::bindArrays(module);
+  hmc::python::bindTransfer(module);
+  hmc::python::bindRegion(module);
+  hmc::python::bindRemote(module);
+  hmc::python::bindPeer(module);
+  hmc::python::bindNode(module);
   hmc::python::bindMemory(module);
   hmc::python::bindCommunicator(module);
   hmc::python::bindSession(module);

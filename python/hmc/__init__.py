@@ -1,7 +1,22 @@
 """Heterogeneous memory communication: one-sided put and get between any two memories."""
 
-from ._core import __version__
-from ._core import Buffer, Communicator, ConnBuffer, CtrlLink, Memory, memory_supported
+from ._core import (
+    Buffer,
+    Communicator,
+    ConnBuffer,
+    CtrlLink,
+    Memory,
+    Node,
+    Note,
+    PathReport,
+    Peer,
+    PeerFacts,
+    Region,
+    RemoteRegion,
+    Transfer,
+    __version__,
+    memory_supported,
+)
 from .enums import ConnType, CtrlTransport, MemoryType, Status
 from .errors import (
     AlreadyExists,
@@ -20,18 +35,75 @@ from .errors import (
 )
 from .iobuffer import IOBuffer, memory_type_from_torch_tensor
 from .session import Session, create_session
+from .waiting import wait_all, wait_any
 
 status_t = Status
 
-_COLLECTIVES = ("Group", "GroupMember", "allgather", "allreduce", "alltoall", "barrier",
-                "broadcast", "init_group", "reduce_scatter")
+__all__ = [
+    "__version__",
+    "AlreadyExists",
+    "Buffer",
+    "Cancelled",
+    "Communicator",
+    "ConnBuffer",
+    "ConnType",
+    "create_session",
+    "CtrlLink",
+    "CtrlTransport",
+    "DeadlineExceeded",
+    "Exhausted",
+    "HMCError",
+    "HMCStatusError",
+    "InvalidArgument",
+    "IOBuffer",
+    "Memory",
+    "memory_supported",
+    "memory_type_from_torch_tensor",
+    "MemoryType",
+    "Node",
+    "NotConnected",
+    "Note",
+    "NotFound",
+    "OutOfRange",
+    "PathReport",
+    "Peer",
+    "PeerFacts",
+    "PeerLost",
+    "PermissionDenied",
+    "Region",
+    "RemoteRegion",
+    "Session",
+    "Status",
+    "status_t",
+    "Transfer",
+    "Unsupported",
+    "wait_all",
+    "wait_any",
+]
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from . import collective as collective
+    from .collective import (
+        Group as Group,
+        GroupMember as GroupMember,
+        allgather as allgather,
+        allreduce as allreduce,
+        alltoall as alltoall,
+        barrier as barrier,
+        broadcast as broadcast,
+        init_group as init_group,
+        reduce_scatter as reduce_scatter,
+    )
+else:
+    _COLLECTIVES = ("Group", "GroupMember", "allgather", "allreduce", "alltoall", "barrier",
+                    "broadcast", "init_group", "reduce_scatter")
 
-def __getattr__(name):
-    # hmc.collective is imported when it is first used: most programs do without.
-    if name != "collective" and name not in _COLLECTIVES:
-        raise AttributeError("module 'hmc' has no attribute %r" % name)
-    import importlib
+    def __getattr__(name):
+        # hmc.collective is imported when it is first used: most programs do without.
+        if name != "collective" and name not in _COLLECTIVES:
+            raise AttributeError("module 'hmc' has no attribute %r" % name)
+        import importlib
 
-    module = importlib.import_module(".collective", __name__)
-    return module if name == "collective" else getattr(module, name)
+        module = importlib.import_module(".collective", __name__)
+        return module if name == "collective" else getattr(module, name)

@@ -14,7 +14,7 @@ class HMCError(RuntimeError):
     code = "failed"
     status = Status.ERROR
 
-    def __init__(self, *args):
+    def __init__(self, *args: object) -> None:
         if args and isinstance(args[0], Status):  # HMCStatusError(status, sentence)
             self.status = args[0]
             args = ("%s (status=%s)" % (args[1] if len(args) > 1 else "", args[0]),)
@@ -98,6 +98,6 @@ class NotConnected(NotFound, ConnectionError):
 _BY_CODE = {kind.code: kind for kind in HMCError.__subclasses__() + [NotConnected]}
 
 
-def from_core(code, sentence):
+def from_core(code: str, sentence: str) -> HMCError:
     """The exception for a code of the C++ core."""
     return _BY_CODE.get(code, HMCError)(sentence)

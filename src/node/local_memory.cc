@@ -24,14 +24,16 @@ Result<DeviceKind> kindFromName(const std::string& name) {
 }  // namespace
 
 std::shared_ptr<LocalMemory> LocalMemory::create(std::shared_ptr<NodeImpl> node, std::string name,
-                                                 const Region& region, Access access, bool owned) {
+                                                 const Region& region, Access access, bool owned,
+                                                 std::shared_ptr<const void> owner) {
   return std::shared_ptr<LocalMemory>(
-      new LocalMemory(std::move(node), std::move(name), region, access, owned));
+      new LocalMemory(std::move(node), std::move(name), region, access, owned, std::move(owner)));
 }
 
 LocalMemory::LocalMemory(std::shared_ptr<NodeImpl> node, std::string name, const Region& region,
-                         Access access, bool owned)
-    : node_(std::move(node)),
+                         Access access, bool owned, std::shared_ptr<const void> owner)
+    : owner_(std::move(owner)),
+      node_(std::move(node)),
       name_(std::move(name)),
       region_(region),
       host_(region.device.isHost() ? region.at(0) : nullptr),

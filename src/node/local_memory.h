@@ -18,9 +18,11 @@ class NodeImpl;
 // any thread.
 class LocalMemory {
  public:
-  // With `owned`, the memory came from its backend's allocate() and goes back at the end.
+  // With `owned`, the memory came from its backend's allocate() and goes back at the end; else
+  // `owner` may keep it alive.
   static std::shared_ptr<LocalMemory> create(std::shared_ptr<NodeImpl> node, std::string name,
-                                             const Region& region, Access access, bool owned);
+                                             const Region& region, Access access, bool owned,
+                                             std::shared_ptr<const void> owner);
   ~LocalMemory();
 
   const std::string& name() const { return name_; }
@@ -49,7 +51,7 @@ class LocalMemory {
 
  private:
   LocalMemory(std::shared_ptr<NodeImpl> node, std::string name, const Region& region, Access access,
-              bool owned);
+              bool owned, std::shared_ptr<const void> owner);
 
   struct Slot {
     std::once_flag once;
@@ -59,6 +61,7 @@ class LocalMemory {
   void fill(Slot& slot, size_t transport) const;
   void registerThrough(Entry& entry, size_t transport) const;
 
+  const std::shared_ptr<const void> owner_;  // first: goes last
   const std::shared_ptr<NodeImpl> node_;
   const std::string name_;
   const Region region_;

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "memory/backends.h"
 #include "node/node_impl.h"
+#include "transfer/arrival_list.h"
 
 namespace hmc {
 
@@ -37,6 +38,29 @@ const std::string& Ticket::transport() const {
   return state_ ? state_->engine().transport().facts().name : mapping_->transport();
 }
 
+std::string Ticket::path() const {
+  return mapping_->pathOf(state_.get());
+}
+
+Result<Arrivals> Arrivals::create() {
+  HMC_ASSIGN(auto list, ArrivalList::create());
+  return Arrivals(std::move(list));
+}
+Arrivals::Arrivals(std::unique_ptr<ArrivalList> list) : list_(std::move(list)) {}
+Arrivals::~Arrivals() = default;
+Arrivals::Arrivals(Arrivals&&) noexcept = default;
+Arrivals& Arrivals::operator=(Arrivals&&) noexcept = default;
+
+int Arrivals::fd() const {
+  return list_->fd();
+}
+Status Arrivals::watch(const Ticket& ticket, uint64_t id) {
+  return list_->watch(ticket.state_, id);
+}
+std::vector<uint64_t> Arrivals::take() {
+  return list_->take();
+}
+
 size_t RemoteRegion::size() const {
   return mapping_->size();
 }
@@ -61,6 +85,16 @@ Status RemoteRegion::put(const LocalRegion& local, size_t localOffset, size_t re
 Status RemoteRegion::get(const LocalRegion& local, size_t localOffset, size_t remoteOffset,
                          size_t size, Timeout timeout) const {
   return mapping_->run(OpKind::get, *local.memory_, localOffset, remoteOffset, size, timeout);
+}
+
+bool RemoteRegion::putAtOnce(const LocalRegion& local, size_t localOffset, size_t remoteOffset,
+                             size_t size) const {
+  return mapping_->copyAtOnce(OpKind::put, *local.memory_, localOffset, remoteOffset, size);
+}
+
+bool RemoteRegion::getAtOnce(const LocalRegion& local, size_t localOffset, size_t remoteOffset,
+                             size_t size) const {
+  return mapping_->copyAtOnce(OpKind::get, *local.memory_, localOffset, remoteOffset, size);
 }
 
 Result<Ticket> RemoteRegion::startPut(const LocalRegion& local,
@@ -132,6 +166,10 @@ Node& Node::operator=(Node&& other) noexcept {
   return *this;
 }
 
+void Node::close() {
+  impl_->close();
+}
+
 const std::string& Node::name() const {
   return impl_->name();
 }
@@ -145,14 +183,15 @@ Result<std::string> Node::listen(const std::string& address) {
 }
 
 Result<LocalRegion> Node::registerMemory(const std::string& name, void* data, size_t size,
-                                         Access access) {
-  return registerMemory(name, data, size, deviceOf(data), access);
+                                         Access access, std::shared_ptr<const void> owner) {
+  return registerMemory(name, data, size, deviceOf(data), access, std::move(owner));
 }
 
 Result<LocalRegion> Node::registerMemory(const std::string& name, void* data, size_t size,
-                                         Device device, Access access) {
-  HMC_ASSIGN(auto memory,
-             impl_->registerMemory(name, {data, size, device}, access, /*owned=*/false));
+                                         Device device, Access access,
+                                         std::shared_ptr<const void> owner) {
+  HMC_ASSIGN(auto memory, impl_->registerMemory(name, {data, size, device}, access,
+                                                /*owned=*/false, std::move(owner)));
   return LocalRegion(std::move(memory));
 }
 
@@ -184,6 +223,10 @@ std::vector<Peer> Node::peers() const {
 Result<Note> Node::nextNote(Timeout timeout) {
   HMC_ASSIGN(auto note, impl_->nextNote(Deadline(timeout)));
   return Note{Peer(impl_, std::move(note.peer)), std::move(note.bytes)};
+}
+
+Result<int> Node::noteFd() {
+  return impl_->noteFd();
 }
 
 }  // namespace hmc

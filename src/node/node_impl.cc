@@ -1,10 +1,11 @@
 #include "node/node_impl.h"
 
+#include <sys/eventfd.h>
+
 #include <algorithm>
 
 #include "base/codec.h"
 #include "base/error.h"
-#include "base/fork_guard.h"
 #include "base/random.h"
 
 namespace hmc {
@@ -94,14 +95,17 @@ Status NodeImpl::closeDoor(const std::string& address) {
 
 Result<std::shared_ptr<LocalMemory>> NodeImpl::registerMemory(const std::string& name,
                                                               const Region& region, Access access,
-                                                              bool owned) {
+                                                              bool owned,
+                                                              std::shared_ptr<const void> owner) {
   if (!region.ptr || region.size == 0) {
     return error(Code::invalidArgument,
                  "region \"{}\" is {} bytes at {}: memory to register needs both", name,
                  region.size, region.ptr);
   }
-  auto memory = LocalMemory::create(shared_from_this(), name, region, access, owned);
+  auto memory =
+      LocalMemory::create(shared_from_this(), name, region, access, owned, std::move(owner));
   HMC_TRY(checkUsable());
+  if (name.empty()) return memory;
   std::lock_guard lock(mutex_);
   auto& entry = memory_[name];
   if (!entry.expired()) {
@@ -196,6 +200,7 @@ Result<std::string> NodeImpl::hearVisit(PeerState& peer, std::string_view reques
 }
 
 Result<NodeImpl::NoteFrom> NodeImpl::nextNote(Deadline deadline) {
+  if (fork_.inChild()) return ForkGuard::refusal();
   std::unique_lock lock(mutex_);
   changed_.wait_until(lock, deadline.at(), [&] { return !notes_.empty() || closed_; });
   if (notes_.empty()) {
@@ -204,7 +209,27 @@ Result<NodeImpl::NoteFrom> NodeImpl::nextNote(Deadline deadline) {
   }
   NoteFrom first = std::move(notes_.front());
   notes_.pop_front();
+  setNoteEventLocked();
   return first;
+}
+
+Result<int> NodeImpl::noteFd() {
+  std::lock_guard lock(mutex_);
+  if (!noteEvent_) {
+    Fd made(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!made) return errnoStatus("making an eventfd for notifications");
+    noteEvent_ = std::move(made);
+    setNoteEventLocked();
+  }
+  return noteEvent_.get();
+}
+
+void NodeImpl::setNoteEventLocked() {
+  const bool readable = !notes_.empty() || closed_;
+  if (!noteEvent_ || readable == noteEventSet_) return;
+  noteEventSet_ = readable;
+  eventfd_t ignored;
+  readable ? eventfd_write(noteEvent_.get(), 1) : eventfd_read(noteEvent_.get(), &ignored);
 }
 
 void NodeImpl::close() {
@@ -217,6 +242,7 @@ void NodeImpl::close() {
     all = peers_;
     for (const auto& [address, door] : doors_) doors.push_back(address);
     changed_.notify_all();
+    setNoteEventLocked();
   }
   Status why = error(Code::disconnected, "the Node {} was closed", name_);
   for (const auto& address : doors) control_->closeDoor(address);
@@ -276,6 +302,7 @@ void NodeImpl::note(const std::shared_ptr<Channel>& channel, std::string payload
   std::lock_guard lock(mutex_);
   notes_.push_back({std::move(peer), std::move(payload)});
   changed_.notify_all();
+  setNoteEventLocked();
 }
 
 std::shared_ptr<PeerState> NodeImpl::find(const Channel* channel) const {

@@ -60,9 +60,11 @@ class NodeImpl final : public ControlEvents, public std::enable_shared_from_this
   Result<std::string> listen(const std::string& address, const std::string& label = "");
   Status closeDoor(const std::string& address);
 
-  // Memory of the caller's, or with `owned` what a Backend's allocate() answered.
+  // Memory of the caller's, or with `owned` what a Backend's allocate() answered. Without a name no
+  // peer can open it. `owner` goes last.
   Result<std::shared_ptr<LocalMemory>> registerMemory(const std::string& name, const Region& region,
-                                                      Access access, bool owned);
+                                                      Access access, bool owned,
+                                                      std::shared_ptr<const void> owner = nullptr);
   // Called by ~LocalMemory.
   void forget(const LocalMemory& memory);
   // The memory of that name, if it is still the one of that number.
@@ -116,6 +118,8 @@ class NodeImpl final : public ControlEvents, public std::enable_shared_from_this
     std::string bytes;
   };
   Result<NoteFrom> nextNote(Deadline deadline);
+  // Readable while nextNote() has an answer; made when it is first asked for.
+  Result<int> noteFd();
 
   // Closes every door, says goodbye to every peer and finishes everything pending.
   void close();
@@ -149,6 +153,7 @@ class NodeImpl final : public ControlEvents, public std::enable_shared_from_this
   std::optional<size_t> taken(const PeerState& peer, DeviceKind local, size_t size) const;
   PassedOver leftOut(const PeerState& peer) const;
   Status checkUsable() const;
+  void setNoteEventLocked();
 
   const ForkGuard fork_;
   const std::string name_;
@@ -169,7 +174,9 @@ class NodeImpl final : public ControlEvents, public std::enable_shared_from_this
   std::map<std::string, Attributes::Door> doors_;             // guarded by mutex_, by address
   std::deque<NoteFrom> notes_;                                // guarded by mutex_
   std::multiset<std::string> reading_;                        // guarded by mutex_: hosts
-  bool closed_ = false;                                       // guarded by mutex_
+  Fd noteEvent_;               // guarded by mutex_: none until somebody asks for it
+  bool noteEventSet_ = false;  // guarded by mutex_: it is readable
+  bool closed_ = false;        // guarded by mutex_
 
   std::unique_ptr<Control> control_;  // last: its thread calls us until it is gone
 };

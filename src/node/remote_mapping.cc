@@ -91,6 +91,15 @@ std::string RemoteMapping::path() const {
   return puts == gets ? puts : fmt::format("put: {}; get: {}", puts, gets);
 }
 
+std::string RemoteMapping::pathOf(const TransferState* transfer) const {
+  for (const auto& path : paths_) {
+    const bool taken = transfer ? &path->engine == &transfer->engine()
+                                : path->memory && path->memory->mapped.data == mapped_.data;
+    if (taken) return path->words();
+  }
+  return path();
+}
+
 bool RemoteMapping::serves(const OpenPath& path, const LocalMemory& local) const {
   if (path.ended.load(std::memory_order_relaxed)) return false;
   // Staging what the transport should have registered is for when there is no other path.

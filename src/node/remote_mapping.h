@@ -68,6 +68,8 @@ class RemoteMapping {
   const std::string& transport() const;
   // "ipc (mapped)"; of several paths each with its sizes.
   std::string path() const;
+  // What a transfer that was started here takes; null for one that was done at once.
+  std::string pathOf(const TransferState* transfer) const;
 
   Status run(OpKind kind, const LocalMemory& local, uint64_t localOffset, uint64_t remoteOffset,
              size_t size, std::chrono::nanoseconds timeout) const {

@@ -56,7 +56,7 @@ Status Engine::run(OpKind kind, const Route& route, uint64_t localOffset, uint64
 }
 
 Status Engine::runSlowly(OpKind kind, const Route& route, const Shape& shape, Deadline deadline) {
-  TransferState transfer(*this, kind, route, {shape}, {});
+  TransferState transfer(*this, nullptr, kind, route, {shape}, {});
   Status status = wait(transfer, deadline);
   if (status.code() != Code::deadlineExceeded || transfer.done()) return status;
   cancel(transfer);
@@ -66,8 +66,8 @@ Status Engine::runSlowly(OpKind kind, const Route& route, const Shape& shape, De
 std::shared_ptr<TransferState> Engine::start(OpKind kind, const Route& route,
                                              std::vector<Shape> shapes,
                                              std::vector<std::shared_ptr<const void>> keep) {
-  auto transfer =
-      std::make_shared<TransferState>(*this, kind, route, std::move(shapes), std::move(keep));
+  auto transfer = std::make_shared<TransferState>(*this, &mover_, kind, route, std::move(shapes),
+                                                  std::move(keep));
   pump(*transfer, Deadline::now());
   if (route.far && !transfer->done()) remember(transfer);
   return transfer;
@@ -160,17 +160,27 @@ void Engine::end(Link& link, const Completion& completion, std::chrono::millisec
   while (!completion.done()) poller_.round(completion, lease);
 }
 
-void Engine::pump(TransferState& transfer, Deadline until) {
+Posting Engine::pump(TransferState& transfer, Deadline until) {
   std::lock_guard lock(transfer.mutex_);
-  if (transfer.allPosted_) return;
-  if (transfer.route_.staged || transfer.route_.far) {
-    movePiecesThroughHost(transfer);
-  } else {
-    postPieces(transfer, until);
-  }
+  return pumpLocked(transfer, until);
 }
 
-void Engine::postPieces(TransferState& transfer, Deadline until) {
+Posting Engine::tryPump(TransferState& transfer) {
+  std::unique_lock lock(transfer.mutex_, std::try_to_lock);
+  return lock ? pumpLocked(transfer, Deadline::now()) : Posting::blocked;
+}
+
+bool Engine::posted(TransferState& transfer) {
+  std::unique_lock lock(transfer.mutex_, std::try_to_lock);
+  return lock && transfer.allPosted_;
+}
+
+Posting Engine::pumpLocked(TransferState& transfer, Deadline until) {
+  if (transfer.allPosted_) return Posting::over;
+  return transfer.direct() ? postPieces(transfer, until) : movePiecesThroughHost(transfer);
+}
+
+Posting Engine::postPieces(TransferState& transfer, Deadline until) {
   const Route& route = transfer.route_;
   const size_t largest = std::min(transport_->facts().largest, kLargestPiece);
   while (!transfer.next_.atEnd()) {
@@ -189,26 +199,27 @@ void Engine::postPieces(TransferState& transfer, Deadline until) {
     size_t accepted = route.link->post({ops, filled});
     if (accepted < filled) transfer.completion_.finish(static_cast<uint32_t>(filled - accepted));
     for (size_t i = 0; i < accepted; ++i) transfer.next_.advance(ops[i].size);
-    if (accepted < filled || (!transfer.next_.atEnd() && until.passed())) break;
+    if (accepted < filled) return Posting::blocked;
+    if (!transfer.next_.atEnd() && until.passed()) return Posting::paused;
   }
-  if (!transfer.stopped_.ok()) {
-    transfer.allPosted_ = true;
-    transfer.completion_.fail(transfer.stopped_);
-  } else if (transfer.next_.atEnd()) {
-    transfer.allPosted_ = true;
+  transfer.allPosted_ = true;
+  if (transfer.stopped_.ok()) {
     transfer.completion_.finish();
+  } else {
+    transfer.completion_.fail(transfer.stopped_);
   }
+  return Posting::over;
 }
 
-void Engine::movePiecesThroughHost(TransferState& transfer) {
+Posting Engine::movePiecesThroughHost(TransferState& transfer) {
   bool busy = false;
   for (auto& piece : transfer.staged_) {
     while (advancePiece(transfer, piece)) {
     }
     busy = busy || piece.step != TransferState::StagedPiece::Step::idle;
   }
-  if (busy) return;
-  if (transfer.stopped_.ok() && !transfer.next_.atEnd()) return;
+  if (busy) return Posting::blocked;
+  if (transfer.stopped_.ok() && !transfer.next_.atEnd()) return Posting::starved;
   transfer.allPosted_ = true;
   for (auto& piece : transfer.staged_) {
     if (piece.slot) stages_.give(std::move(piece.slot));
@@ -218,6 +229,7 @@ void Engine::movePiecesThroughHost(TransferState& transfer) {
   } else {
     transfer.completion_.fail(transfer.stopped_);
   }
+  return Posting::over;
 }
 
 // One step of one piece: fill, post, have it copied, empty. False when it has to wait or has
@@ -291,7 +303,7 @@ bool Engine::postPiece(TransferState& transfer, TransferState::StagedPiece& piec
 
 void Engine::copyFar(TransferState& transfer, TransferState::StagedPiece& piece) {
   piece.step = TransferState::StagedPiece::Step::copying;
-  piece.completion.emplace(1U);
+  piece.completion.emplace(1U, &farNews_);
   transfer.route_.far->copy(transfer.kind_, *piece.farSlot, piece.remote, piece.local.size,
                             *piece.completion);
 }
@@ -300,7 +312,10 @@ void Engine::endPiece(TransferState& transfer, TransferState::StagedPiece& piece
   if (status.ok() && transfer.route_.staged && transfer.kind_ == OpKind::get)
     status = copy(piece.local, piece.slot->host.slice(0, piece.local.size));
   if (!status.ok() && transfer.stopped_.ok()) transfer.stopped_ = status;
-  if (piece.farSlot) transfer.route_.far->give(*piece.farSlot);
+  if (piece.farSlot) {
+    transfer.route_.far->give(*piece.farSlot);
+    if (mover_.watching()) mover_.nudge();
+  }
   piece.farSlot.reset();
   piece.step = TransferState::StagedPiece::Step::idle;
 }

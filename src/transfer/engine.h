@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include "transfer/mover.h"
 #include "transfer/poller.h"
 #include "transfer/shape.h"
 #include "transfer/stage.h"
@@ -16,7 +17,11 @@ namespace hmc {
 class Engine {
  public:
   explicit Engine(std::unique_ptr<Transport> transport)
-      : transport_(std::move(transport)), poller_(*transport_), stages_(*transport_) {}
+      : mover_(*this),
+        transport_(std::move(transport)),
+        poller_(*transport_),
+        stages_(*transport_) {}
+  ~Engine() { mover_.stop(); }
 
   Transport& transport() const { return *transport_; }
 
@@ -34,18 +39,28 @@ class Engine {
   bool test(TransferState& transfer);
   Status cancel(TransferState& transfer);
 
+  // Moves watched transfers along while nobody waits for them.
+  Mover& mover() { return mover_; }
+
   // A link was closed by another thread: whoever waits looks again.
-  void kick() { poller_.kick(); }
+  void kick() { mover_.nudge(); }
 
  private:
+  friend class Mover;
+
   Status runSlowly(OpKind kind, const Route& route, const Shape& shape, Deadline deadline);
-  void pump(TransferState& transfer, Deadline until);
-  void postPieces(TransferState& transfer, Deadline until);
+  Posting pump(TransferState& transfer, Deadline until);
+  // The same for one go; `blocked` also while another thread pumps it.
+  Posting tryPump(TransferState& transfer);
+  // False also while another thread pumps it.
+  static bool posted(TransferState& transfer);
+  Posting pumpLocked(TransferState& transfer, Deadline until);
+  Posting postPieces(TransferState& transfer, Deadline until);
   void rest(TransferState& transfer, uint64_t seen, Deadline deadline);
   // Transfers that were started and that perhaps nobody waits for may hold all slots at the target.
   void remember(const std::shared_ptr<TransferState>& holder);
   void moveHolders();
-  void movePiecesThroughHost(TransferState& transfer);
+  Posting movePiecesThroughHost(TransferState& transfer);
   bool advancePiece(TransferState& transfer, TransferState::StagedPiece& piece);
   bool beginPiece(TransferState& transfer, TransferState::StagedPiece& piece);
   Status takePiece(TransferState& transfer, TransferState::StagedPiece& piece);
@@ -54,6 +69,17 @@ class Engine {
   void endPiece(TransferState& transfer, TransferState::StagedPiece& piece, Status status);
   void end(Link& link, const Completion& completion, std::chrono::milliseconds lease);
 
+  // The end of a copy at the target, which no progress() sees.
+  struct FarNews final : CompletionListener {
+    explicit FarNews(Mover& who) : mover(who) {}
+    void over(const Completion*) override {
+      if (mover.watching()) mover.nudge();
+    }
+    Mover& mover;
+  };
+
+  Mover mover_;  // outlives the transport, whose threads tell it the ends of transfers
+  FarNews farNews_{mover_};
   const std::unique_ptr<Transport> transport_;
   Poller poller_;
   StagePool stages_;

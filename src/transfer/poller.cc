@@ -8,9 +8,19 @@ constexpr std::chrono::milliseconds kRound{100};
 }  // namespace
 
 void Poller::round(const Completion& completion, Deadline deadline) {
-  Deadline until = earlier(deadline, Deadline(kRound));
+  const Deadline until = earlier(deadline, Deadline(kRound));
   std::unique_lock lock(mutex_);
-  if (completion.done()) return;
+  if (!completion.done()) poll(lock, until);
+}
+
+void Poller::round(const std::atomic<bool>& news, Deadline deadline) {
+  const Deadline until = earlier(deadline, Deadline(kRound));
+  std::unique_lock lock(mutex_);
+  // Whoever makes the news kicks after it, and finds us polling or is seen here.
+  poll(lock, news.load() ? Deadline::now() : until);
+}
+
+void Poller::poll(std::unique_lock<std::mutex>& lock, Deadline until) {
   if (polling_) {
     ++sleepers_;
     uint64_t before = rounds_;
@@ -31,6 +41,7 @@ void Poller::kick() {
   std::lock_guard lock(mutex_);
   ++rounds_;
   changed_.notify_all();
+  if (polling_) transport_.wake();
 }
 
 }  // namespace hmc

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
@@ -16,11 +17,15 @@ class Poller {
   // One round: polls the transport, or sleeps while another thread does, until something may have
   // changed for `completion` or the deadline passes. The caller looks and comes back.
   void round(const Completion& completion, Deadline deadline);
+  // The same until something may have changed at all; does not sleep while there is `news`.
+  void round(const std::atomic<bool>& news, Deadline deadline);
 
-  // Something changed outside of Transport::progress().
+  // Something changed outside of Transport::progress(): ends the rounds that are under way.
   void kick();
 
  private:
+  void poll(std::unique_lock<std::mutex>& lock, Deadline until);
+
   Transport& transport_;
   std::mutex mutex_;
   std::condition_variable changed_;

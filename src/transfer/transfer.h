@@ -27,25 +27,29 @@ struct Route {
   FarStage* far = nullptr;  // it cannot reach the target's memory: in the place of `remote`
 };
 
-// A transfer or batch on its way. Only Engine looks inside.
+// A transfer or batch on its way. Only Engine and its Mover look inside.
 class TransferState {
  public:
-  // `keep` holds alive whatever the route points at.
-  TransferState(Engine& engine, OpKind kind, Route route, std::vector<Shape> shapes,
-                std::vector<std::shared_ptr<const void>> keep)
+  // `keep` holds alive whatever the route points at; `listener` is told of the end.
+  TransferState(Engine& engine, CompletionListener* listener, OpKind kind, Route route,
+                std::vector<Shape> shapes, std::vector<std::shared_ptr<const void>> keep)
       : engine_(engine),
         kind_(kind),
         route_(route),
         shapes_(std::move(shapes)),
+        completion_(1, listener),
         next_(shapes_),
         keep_(std::move(keep)) {}
 
   Engine& engine() const { return engine_; }
   bool done() const { return completion_.done(); }
+  // Pieces go straight from one memory to the other.
+  bool direct() const { return !route_.staged && !route_.far; }
   OpKind kind() const { return kind_; }
 
  private:
   friend class Engine;
+  friend class Mover;
 
   // A piece that passes through a host slot, of ours, of the target's, or both. A put is posted and
   // then copied at the target, a get the other way round.
@@ -65,7 +69,7 @@ class TransferState {
   const Route route_;
   const std::vector<Shape> shapes_;
   // One count of it belongs to the pieces that were not posted yet.
-  Completion completion_{1};
+  Completion completion_;
 
   std::mutex mutex_;        // held while pieces are posted, which does not block
   Cursor next_;             // guarded by mutex_

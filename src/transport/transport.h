@@ -178,6 +178,9 @@ class Transport {
   // briefly, then sleeps until something can or `until` passes; it may return early. One thread
   // calls it at a time. What peers ask of us does not need it.
   virtual bool progress(Deadline until) = 0;
+  // Lets the progress() that is under way return soon, or if there is none, the next one. From any
+  // thread, except where an operation is just being finished.
+  virtual void wake() = 0;
 
  private:
   const Facts facts_;

@@ -169,6 +169,7 @@ class FaultyTransport : public Transport {
     for (FaultyLink* link : shared_->links) reported = link->report() || reported;
     return reported;
   }
+  void wake() override { inner_->wake(); }
 
  private:
   const std::unique_ptr<Transport> inner_;

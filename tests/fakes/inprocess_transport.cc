@@ -222,22 +222,30 @@ class InProcessTransport : public Transport {
   bool progress(Deadline until) override {
     std::unique_lock lock(wire_->mutex);
     auto busy = [this] {
-      return std::any_of(links_.begin(), links_.end(), [](auto* link) { return link->busy(); });
+      return wanted_ ||
+             std::any_of(links_.begin(), links_.end(), [](auto* link) { return link->busy(); });
     };
     if (until.at() == Deadline::Clock::time_point::max()) {
       wire_->changed.wait(lock, busy);
     } else if (!wire_->changed.wait_until(lock, until.at(), busy)) {
       return false;
     }
+    wanted_ = false;
     bool finished = false;
     for (InProcessLink* link : links_) finished = link->step() || finished;
     return finished;
+  }
+  void wake() override {
+    std::lock_guard lock(wire_->mutex);
+    wanted_ = true;
+    wire_->changed.notify_all();
   }
 
  private:
   const std::shared_ptr<InProcessWire> wire_;
   const InProcessOptions options_;
   std::list<InProcessLink*> links_;  // guarded by the wire's mutex
+  bool wanted_ = false;              // guarded by the wire's mutex: progress() shall return
 };
 
 }  // namespace

@@ -136,14 +136,20 @@ class IpcTransport final : public Transport {
     do {
       seen = bell.count.load();
       if (shared_.pump()) return true;
+      if (wanted_.load() && wanted_.exchange(false)) return false;
     } while (!spin.passed());
     bell.sleep(seen, earlier(until, kNap));
     return shared_.pump();
+  }
+  void wake() override {
+    wanted_.store(true);
+    if (Bells* bells = shared_.bells.get()) bells->progress.ring();
   }
 
  private:
   Shared shared_;
   std::atomic<uint32_t> never_{0};
+  std::atomic<bool> wanted_{false};  // progress() shall return
 };
 
 }  // namespace

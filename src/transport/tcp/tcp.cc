@@ -34,6 +34,7 @@ class TcpTransport final : public Transport {
     return TcpLink::create(*service_, *progress_, options_, options);
   }
   bool progress(Deadline until) override { return progress_->run(until); }
+  void wake() override { progress_->wake(); }
 
  private:
   const TcpOptions options_;

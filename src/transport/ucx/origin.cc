@@ -4,6 +4,7 @@
 #include <sys/eventfd.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
 #include "transport/ucx/outgoing.h"
@@ -37,6 +38,7 @@ bool Origin::run(Deadline until) {
     {
       std::lock_guard lock(mutex_);
       if (lookBurst()) return true;
+      if (std::exchange(wanted_, false)) return false;
     }
     const auto now = Clock::now();
     if (now >= until.at()) return false;
@@ -45,6 +47,12 @@ bool Origin::run(Deadline until) {
     if (await(until)) until = Deadline::now();
     spinUntil = Clock::now() + kSpin;
   }
+}
+
+void Origin::wake() {
+  std::lock_guard lock(mutex_);
+  wanted_ = true;
+  wakeIfAsleep();
 }
 
 bool Origin::lookBurst() {

@@ -24,6 +24,8 @@ class Origin {
 
   // One thread at a time. True when an operation ended since the last call.
   bool run(Deadline until);
+  // Lets run() return, or the next one if there is none.
+  void wake();
 
  private:
   friend class Outgoing;
@@ -51,6 +53,7 @@ class Origin {
   uint64_t ended_ = 0;            // operations
   uint64_t reported_ = 0;         // how many of them when run() last said so
   bool sleeping_ = false;         // run() waits for an event
+  bool wanted_ = false;           // run() shall return
   bool needsTending_ = false;     // one of all_ is closing
 };
 

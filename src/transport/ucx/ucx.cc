@@ -60,8 +60,15 @@ class UcxTransport final : public Transport {
       return running->origin->run(until);
     }
     std::unique_lock lock(mutex_);
-    changed_.wait_until(lock, until.at(), [&] { return running_ != nullptr; });
+    changed_.wait_until(lock, until.at(), [&] { return running_ != nullptr || wanted_; });
+    wanted_ = false;
     return false;
+  }
+  void wake() override {
+    if (Running* running = ready_.load(std::memory_order_acquire)) return running->origin->wake();
+    std::lock_guard lock(mutex_);
+    wanted_ = true;
+    changed_.notify_all();
   }
 
  private:
@@ -80,6 +87,7 @@ class UcxTransport final : public Transport {
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   std::unique_ptr<Running> running_;
+  bool wanted_ = false;  // progress() shall return
 };
 
 }  // namespace

@@ -54,6 +54,7 @@ class VerbsTransport final : public Transport {
     return VerbsLink::create(*nics_, options_.channels, *service_, *progress_, options);
   }
   bool progress(Deadline until) override { return progress_->run(until); }
+  void wake() override { progress_->wake(); }
 
  private:
   const VerbsOptions options_;

@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <cstring>
 #include <thread>
@@ -282,25 +280,6 @@ TEST(Node, handlesThatOutliveItAnswerWithAnError) {
   EXPECT_EQ(gone.code(), Code::disconnected) << gone.toString();
   EXPECT_EQ(peers[0].open("target").status().code(), Code::disconnected);
   EXPECT_EQ(peers[0].notify("x").code(), Code::disconnected);
-}
-
-TEST(Node, aForkedChildIsToldToMakeItsOwn) {
-  NodePair nodes;
-  auto target = must(nodes.a.allocate("target", 4096));
-  auto local = must(nodes.b.allocate("local", 4096));
-  auto remote = must(nodes.toA.open("target"));
-  pid_t child = fork();
-  if (child == 0) {
-    const bool told = remote.put(local, 0, 0, 8).code() == Code::invalidArgument;
-    auto own = Node::create();
-    const bool works = own.ok() && own->allocate("own", 8).ok() &&
-                       remote.put(local, 0, 0, 8).code() == Code::invalidArgument;
-    _exit(told && works ? 0 : 1);
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-  EXPECT_TRUE(remote.put(local, 0, 0, 8).ok());
 }
 
 // Whatever it is that cannot be opened any more.

@@ -1,0 +1,99 @@
+#include "arguments.h"
+
+#include <cmath>
+#include <optional>
+
+#include "errors.h"
+
+namespace hmc::python {
+
+namespace py = pybind11;
+
+namespace {
+
+[[noreturn]] void invalid(const std::string& sentence) {
+  raise(Status(Code::invalidArgument, sentence));
+}
+
+std::string shown(double number) {
+  return py::cast<std::string>(py::repr(py::float_(number)));
+}
+
+// Of a slice; counted from the end when negative.
+Py_ssize_t bound(PyObject* given, Py_ssize_t size, Py_ssize_t otherwise) {
+  if (given == Py_None) return otherwise;
+  const Py_ssize_t value = PyNumber_AsSsize_t(given, PyExc_IndexError);
+  if (value == -1 && PyErr_Occurred()) throw py::error_already_set();
+  return value < 0 ? value + size : value;
+}
+
+}  // namespace
+
+Timeout timeoutFrom(double seconds) {
+  if (!(seconds >= 0)) {
+    invalid("a timeout of " + shown(seconds) + " seconds: give 0 or more, or float(\"inf\")");
+  }
+  const double nanoseconds = seconds * 1e9;
+  if (nanoseconds >= static_cast<double>(Timeout::max().count())) return Timeout::max();
+  return Timeout(static_cast<Timeout::rep>(nanoseconds));
+}
+
+std::chrono::milliseconds millisecondsFrom(double seconds, const char* what) {
+  if (!(seconds >= 0.001 && seconds <= 86400)) {
+    invalid(std::string(what) + " of " + shown(seconds) +
+            " seconds: it is at least 0.001 and at most 86400 (a day)");
+  }
+  return std::chrono::milliseconds(std::llround(seconds * 1000));
+}
+
+Access accessFrom(const std::string& word) {
+  if (word == "r") return Access::read;
+  if (word == "rw") return Access::readWrite;
+  invalid("access \"" + word + "\": it is \"r\" (peers may read) or \"rw\" (read and write)");
+}
+
+const char* accessWord(Access access) {
+  return access == Access::read ? "r" : "rw";
+}
+
+Device deviceFrom(py::handle device) {
+  const auto text = py::cast<std::string>(py::str(device));
+  const size_t colon = text.find(':');
+  const std::string kind = text.substr(0, colon);
+  std::string kinds;
+  for (int i = 0; i <= static_cast<int>(DeviceKind::musa); ++i) {
+    const auto candidate = static_cast<DeviceKind>(i);
+    kinds += std::string(i == 0 ? "" : ", ") + deviceKindName(candidate);
+    if (kind != deviceKindName(candidate)) continue;
+    if (colon == std::string::npos) return {candidate, 0};
+    const std::string digits = text.substr(colon + 1);
+    if (digits.empty() || digits.size() > 4 ||
+        digits.find_first_not_of("0123456789") != std::string::npos) {
+      invalid("device \"" + text + "\": after the colon comes its number, as in \"cuda:1\"");
+    }
+    return {candidate, std::stoi(digits)};
+  }
+  invalid("device \"" + text + "\": the kinds are " + kinds + ", with a number as in \"cuda:1\"");
+}
+
+Range sliceFrom(py::handle index, size_t size, const std::string& what) {
+  if (!PySlice_Check(index.ptr())) {
+    throw py::type_error(what + " is cut into bytes by slices: [a:b], not by " +
+                         py::cast<std::string>(py::repr(index)));
+  }
+  const auto* slice = reinterpret_cast<PySliceObject*>(index.ptr());
+  if (slice->step != Py_None && bound(slice->step, 0, 1) != 1) {
+    invalid("a slice of " + what + " has no step: use put_strided or get_strided for such a copy");
+  }
+  const auto end = static_cast<Py_ssize_t>(size);
+  const Py_ssize_t start = bound(slice->start, end, 0);
+  const Py_ssize_t stop = bound(slice->stop, end, end);
+  if (start < 0 || stop > end || start > stop) {
+    raise(Status(Code::outOfRange, py::cast<std::string>(py::repr(index)) + " of " + what +
+                                       ", which has " + std::to_string(size) +
+                                       " bytes: it does not lie within them"));
+  }
+  return {static_cast<size_t>(start), static_cast<size_t>(stop - start)};
+}
+
+}  // namespace hmc::python

@@ -1,0 +1,73 @@
+#include "handle.h"
+
+#include <pthread.h>
+
+#include <mutex>
+#include <vector>
+
+#include "errors.h"
+
+namespace hmc::python {
+
+namespace py = pybind11;
+
+namespace {
+
+int forks = 0;
+
+// Objects that are no longer needed. Never destroyed: HMC's threads may outlive static objects.
+struct Dropped {
+  std::mutex mutex;
+  std::vector<PyObject*> objects;  // guarded by mutex
+};
+Dropped& dropped() {
+  static auto* one = new Dropped;
+  return *one;
+}
+
+// Needs the GIL.
+int releaseDropped(void* /*unused*/) {
+  std::vector<PyObject*> objects;
+  {
+    std::lock_guard lock(dropped().mutex);
+    objects.swap(dropped().objects);
+  }
+  for (PyObject* object : objects) Py_DECREF(object);
+  return 0;
+}
+
+void drop(PyObject* object) {
+  {
+    std::lock_guard lock(dropped().mutex);
+    dropped().objects.push_back(object);
+  }
+  // A full queue is no harm: the next one releases them all.
+  if (Py_IsInitialized()) Py_AddPendingCall(releaseDropped, nullptr);
+}
+
+}  // namespace
+
+int forkCount() {
+  static const int registered = pthread_atfork(nullptr, nullptr, [] { ++forks; });
+  static_cast<void>(registered);
+  return forks;
+}
+
+void refuseForked() {
+  raise(
+      Status(Code::invalidArgument,
+             "this process was forked from the one that made the Node: create a Node of its own"));
+}
+
+void letGo(int madeAtFork, void (*destroy)(void*), void* value) {
+  if (madeAtFork != forkCount()) return;
+  if (!PyGILState_Check()) return destroy(value);
+  withoutGil([&] { destroy(value); });
+  releaseDropped(nullptr);
+}
+
+std::shared_ptr<const void> ownedBy(py::object object) {
+  return {object.release().ptr(), drop};
+}
+
+}  // namespace hmc::python

@@ -1,0 +1,270 @@
+#include "hmc/node.h"
+
+#include <pybind11/stl.h>
+
+#include <map>
+#include <optional>
+
+#include "errors.h"
+#include "peer.h"
+#include "transfer.h"
+
+namespace hmc::python {
+
+namespace py = pybind11;
+
+namespace {
+
+// The class behind hmc.Node.
+struct NodeOf {
+  Handle<Node> node;
+  std::optional<std::string> address;
+  std::map<std::string, Handle<LocalRegion>> named;  // kept for peers, whoever else drops them
+};
+
+struct NoteOf {
+  PeerOf peer;
+  std::string bytes;
+};
+
+std::string listen(NodeOf& self, const std::string& address) {
+  Node& node = *self.node;
+  std::string bound = check(withoutGil([&] { return node.listen(address); }));
+  if (!self.address) self.address = bound;
+  return bound;
+}
+
+NodeOf make(const std::string& name, const std::optional<std::string>& door,
+            const std::string& secret, const std::optional<std::vector<std::string>>& transports,
+            int channels, double heartbeat, double lease) {
+  NodeOptions options;
+  options.name = name;
+  options.secret = secret;
+  if (transports) options.transports = *transports;
+  if (channels < 1 || channels > 16) {
+    raise(Status(Code::invalidArgument,
+                 std::to_string(channels) + " channels: a peer can have 1 to 16 of them"));
+  }
+  options.channels = channels;
+  options.heartbeat = millisecondsFrom(heartbeat, "a heartbeat");
+  options.lease = millisecondsFrom(lease, "a lease");
+  NodeOf made{Handle<Node>(check(withoutGil([&] { return Node::create(options); }))), {}, {}};
+  if (door) listen(made, *door);
+  return made;
+}
+
+Region keep(NodeOf& self, Region region) {
+  if (const std::string& name = region.memory->name(); !name.empty())
+    self.named.emplace(name, region.memory);
+  return region;
+}
+
+void unregister(NodeOf& self, const std::string& name) {
+  auto found = self.named.extract(name);
+  if (found.empty())
+    raise(Status(Code::notFound, "no region called \"" + name + "\" is registered here"));
+}
+
+Region allocate(NodeOf& self, size_t nbytes, const std::string& name, py::handle device,
+                const std::string& access) {
+  const Device where = deviceFrom(device);
+  const Access allowed = accessFrom(access);
+  Node& node = *self.node;
+  auto made = withoutGil([&] { return node.allocate(name, nbytes, where, allowed); });
+  Handle<LocalRegion> memory(check(std::move(made)));
+  return keep(self, {self.node, std::move(memory), {0, nbytes}, allowed, false});
+}
+
+PeerOf peerOf(const NodeOf& self, Result<Peer> peer) {
+  return {self.node, Handle<Peer>(check(std::move(peer)))};
+}
+
+PeerOf connect(const NodeOf& self, const std::string& address, double timeout) {
+  const Timeout time = timeoutFrom(timeout);
+  Node& node = *self.node;
+  return peerOf(self, withoutGil([&] { return node.connect(address, time); }));
+}
+
+PeerOf peerNamed(const NodeOf& self, const std::string& name, double timeout) {
+  Node& node = *self.node;
+  return peerOf(self, inShortWaits(timeoutFrom(timeout), Code::notFound,
+                                   [&](Timeout some) { return node.peer(name, some); }));
+}
+
+std::vector<PeerOf> peers(const NodeOf& self) {
+  Node& node = *self.node;
+  std::vector<PeerOf> all;
+  for (Peer& peer : withoutGil([&] { return node.peers(); }))
+    all.push_back({self.node, Handle<Peer>(std::move(peer))});
+  return all;
+}
+
+NoteOf noteOf(const NodeOf& self, Result<Note> note) {
+  Note arrived = check(std::move(note));
+  return {{self.node, Handle<Peer>(std::move(arrived.from))}, std::move(arrived.bytes)};
+}
+
+NoteOf nextNote(const NodeOf& self, double timeout) {
+  Node& node = *self.node;
+  auto note = inShortWaits(timeoutFrom(timeout), Code::deadlineExceeded,
+                           [&](Timeout some) { return node.nextNote(some); });
+  return noteOf(self, std::move(note));
+}
+
+py::object noteIfAny(const NodeOf& self) {
+  auto note = self.node->nextNote(Timeout(0));
+  if (!note.ok() && note.status().code() == Code::deadlineExceeded) return py::none();
+  return py::cast(noteOf(self, std::move(note)));
+}
+
+py::object notifications(const py::object& self) {
+  return py::module_::import("hmc.event_loop").attr("notes")(self);
+}
+
+void close(NodeOf& self) {
+  withoutGil([&node = *self.node] { node.close(); });
+  std::exchange(self.named, {});
+}
+
+void bindNote(py::module_& module) {
+  py::class_<NoteOf> note(module, "Note", "What a peer said with Peer.notify.");
+  note.attr("__module__") = "hmc";
+  note.def_readonly("peer", &NoteOf::peer, "Who said it.")
+      .def_property_readonly(
+          "data", [](const NoteOf& self) { return py::bytes(self.bytes); }, "The bytes.")
+      .def("__repr__", [](const NoteOf& self) {
+        return "<hmc.Note of " + std::to_string(self.bytes.size()) + " bytes from \"" +
+               self.peer.peer->name() + "\">";
+      });
+}
+
+using Class = py::class_<NodeOf>;
+
+void bindMemory(Class& node) {
+  node.def(
+          "register",
+          [](NodeOf& self, py::handle memory, const std::string& name, const std::string& access) {
+            return keep(self, registerObject(self.node, memory, name, accessFrom(access)));
+          },
+          py::arg("obj"), py::arg("name") = "", py::arg("access") = "rw",
+          R"(register(self, obj, name='', access='rw')
+--
+
+Make the memory of an array-like object reachable, without a copy: a Region.
+
+`obj` has the buffer protocol, DLPack or __cuda_array_interface__, and lives on as
+long as the region does. Peers open it by its name, which is unique in the Node,
+until the Node is closed or `unregister` is called; without a name it only serves
+transfers that start here. `access` is what peers may do, "r" or "rw"; a read-only
+object needs "r".)")
+      .def("unregister", unregister, py::arg("name"), R"(unregister(self, name)
+--
+
+Stop keeping the region of that name for peers.
+
+The name is free and the memory out of peers' reach when no region, slice or view of
+it and no transfer is in use either.)")
+      .def("allocate", allocate, py::arg("nbytes"), py::arg("name") = "", py::arg("device") = "cpu",
+           py::arg("access") = "rw",
+           R"(allocate(self, nbytes, name='', device='cpu', access='rw')
+--
+
+Memory that the Node allocates, as a Region. It is zeroed where it is the CPU's.
+
+Peers on the same host map it, which is the fastest way there is.
+numpy.asarray(region) shows it as an array of bytes.)");
+}
+
+void bindPeers(Class& node) {
+  node.def("listen", listen, py::arg("address"),
+           R"(listen(self, address)
+--
+
+Open a door for peers, and return its address with the port that was picked.
+
+"tcp://127.0.0.1:0", "tcp://[::1]:5001", "unix:///run/me.sock".)")
+      .def("connect", connect, py::arg("address"), py::arg("timeout") = 30,
+           R"(connect(self, address, timeout=30)
+--
+
+Connect to the Node that has a door at that address: a Peer.)")
+      .def("peer", peerNamed, py::arg("name"), py::arg("timeout") = 30,
+           R"(peer(self, name, timeout=30)
+--
+
+Wait for a peer of that name to be connected, whoever dialled.)")
+      .def("peers", peers, "peers(self)\n--\n\nAll peers that are connected now.")
+      .def("next_note", nextNote, py::arg("timeout") = 30,
+           R"(next_note(self, timeout=30)
+--
+
+Wait for what a peer sends with Peer.notify: a Note, with `peer` and `data`.)")
+      .def("notifications", notifications, R"(notifications(self)
+--
+
+`async for note in node.notifications()`: what peers send, until the Node is closed.
+
+Each note is given to one receiver, whether it iterates or calls next_note.)")
+      .def(
+          "_note_fd", [](const NodeOf& self) { return check(self.node->noteFd()); },
+          "_note_fd(self)\n--\n\n")
+      .def("_note_if_any", noteIfAny, "_note_if_any(self)\n--\n\n");
+}
+
+}  // namespace
+
+void bindNode(py::module_& module) {
+  py::options plain;
+  plain.disable_function_signatures();
+  bindNote(module);
+
+  Class node(module, "Node", R"(One participant: it registers memory and connects to peers.
+
+with hmc.Node(name="a", listen="tcp://127.0.0.1:0") as node: ...
+
+name        what peers call it; a random one when empty
+listen      an address to open a door at; port 0 picks one, see `address`
+secret      both sides need the same
+transports  the names of those to use, best first; all when None
+channels    RDMA queue pairs to each peer, 1 to 16
+heartbeat   seconds between signs of life
+lease       seconds of silence after which a peer is lost
+
+Leaving the `with` block closes it. Without one it is closed when nothing that it
+made is in use any more.)");
+  node.attr("__module__") = "hmc";
+  node.def(
+          py::init(&make), py::kw_only(), py::arg("name") = "", py::arg("listen") = py::none(),
+          py::arg("secret") = "", py::arg("transports") = py::none(), py::arg("channels") = 1,
+          py::arg("heartbeat") = 1.0, py::arg("lease") = 10.0,
+          R"(__init__(self, *, name='', listen=None, secret='', transports=None, channels=1, heartbeat=1.0, lease=10.0)
+--
+
+)")
+      .def_property_readonly(
+          "name", [](const NodeOf& self) { return self.node->name(); }, "What peers call it.")
+      .def_readonly("address", &NodeOf::address, "Of the first door; None without one.")
+      .def(
+          "transports", [](const NodeOf& self) { return self.node->transports(); },
+          R"(transports(self)
+--
+
+Every transport of this process as a PathReport, best first, usable or not.)")
+      .def("close", close, R"(close(self)
+--
+
+End everything: doors, peers, transfers. Handles that are left raise PeerLost.)")
+      .def(
+          "__enter__", [](py::object self) { return self; }, "__enter__(self)\n--\n\n")
+      .def(
+          "__exit__", [](NodeOf& self, const py::args& /*why*/) { close(self); },
+          "__exit__(self, *why)\n--\n\nClose it.")
+      .def("__repr__", [](const NodeOf& self) {
+        return "<hmc.Node \"" + self.node->name() + "\"" +
+               (self.address ? " at " + *self.address : "") + ">";
+      });
+  bindMemory(node);
+  bindPeers(node);
+}
+
+}  // namespace hmc::python

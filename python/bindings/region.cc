@@ -1,0 +1,167 @@
+#include <cstdint>
+
+#include "errors.h"
+#include "regions.h"
+
+namespace hmc::python {
+
+namespace py = pybind11;
+
+namespace {
+
+py::object arrays(const char* function) {
+  return py::module_::import("hmc.arrays").attr(function);
+}
+
+std::string title(const Region& region) {
+  const std::string& name = region.memory->name();
+  return name.empty() ? "this region" : "region \"" + name + "\"";
+}
+
+char* startOf(const Region& region) {
+  return static_cast<char*>(region.memory->data()) + region.range.offset;
+}
+
+// What hmc.arrays.Span says of an object.
+Region registerSpan(const Handle<Node>& node, const py::object& span, const std::string& name,
+                    Access access) {
+  static char nothing = 0;  // what an empty object is registered as
+  const auto size = py::cast<size_t>(span.attr("nbytes"));
+  auto* data = reinterpret_cast<void*>(py::cast<uintptr_t>(span.attr("pointer")));  // NOLINT
+  if (size == 0) data = &nothing;
+  const auto device = py::cast<std::string>(span.attr("device"));
+  const bool exact = size != 0 && (device == "cpu" || device.find(':') != std::string::npos);
+  auto owner = ownedBy(span.attr("owner"));
+  const size_t length = size == 0 ? 1 : size;
+  const Device where = exact ? deviceFrom(span.attr("device")) : Device();
+  auto made = withoutGil([&, &to = *node] {
+    return exact ? to.registerMemory(name, data, length, where, access, std::move(owner))
+                 : to.registerMemory(name, data, length, access, std::move(owner));
+  });
+  const bool readOnly = !py::cast<bool>(span.attr("writable"));
+  return {node, Handle<LocalRegion>(check(std::move(made))), {0, size}, access, readOnly};
+}
+
+// Views of it keep the region, and so the memory, alive.
+int fillBuffer(PyObject* self, Py_buffer* view, int flags) {
+  try {
+    const auto& region = py::cast<const Region&>(py::handle(self));
+    if (!region.memory->device().isHost()) {
+      PyErr_Format(PyExc_BufferError,
+                   "memory on %s is not the CPU's: get it into memory that is, or use "
+                   "__cuda_array_interface__",
+                   region.memory->device().toString().c_str());
+      return -1;
+    }
+    return PyBuffer_FillInfo(view, self, startOf(region),
+                             static_cast<Py_ssize_t>(region.range.size), region.readOnly ? 1 : 0,
+                             flags);
+  } catch (py::error_already_set& error) {
+    error.restore();
+    return -1;
+  }
+}
+
+void addBuffer(PyHeapTypeObject* type) {
+  type->as_buffer.bf_getbuffer = fillBuffer;
+  type->ht_type.tp_as_buffer = &type->as_buffer;
+}
+
+py::dict cudaArrayInterface(const Region& region) {
+  if (region.memory->device().kind != DeviceKind::cuda)
+    throw py::attribute_error("this region is not on a CUDA device: it has the buffer protocol");
+  py::dict all;
+  all["shape"] = py::make_tuple(region.range.size);
+  all["typestr"] = "|u1";
+  all["data"] = py::make_tuple(reinterpret_cast<uintptr_t>(startOf(region)), region.readOnly);
+  all["version"] = 3;
+  return all;
+}
+
+std::string describe(const Region& region) {
+  return "<hmc.Region of " + std::to_string(region.range.size) + " bytes on " +
+         region.memory->device().toString() +
+         (region.memory->name().empty() ? "" : ", \"" + region.memory->name() + "\"") + ">";
+}
+
+}  // namespace
+
+Region registerObject(const Handle<Node>& node, py::handle object, const std::string& name,
+                      Access access) {
+  const py::object span = arrays("span_of")(object);
+  const std::string kind = Py_TYPE(object.ptr())->tp_name;
+  if (!py::cast<bool>(span.attr("contiguous"))) {
+    raise(Status(Code::invalidArgument,
+                 "this " + kind + " is not contiguous: register the whole that it is a part of"));
+  }
+  if (access == Access::readWrite && !py::cast<bool>(span.attr("writable"))) {
+    raise(Status(Code::invalidArgument, "this " + kind +
+                                            " is read-only: register it with access=\"r\", or a "
+                                            "writable copy of it"));
+  }
+  if (py::cast<size_t>(span.attr("nbytes")) == 0)
+    raise(Status(Code::invalidArgument, "this " + kind + " is empty: register at least one byte"));
+  return registerSpan(node, span, name, access);
+}
+
+LocalSide::LocalSide(const Handle<Node>& node, py::handle object, bool writes) {
+  py::detail::make_caster<Region> ours;
+  if (ours.load(object, /*convert=*/false)) {
+    const auto& region = py::detail::cast_op<const Region&>(ours);
+    if (writes && region.readOnly) {
+      raise(Status(Code::invalidArgument,
+                   title(region) + " is read-only memory and cannot receive data: use a writable "
+                                   "object"));
+    }
+    region_ = &region;
+    return;
+  }
+  const py::object span = arrays(writes ? "destination" : "source")(object);
+  arrays("settle")(span, object);
+  made_.emplace(registerSpan(node, span, "", writes ? Access::readWrite : Access::read));
+  region_ = &*made_;
+}
+
+void bindRegion(py::module_& module) {
+  py::options plain;
+  plain.disable_function_signatures();
+
+  py::class_<Region> region(module, "Region", py::custom_type_setup(addBuffer),
+                            R"(Memory of this process that transfers start from and peers can reach.
+
+Made by Node.register and Node.allocate. region[a:b] is a part of it, in bytes.
+numpy.asarray(region), memoryview(region) and their like show the memory without
+a copy where it is the CPU's. It stays registered until the last region, slice,
+view and transfer that uses it is gone; the Node itself keeps one with a name.)");
+  region.attr("__module__") = "hmc";
+  region
+      .def_property_readonly(
+          "nbytes", [](const Region& self) { return self.range.size; }, "Its length in bytes.")
+      .def_property_readonly(
+          "name", [](const Region& self) { return self.memory->name(); },
+          "What peers open it by; empty when they cannot.")
+      .def_property_readonly(
+          "device", [](const Region& self) { return self.memory->device().toString(); },
+          "Where it lies: \"cpu\", \"cuda:0\".")
+      .def_property_readonly(
+          "access", [](const Region& self) { return accessWord(self.access); },
+          "What peers may do: \"r\" or \"rw\".")
+      .def_property_readonly(
+          "pointer", [](const Region& self) { return reinterpret_cast<uintptr_t>(startOf(self)); },
+          "The address of its first byte.")
+      .def_property_readonly("__cuda_array_interface__", cudaArrayInterface,
+                             "For array libraries, where it lies on a CUDA device.")
+      .def("__len__", [](const Region& self) { return self.range.size; })
+      .def(
+          "__getitem__",
+          [](const Region& self, py::handle index) {
+            const Range part = sliceFrom(index, self.range.size, title(self));
+            Region slice = self;
+            slice.range = {self.range.offset + part.offset, part.size};
+            return slice;
+          },
+          py::arg("index"), "__getitem__(self, index)\n--\n\nThe bytes of a slice such as [a:b].")
+      .def("__repr__", describe);
+}
+
+}  // namespace hmc::python

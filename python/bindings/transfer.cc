@@ -1,0 +1,109 @@
+#include "transfer.h"
+
+#include <pybind11/stl.h>
+
+#include <variant>
+
+#include "errors.h"
+
+namespace hmc::python {
+
+namespace py = pybind11;
+
+namespace {
+
+py::object await(const py::object& transfer) {
+  return py::module_::import("hmc.event_loop").attr("outcome")(transfer).attr("__await__")();
+}
+
+void bindArrivals(py::module_& module) {
+  using Watcher = Handle<Arrivals>;
+  py::class_<Watcher>(module, "Arrivals",
+                      "Tells which of the transfers that it watches are done, by a descriptor.")
+      .def(py::init([] { return Watcher(check(Arrivals::create())); }), "__init__(self)\n--\n\n")
+      .def(
+          "fileno", [](const Watcher& self) { return self->fd(); },
+          "fileno(self)\n--\n\nReadable while take() has an answer.")
+      .def(
+          "watch",
+          [](const Watcher& self, const Transfer& transfer, uint64_t number) {
+            check(self->watch(transfer.ticket, number));
+          },
+          py::arg("transfer"), py::arg("number"),
+          "watch(self, transfer, number)\n--\n\nAnswer that number when the transfer is done.")
+      .def(
+          "take", [](const Watcher& self) { return self->take(); },
+          "take(self)\n--\n\nThe numbers of those that became done since the last call.");
+}
+
+}  // namespace
+
+Status waitFor(Ticket& ticket, Timeout timeout) {
+  auto outcome = inShortWaits(timeout, Code::deadlineExceeded, [&](Timeout some) {
+    Status status = ticket.wait(some);
+    return status.ok() ? Result<std::monostate>(std::monostate()) : status;
+  });
+  return outcome.status();
+}
+
+void finish(Ticket& ticket, Timeout timeout, const std::string& what) {
+  Status status;
+  try {
+    status = waitFor(ticket, timeout);
+  } catch (py::error_already_set&) {
+    withoutGil([&] { return ticket.cancel(); });
+    throw;
+  }
+  if (status.code() == Code::deadlineExceeded) {
+    const Status end = withoutGil([&] { return ticket.cancel(); });
+    status = end.ok() ? end : status.within(what);
+  }
+  check(status);
+}
+
+void bindTransfer(py::module_& module) {
+  py::options plain;
+  plain.disable_function_signatures();
+
+  py::class_<Transfer> transfer(module, "Transfer",
+                                R"(A put or get, or a batch of them, on its way.
+
+`await transfer` in asyncio, or transfer.wait(). Waiting is what moves it along
+where the transport needs this process for that. Dropping the object does not
+stop it, and the memory on both sides stays alive until it is over.)");
+  transfer.attr("__module__") = "hmc";
+  transfer
+      .def(
+          "wait",
+          [](Transfer& self, double timeout) {
+            const Timeout time = timeoutFrom(timeout);
+            check(waitFor(self.ticket, time));
+          },
+          py::arg("timeout") = 30, R"(wait(self, timeout=30)
+--
+
+Return when it is done; raise what went wrong if it failed.
+
+DeadlineExceeded after `timeout` seconds, and then the transfer goes on.)")
+      .def(
+          "done", [](Transfer& self) { return withoutGil([&] { return self.ticket.done(); }); },
+          "done(self)\n--\n\nWhether it is over, well or not. wait() then says which, at once.")
+      .def(
+          "cancel", [](Transfer& self) { withoutGil([&] { return self.ticket.cancel(); }); },
+          R"(cancel(self)
+--
+
+Stop it. When this returns, no byte of it moves any more, here or at the peer.
+
+wait() then raises Cancelled, unless it was done before. Takes at most the
+Node's lease.)")
+      .def_property_readonly(
+          "path", [](const Transfer& self) { return self.ticket.path(); },
+          "The transport that carries it and how, such as \"ipc (mapped)\".")
+      .def("__await__", await, "__await__(self)\n--\n\nWait in asyncio; cancelling cancels it.")
+      .def("__repr__",
+           [](const Transfer& self) { return "<hmc.Transfer over " + self.ticket.path() + ">"; });
+  bindArrivals(module);
+}
+
+}  // namespace hmc::python

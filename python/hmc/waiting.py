@@ -1,0 +1,70 @@
+"""Waiting for several transfers."""
+
+from __future__ import annotations
+
+import math
+import select
+import time
+
+from . import _core
+from .errors import DeadlineExceeded, HMCError, InvalidArgument
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Iterable, Optional
+
+
+def _end(timeout: float) -> float:
+    if not timeout >= 0:
+        raise InvalidArgument("a timeout of %r seconds: give 0 or more" % (timeout,))
+    return time.monotonic() + timeout
+
+
+def wait_all(transfers: Iterable[_core.Transfer], timeout: float = 30) -> None:
+    """Wait until every transfer is over, then raise the first failure if there was one.
+
+    DeadlineExceeded after `timeout` seconds; those that are under way then go on.
+    """
+    waiting = list(transfers)
+    end = _end(timeout)
+    failure: Optional[HMCError] = None
+    for index, transfer in enumerate(waiting):
+        try:
+            transfer.wait(max(0.0, end - time.monotonic()))
+        except DeadlineExceeded:
+            left = sum(not other.done() for other in waiting[index + 1:]) + 1
+            raise DeadlineExceeded("%d of %d transfers were not done within %g seconds"
+                                   % (left, len(waiting), timeout)) from None
+        except HMCError as error:
+            failure = failure or error
+    if failure is not None:
+        raise failure
+
+
+def wait_any(transfers: Iterable[_core.Transfer], timeout: float = 30) -> _core.Transfer:
+    """Wait until one of the transfers is over, and return it: its wait() says how it ended.
+
+    DeadlineExceeded after `timeout` seconds; all of them go on.
+    """
+    waiting = list(transfers)
+    if not waiting:
+        raise InvalidArgument("wait_any of no transfers: pass at least one")
+    for transfer in waiting:
+        if transfer.done():
+            return transfer
+    arrivals = _core.Arrivals()
+    for number, transfer in enumerate(waiting):
+        arrivals.watch(transfer, number)
+    poll = select.poll()
+    poll.register(arrivals.fileno(), select.POLLIN)
+    end = _end(timeout)
+    while True:
+        done = arrivals.take()
+        if done:
+            return waiting[done[0]]
+        left = end - time.monotonic()
+        if left <= 0:
+            raise DeadlineExceeded("none of %d transfers was done within %g seconds"
+                                   % (len(waiting), timeout))
+        # A day at most at a time, which is what poll() can take in any case.
+        poll.poll(math.ceil(min(left, 86400) * 1000))

@@ -1,0 +1,223 @@
+"""Transfers awaited, and waited for together."""
+
+import asyncio
+import gc
+import os
+import selectors
+import signal
+import threading
+
+import numpy as np
+import pytest
+
+import hmc
+from node_peers import PATIENCE, SERVER, Process, pair
+
+SIZE = 1 << 20
+
+
+@pytest.fixture(params=["ipc", "tcp"])
+def sides(request):
+    """b's node, and the remote side of a target whose bytes count up."""
+    with pair([request.param]) as (a, b, to_a):
+        target = a.allocate(SIZE, name="target")
+        np.asarray(target)[:] = np.arange(SIZE) % 251
+        yield b, to_a.open("target")
+
+
+@pytest.fixture
+def stopped():
+    """The remote side of a peer that stands still, and the peer."""
+    with Process(SERVER, "tcp") as server, hmc.Node(lease=1.0, heartbeat=0.2) as node:
+        remote = node.connect(server.line()).open("pool")
+        server.stop()
+        yield remote, server
+
+
+def run(coroutine):
+    return asyncio.run(asyncio.wait_for(coroutine, PATIENCE))
+
+
+async def get_all(remote, into, size):
+    starts = range(0, into.nbytes, size)
+    await asyncio.gather(*[remote[at:at + size].start_get(into[at:at + size]) for at in starts])
+
+
+@pytest.mark.parametrize("size", [64, 1 << 14, SIZE])
+def test_transfers_are_awaited(sides, size):
+    node, remote = sides
+    into = node.allocate(SIZE)
+    run(get_all(remote, into, size))
+    assert (np.asarray(into) == np.arange(SIZE) % 251).all()
+
+
+def test_a_failure_is_raised_where_it_is_awaited():
+    with Process(SERVER, "tcp") as server, hmc.Node() as node:
+        remote = node.connect(server.line()).open("pool")
+        server.stop()
+
+        async def lose():
+            transfer = remote.start_get(bytearray(8))
+            waiting = asyncio.ensure_future(asyncio.gather(transfer, transfer,
+                                                           return_exceptions=True))
+            await asyncio.sleep(0)
+            server.send(signal.SIGKILL)
+            for failure in await waiting:
+                assert isinstance(failure, hmc.PeerLost), failure
+            with pytest.raises(hmc.PeerLost):
+                await transfer
+
+        run(lose())
+
+
+def test_cancelling_the_task_cancels_the_transfer_and_leaves_the_loop_free(stopped):
+    remote, server = stopped
+
+    async def give_up():
+        transfer = remote.start_get(bytearray(8))
+        task = asyncio.ensure_future(asyncio.wait_for(transfer, PATIENCE))
+        await asyncio.sleep(0)
+        task.cancel()
+        turns = 0
+        while not task.done():
+            turns += 1
+            await asyncio.sleep(0)
+        assert task.cancelled()
+        assert transfer.done()
+        with pytest.raises(hmc.Cancelled):
+            transfer.wait(0)
+        return turns
+
+    assert run(give_up()) > 10
+
+
+def test_wait_for_gives_up_in_time(stopped):
+    remote, server = stopped
+
+    async def give_up():
+        transfer = remote.start_get(bytearray(8))
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(transfer, 0.01)
+        assert transfer.done()
+
+    run(give_up())
+
+
+def test_shielded_transfers_go_on(stopped):
+    remote, server = stopped
+
+    async def go_on():
+        into = bytearray(8)
+        transfer = remote.start_get(into)
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(asyncio.shield(transfer), 0.01)
+        server.send(signal.SIGCONT)
+        await transfer
+        assert into == b"\7" * 8
+
+    run(go_on())
+
+
+def test_loops_in_several_threads_share_a_handle(sides):
+    node, remote = sides
+    wrong = []
+
+    def loop():
+        into = node.allocate(SIZE)
+        try:
+            run(get_all(remote, into, 1 << 12))
+            if not (np.asarray(into) == np.arange(SIZE) % 251).all():
+                wrong.append("data")
+        except BaseException as error:
+            wrong.append(error)
+
+    threads = [threading.Thread(target=loop) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=PATIENCE)
+    assert wrong == []
+
+
+def test_closed_loops_leave_nothing_behind(sides):
+    node, remote = sides
+    into = node.allocate(SIZE)
+    run(get_all(remote, into, 1 << 14))
+    gc.collect()
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(10):
+        run(get_all(remote, into, 1 << 14))
+        gc.collect()
+    assert len(os.listdir("/proc/self/fd")) <= before
+
+
+def test_other_kinds_of_loops_work(sides):
+    node, remote = sides
+    into = node.allocate(SIZE)
+    loop = asyncio.SelectorEventLoop(selectors.PollSelector())
+    try:
+        loop.run_until_complete(asyncio.wait_for(get_all(remote, into, 1 << 14), PATIENCE))
+    finally:
+        loop.close()
+    assert (np.asarray(into) == np.arange(SIZE) % 251).all()
+
+
+def test_a_closed_node_ends_what_is_awaited():
+    with Process(SERVER, "tcp") as server:
+        node = hmc.Node(lease=1.0, heartbeat=0.2)
+        remote = node.connect(server.line()).open("pool")
+        server.stop()
+
+        async def close():
+            waiting = asyncio.ensure_future(asyncio.wait([
+                asyncio.ensure_future(asyncio.wait_for(remote.start_get(bytearray(8)), PATIENCE))
+                for _ in range(10)]))
+            await asyncio.sleep(0)
+            await asyncio.get_running_loop().run_in_executor(None, node.close)
+            done, _ = await waiting
+            assert {type(one.exception()) for one in done} == {hmc.PeerLost}
+
+        run(close())
+
+
+def test_wait_all_waits_for_all_and_raises_the_first_failure(sides, stopped):
+    node, remote = sides
+    into = node.allocate(SIZE)
+    transfers = [remote[at:at + 4096].start_get(into[at:at + 4096])
+                 for at in range(0, SIZE, 4096)]
+    hmc.wait_all(transfers, timeout=PATIENCE)
+    assert all(transfer.done() for transfer in transfers)
+    assert (np.asarray(into) == np.arange(SIZE) % 251).all()
+    hmc.wait_all([])
+    standing = stopped[0].start_get(bytearray(8))
+    with pytest.raises(hmc.DeadlineExceeded, match="1 of 2 transfers"):
+        hmc.wait_all([standing, transfers[0]], timeout=0.01)
+    standing.cancel()
+    with pytest.raises(hmc.Cancelled):
+        hmc.wait_all([standing, transfers[0]])
+    with pytest.raises(hmc.InvalidArgument, match="-1"):
+        hmc.wait_all([], timeout=-1)
+
+
+def test_wait_any_answers_one_that_is_done(sides, stopped):
+    _, remote = sides
+    standing, server = stopped[0].start_get(bytearray(8)), stopped[1]
+    with pytest.raises(hmc.DeadlineExceeded, match="none of 2 transfers"):
+        hmc.wait_any([standing, standing], timeout=0.01)
+    quick = remote.start_get(bytearray(8))
+    assert hmc.wait_any([standing, quick], timeout=PATIENCE) is quick
+    server.send(signal.SIGCONT)
+    assert hmc.wait_any([standing], timeout=PATIENCE) is standing
+    standing.wait(0)
+    with pytest.raises(hmc.InvalidArgument, match="no transfers"):
+        hmc.wait_any([])
+
+
+def test_a_transfer_says_what_carries_it(sides):
+    _, remote = sides
+    transfer = remote.start_put(b"12345678")
+    assert transfer.path.startswith(remote.transport)
+    assert remote.transport in repr(transfer)
+    transfer.wait()
+    transfer.cancel()
+    transfer.wait(0)

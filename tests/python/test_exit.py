@@ -1,0 +1,158 @@
+"""The ends of processes, forks and Ctrl-C, with whatever is under way."""
+
+import signal
+
+import pytest
+
+from node_peers import SERVER, Process
+
+# Everything that can be left over, in globals. The peer stands still, so that nothing gets done.
+LEFT_OVER = """
+import sys, hmc
+node = hmc.Node(name="user", listen="tcp://127.0.0.1:0", lease=60)
+peer = node.connect(sys.argv[1])
+remote = peer.open("pool")
+region = node.allocate(1 << 20, name="region")
+registered = node.register(bytearray(1 << 20), name="registered")
+view = memoryview(region)
+print("ready", flush=True)
+sys.stdin.readline()
+transfers = [remote.start_get(registered), remote.start_put(bytes(1 << 20))]
+"""
+
+# Daemon threads that are inside the core when the interpreter ends.
+THREADS = LEFT_OVER + """
+import threading
+begun = [threading.Event() for _ in range(4)]
+def run(event, work):
+    event.set()
+    while True:
+        work()
+work = [lambda: remote.get(bytearray(8)), lambda: node.next_note(), lambda: transfers[0].wait(),
+        lambda: node.peer("nobody")]
+for event, one in zip(begun, work):
+    threading.Thread(target=run, args=(event, one), daemon=True).start()
+for event in begun:
+    event.wait()
+"""
+
+AWAITED = LEFT_OVER + """
+import asyncio
+async def wait():
+    task = asyncio.ensure_future(asyncio.wait_for(transfers[0], 60))
+    notes = asyncio.ensure_future(node.notifications().__anext__())
+    await asyncio.sleep(0)
+loop = asyncio.new_event_loop()
+loop.run_until_complete(wait())
+"""
+
+ENDS = {
+    "falls off the end": "",
+    "calls sys.exit": "sys.exit(0)",
+    "drops the node first": "del node, peer",
+    "is in a cycle": "class C: pass\nc = C(); c.me = c; c.all = transfers, remote, node\n"
+                     "del node, peer, remote, transfers",
+}
+
+
+@pytest.mark.parametrize("code", [LEFT_OVER, THREADS, AWAITED],
+                         ids=["left over", "threads", "awaited"])
+@pytest.mark.parametrize("end", list(ENDS))
+def test_the_interpreter_ends(code, end):
+    with Process(SERVER, "tcp") as server, Process(code + ENDS[end], server.line()) as user:
+        assert user.line() == "ready"
+        server.stop()
+        user.say("go")
+        assert user.ends() == 0, user.errors()
+        assert "terminate" not in user.errors() and "Fatal" not in user.errors()
+
+
+def test_threads_that_put_all_the_time_end_with_the_interpreter():
+    with Process(SERVER) as server, Process(
+            "import sys, threading, hmc\n"
+            "node = hmc.Node()\n"
+            "remote = node.connect(sys.argv[1]).open('pool')\n"
+            "turning = threading.Semaphore(0)\n"
+            "def put(data):\n"
+            "    while True:\n"
+            "        remote.put(data)\n"
+            "        turning.release()\n"
+            "for size in (8, 8, 65536, 1 << 20):\n"
+            "    threading.Thread(target=put, args=(bytes(size),), daemon=True).start()\n"
+            "for _ in range(100):\n"
+            "    turning.acquire()\n", server.line()) as user:
+        assert user.ends() == 0, user.errors()
+        assert user.errors() == ""
+
+
+FORK = """
+import os, sys, hmc
+node = hmc.Node(listen="tcp://127.0.0.1:0")
+peer = node.connect(sys.argv[1])
+remote = peer.open("pool")
+region = node.allocate(4096)
+transfer = remote.start_get(region)
+transfer.wait()
+
+def child():
+    calls = [lambda: remote.put(b"x"), lambda: remote.get(region), lambda: peer.open("pool"),
+             lambda: peer.notify(b"x"), lambda: node.next_note(), lambda: node.allocate(8),
+             lambda: node.register(bytearray(8)), lambda: node.connect(sys.argv[1]),
+             lambda: node.peers(), lambda: node.close(), lambda: memoryview(region),
+             lambda: remote.start_put(b"x")]
+    for number, call in enumerate(calls):
+        try:
+            call()
+        except (hmc.InvalidArgument, BufferError) as error:
+            assert "forked" in str(error), error
+        else:
+            raise AssertionError("call %d did not say that this is a child" % number)
+    with hmc.Node() as own:
+        into = bytearray(4)
+        own.connect(sys.argv[1]).open("pool").get(into)
+        assert into == bytes([7]) * 4
+    print("child", flush=True)
+
+if os.fork() == 0:
+    child()
+    sys.exit(5)  # the long way, which destroys what the parent made
+_, status = os.wait()
+assert os.WEXITSTATUS(status) == 5, status
+remote.put(b"still here")
+print("parent", flush=True)
+"""
+
+
+def test_a_forked_child_is_told_to_make_its_own():
+    with Process(SERVER) as server, Process(FORK, server.line()) as user:
+        assert user.line() == "child"
+        assert user.line() == "parent"
+        assert user.ends() == 0, user.errors()
+
+
+@pytest.mark.parametrize("wait", ["remote.get(bytearray(8), timeout=600)",
+                                  "remote.start_get(bytearray(8)).wait(timeout=600)",
+                                  "node.next_note(timeout=600)",
+                                  "node.peer('nobody', timeout=600)",
+                                  "hmc.wait_any([remote.start_get(bytearray(8))], timeout=600)"])
+def test_ctrl_c_ends_a_wait(wait):
+    code = """
+import sys, hmc
+with hmc.Node(lease=1, heartbeat=0.2) as node:
+    remote = node.connect(sys.argv[1]).open("pool")
+    print("ready", flush=True)
+    sys.stdin.readline()
+    try:
+        print("waiting", flush=True)
+        %s
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+""" % wait
+    with Process(SERVER, "tcp") as server, Process(code, server.line()) as user:
+        assert user.line() == "ready"
+        server.stop()
+        user.say("go")
+        assert user.line() == "waiting"
+        user.send(signal.SIGINT)
+        assert user.line() == "interrupted"
+        assert user.ends() == 0, user.errors()

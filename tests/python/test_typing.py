@@ -1,0 +1,134 @@
+"""The types and the docstrings that users see, against the module that was built."""
+
+import inspect
+import os
+import pydoc
+import subprocess
+import sys
+
+import pytest
+
+import hmc
+
+CLASSES = [hmc.Node, hmc.Peer, hmc.Region, hmc.RemoteRegion, hmc.Transfer, hmc.Note,
+           hmc.PathReport, hmc.PeerFacts]
+
+GOOD = """
+import asyncio
+from typing import List, Optional
+import hmc
+
+
+async def use(address: str) -> Optional[bytes]:
+    with hmc.Node(name="me", listen="tcp://127.0.0.1:0", transports=["ipc", "tcp"]) as node:
+        region: hmc.Region = node.register(bytearray(64), name="mine", access="rw")
+        peer: hmc.Peer = node.connect(address, timeout=5)
+        remote: hmc.RemoteRegion = peer.open("theirs")[8:16]
+        remote.put(region[:8])
+        transfer: hmc.Transfer = remote.start_get_blocks(region, [0], [0], 8)
+        await transfer
+        await asyncio.gather(transfer, remote.start_put(b"12345678"))
+        hmc.wait_all([transfer], timeout=1)
+        reasons: List[str] = [path.reason for path in peer.explain() if path.usable]
+        first: hmc.Transfer = hmc.wait_any([transfer])
+        print(len(region), first.path, reasons, node.address)
+        async for note in node.notifications():
+            return note.data
+    try:
+        node.next_note()
+    except hmc.PeerLost as error:
+        print(error.code, error.status)
+    with hmc.create_session(buffer_size=64, mem_type=hmc.MemoryType.CPU) as session:
+        size: int = session.put("127.0.0.1", b"data", conn=hmc.ConnType.TCP)
+        session.wait(session.put_nb("127.0.0.1", 5000, 0, 0, size))
+        group: hmc.Group = hmc.init_group(session=session, my_ip="127.0.0.1", rank=0, world=1)
+        hmc.collective.barrier(group)
+    return None
+"""
+
+BAD = """
+import hmc
+hmc.Node("positional")
+hmc.Node(names="typo")
+node = hmc.Node()
+node.connect(5)
+number: int = node.address
+node.connect("x").open("y")[5]
+hmc.create_session(size=5)
+hmc.Nod()
+"""
+
+
+def mypy(*arguments):
+    pytest.importorskip("mypy")
+    package = os.path.dirname(os.path.dirname(hmc.__file__))
+    environment = dict(os.environ, MYPYPATH=package, MYPY_CACHE_DIR=os.devnull)
+    return subprocess.run([sys.executable, "-m"] + list(arguments), env=environment, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=240)
+
+
+def test_a_user_can_check_strictly(tmp_path):
+    program = tmp_path / "good.py"
+    program.write_text(GOOD)
+    result = mypy("mypy", "--strict", "--follow-imports=silent", str(program))
+    assert result.returncode == 0, result.stdout
+
+
+def test_mistakes_of_users_are_found(tmp_path):
+    program = tmp_path / "bad.py"
+    program.write_text(BAD)
+    result = mypy("mypy", "--strict", "--follow-imports=silent", str(program))
+    lines = {int(line.split(":")[1]) for line in result.stdout.splitlines() if ": error:" in line}
+    assert lines == {3, 4, 6, 7, 8, 9, 10}, result.stdout
+
+
+def test_the_package_itself_is_typed_strictly():
+    package = os.path.dirname(hmc.__file__)
+    names = ("__init__.py", "enums.py", "errors.py", "event_loop.py", "waiting.py")
+    files = [os.path.join(package, name) for name in names]
+    result = mypy("mypy", "--strict", "--follow-imports=silent", *files)
+    assert result.returncode == 0, result.stdout
+
+
+# What stubs cannot say: pybind11's metaclass, that a class is not made by calling it, and, for a
+# Python before 3.12, that it has a buffer.
+UNSAID = r"""
+hmc\._core\.[A-Z]\w*
+hmc\.[a-z_]+\.Session
+hmc\.[A-Z]\w*
+hmc\..*\.__init__
+hmc\..*\.__buffer__
+"""
+
+
+def test_the_stubs_are_what_the_module_is(tmp_path):
+    unsaid = tmp_path / "unsaid"
+    unsaid.write_text(UNSAID)
+    result = mypy("mypy.stubtest", "hmc", "--allowlist", str(unsaid),
+                  "--ignore-unused-allowlist")
+    assert result.returncode == 0, result.stdout
+
+
+@pytest.mark.parametrize("name", sorted(hmc.__all__))
+def test_everything_public_has_help(name):
+    assert len(inspect.getdoc(getattr(hmc, name)) or "") > 5 or not callable(getattr(hmc, name))
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_every_method_shows_its_arguments_and_what_it_does(kind):
+    for name, member in vars(kind).items():
+        if name.startswith("_"):
+            continue
+        assert inspect.getdoc(member), name
+        if callable(member):
+            assert list(inspect.signature(getattr(kind, name)).parameters)[0] == "self", name
+    assert kind.__module__ == "hmc"
+
+
+def test_help_reads_well():
+    text = pydoc.render_doc(hmc.RemoteRegion, renderer=pydoc.plaintext)
+    assert "put(self, local, timeout=30)" in text
+    assert "Copy all bytes of `local` to the beginning of this region." in text
+    assert "hmc._core" not in text
+    text = pydoc.render_doc(hmc.Node, renderer=pydoc.plaintext)
+    assert "register(self, obj, name='', access='rw')" in text

@@ -4,7 +4,7 @@ import os
 
 from . import _core, arrays
 from .enums import ConnType, CtrlTransport, MemoryType
-from .errors import InvalidArgument, PeerLost
+from .errors import HMCError, InvalidArgument, PeerLost
 from .iobuffer import IOBuffer, memory_type_of
 
 
@@ -37,6 +37,7 @@ class Session(_core.SessionCore):
         self.local_ip = local_ip
         self.ctrl_uds_dir = ctrl_uds_dir
         self.id = None
+        self._serving = False
 
     def __enter__(self):
         return self
@@ -67,6 +68,7 @@ class Session(_core.SessionCore):
         if port is not None:
             self._listen(where, port, 0, "", ConnType.RDMA if conn is None else conn)
             return
+        was_serving = self._serving
         uds_path = ""
         if self_id is not None:
             uds_path = _uds_path(ctrl_uds_dir or self.ctrl_uds_dir, self_id)
@@ -75,7 +77,12 @@ class Session(_core.SessionCore):
         if not doors and not ctrl_tcp_port:
             raise ValueError("init_server was given no port: name ucx_port, rdma_port or both")
         for number, kind in doors or [(0, ConnType.RDMA)]:
-            self._listen(where, number, ctrl_tcp_port or 0, uds_path, kind)
+            try:
+                self._listen(where, number, ctrl_tcp_port or 0, uds_path, kind)
+            except HMCError:
+                if not was_serving:
+                    self.close_server()  # all of them or none
+                raise
             ctrl_tcp_port, uds_path = 0, ""
         self.id = self_id
         if ctrl_uds_dir:
@@ -85,10 +92,12 @@ class Session(_core.SessionCore):
 
     def _listen(self, ip, data_port, ctrl_port, uds_path, conn):
         _core.check(self.comm.initServer(ip, _port(data_port), _port(ctrl_port), uds_path, conn))
+        self._serving = True
 
     def close_server(self):
         """Closes every door and the connections that came in through them."""
         _core.check(self.comm.closeServer())
+        self._serving = False
 
     def connect(self, ip=None, port=None, conn=None, *, peer_id=None, self_id=None, peer_ip=None,
                 data_port=None, ctrl_tcp_port=None, uds_dir=None, timeout=None):

@@ -103,6 +103,55 @@ def test_reads_dlpack_of_any_layout_and_keeps_its_memory_alive():
     assert bytes_at(kept) == np.full(100000, 7.0).tobytes()
 
 
+class Tensor(ctypes.Structure):
+    _fields_ = [("data", ctypes.c_void_p), ("device_type", ctypes.c_int32),
+                ("device_id", ctypes.c_int32), ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8),
+                ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16),
+                ("shape", ctypes.POINTER(ctypes.c_int64)),
+                ("strides", ctypes.POINTER(ctypes.c_int64)), ("byte_offset", ctypes.c_uint64)]
+
+
+class Versioned(ctypes.Structure):
+    _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32),
+                ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p),
+                ("flags", ctypes.c_uint64), ("tensor", Tensor)]
+
+
+class NewDlpack:
+    """An array that speaks DLPack 1.0, on a device of choice."""
+
+    def __init__(self, device=(1, 0), flags=0, major=1):
+        self.memory = ctypes.create_string_buffer(b"..hello!", 8)
+        self.shape = (ctypes.c_int64 * 2)(2, 3)
+        tensor = Tensor(ctypes.addressof(self.memory), *device, 2, 1, 8, 1, self.shape, None, 2)
+        self.managed = Versioned(major, 0, None, None, flags, tensor)
+        self.device = device
+
+    def __dlpack_device__(self):
+        return self.device
+
+    def __dlpack__(self, *, max_version=None):
+        new = ctypes.pythonapi.PyCapsule_New
+        new.restype = ctypes.py_object
+        new.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+        assert max_version[0] >= 1
+        return new(ctypes.addressof(self.managed), b"dltensor_versioned", None)
+
+
+def test_reads_dlpack_with_versions():
+    source = NewDlpack()
+    span = arrays.destination(source)
+    assert bytes_at(span) == b"hello!"
+    with pytest.raises(ValueError, match="read-only"):
+        arrays.destination(NewDlpack(flags=1))
+    assert arrays.span_of(NewDlpack(device=(2, 3))).device == "cuda:3"
+    assert arrays.span_of(NewDlpack(device=(10, 0))).device == "hip:0"
+    with pytest.raises(ValueError, match="device type 15"):
+        arrays.span_of(NewDlpack(device=(15, 0)))
+    with pytest.raises(TypeError, match="version 2 is not known"):
+        arrays.span_of(NewDlpack(major=2))
+
+
 class OnlyCuda:
     __cuda_array_interface__ = {"data": (0x7f0000000000, False), "shape": (2, 3), "version": 3,
                                 "typestr": "<f4", "strides": None}

@@ -93,6 +93,17 @@ def test_a_port_that_is_taken_is_named(pair):
             other.init_server(HERE, pair.port, hmc.ConnType.UCX)
 
 
+def test_a_server_opens_all_of_its_doors_or_none(pair, tmp_path):
+    free = free_port()
+    with hmc.create_session(buffer_size=4096) as other:
+        with pytest.raises(hmc.AlreadyExists):
+            other.init_server(bind_ip=HERE, rdma_port=free, ucx_port=pair.port, ctrl_tcp_port=0,
+                              self_id=3, ctrl_uds_dir=str(tmp_path))
+        assert not list(tmp_path.iterdir())
+        other.init_server(bind_ip=HERE, rdma_port=free, ctrl_tcp_port=0, self_id=3,
+                          ctrl_uds_dir=str(tmp_path))
+
+
 def test_sessions_that_cannot_be_made_say_why():
     for arguments, kind, sentence in [(dict(num_chs=0), hmc.InvalidArgument, "num_chs is 0"),
                                       (dict(num_chs=17), hmc.InvalidArgument, "1 to 16"),

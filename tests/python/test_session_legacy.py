@@ -108,15 +108,16 @@ sess.connect("127.0.0.1", int(sys.argv[1]), hmc.ConnType.TCP)
 
 
 def test_a_client_that_ends_lets_its_server_finish_reading():
-    for _ in range(5):
-        port = free_port()
-        with hmc.create_session(buffer_size=1 << 24) as server:
-            server.init_server(HERE, port, TCP)
+    port = free_port()
+    with hmc.create_session(buffer_size=1 << 24) as server:
+        server.init_server(HERE, port, TCP)
+        into = bytearray(1 << 24)
+        reader = threading.Thread(target=server.get_into, args=(HERE, into, TCP))
+        reader.start()
+        while reader.is_alive():  # until one was there when the server read
             with Child(CLIENT, port) as client:
-                into = bytearray(1 << 24)
-                server.get_into(HERE, into, TCP)
-                assert into.startswith(b"from a client that is gone")
                 assert client.finish()[0] == 0
+        assert into.startswith(b"from a client that is gone")
 
 
 def test_an_address_with_several_peers_needs_a_port():
@@ -129,3 +130,14 @@ def test_an_address_with_several_peers_needs_a_port():
         two.connect(HERE, port, TCP)
         with pytest.raises(hmc.NotFound, match="2 peers are connected from 127.0.0.1"):
             server.get(HERE, 8, conn=TCP)
+
+
+def test_a_server_may_listen_for_several_types():
+    with hmc.create_session(buffer_size=4096) as server, \
+            hmc.create_session(buffer_size=4096) as client:
+        for conn in (TCP, UCX, hmc.ConnType.IPC):
+            port = free_port()
+            server.init_server(HERE, port, conn)
+            client.connect(HERE, port, conn)
+            client.put_remote(HERE, port, 0, 0, 8, conn)
+            assert client.check_conn(HERE, port, conn)

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 
+#include <atomic>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "base/error.h"
@@ -33,9 +35,13 @@ class PatientTransport final : public Transport {
     return inner_->openLink(options);
   }
   bool progress(Deadline until) override {
-    return inner_->progress(until.passed() ? until : Deadline::never());
+    if (until.passed()) return inner_->progress(until);
+    ++sleeps;
+    return inner_->progress(Deadline::never());
   }
   void wake() override { inner_->wake(); }
+
+  std::atomic<int> sleeps{0};  // begun so far
 
  private:
   const std::unique_ptr<Transport> inner_;
@@ -44,7 +50,14 @@ class PatientTransport final : public Transport {
 class MoverTest : public EngineFixture {
  protected:
   std::unique_ptr<Transport> wrap(std::unique_ptr<Transport> transport) override {
-    return std::make_unique<PatientTransport>(std::move(transport));
+    auto patient = std::make_unique<PatientTransport>(std::move(transport));
+    patient_ = patient.get();
+    return patient;
+  }
+  bool awaitSleeps(int count) const {
+    const Deadline late(60s);
+    while (patient_->sleeps < count && !late.passed()) std::this_thread::yield();
+    return patient_->sleeps >= count;
   }
   std::shared_ptr<TransferState> put(size_t size) {
     return a_->start(OpKind::put, route_, {{0, 0, 0, 0, 1, size}}, {});
@@ -58,6 +71,7 @@ class MoverTest : public EngineFixture {
     }
     return ids;
   }
+  PatientTransport* patient_ = nullptr;
   std::unique_ptr<ArrivalList> list_ = *ArrivalList::create();
 };
 
@@ -74,6 +88,8 @@ TEST_F(MoverTest, postsAndPollsWhatNobodyWaitsFor) {
 TEST_F(MoverTest, beginsATransferThatComesWhileItSleepsInTheTransport) {
   faults_->stalled = true;
   ASSERT_TRUE(list_->watch(put(1000), 1).ok());
+  // In the first of them the bytes move, and nothing ends the second.
+  ASSERT_TRUE(awaitSleeps(2));
   faults_->mostPerPost = 0;
   auto second = put(2000);
   faults_->mostPerPost = 8;

@@ -24,10 +24,11 @@ def pair(transports=None):
 class Process:
     """Python code that runs in another process. It is gone when the `with` block is."""
 
-    def __init__(self, code, *arguments):
+    def __init__(self, code, *arguments, **environment):
         self._process = subprocess.Popen(
             [sys.executable, "-u", "-c", code] + [str(one) for one in arguments],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            env=dict(os.environ, **environment), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True)
         self._lines = queue.Queue()
         self._errors = []
         self._readers = [threading.Thread(target=self._read, daemon=True),

@@ -78,19 +78,18 @@ def test_receivers_share_the_notes_and_leave_no_descriptor(nodes):
 
     async def both():
         found = []
-        receivers = asyncio.gather(take(20, found), take(20, found))
+        receivers = asyncio.gather(take(20, found), take(20, found), return_exceptions=True)
         for number in range(20):
             to_a.notify(bytes([number]))
             await asyncio.sleep(0)
-        a_receiver_that_never_sees_the_last = asyncio.ensure_future(receivers)
         while len(found) < 20:
             await asyncio.sleep(0)
-        a_receiver_that_never_sees_the_last.cancel()
-        await asyncio.gather(a_receiver_that_never_sees_the_last, return_exceptions=True)
+        receivers.cancel()  # the one that did not see the last
+        await asyncio.gather(receivers, return_exceptions=True)
         return found
 
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(3):
         found = asyncio.run(asyncio.wait_for(both(), PATIENCE))
         assert sorted(found) == [bytes([number]) for number in range(20)]
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(os.listdir("/proc/self/fd")) <= before

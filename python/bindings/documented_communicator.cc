@@ -1,7 +1,7 @@
 #include <pybind11/stl.h>
 
 #include "documented.h"
-#include "gil.h"
+#include "without_gil.h"
 
 namespace hmc::python {
 

@@ -2,8 +2,8 @@
 #include <stdexcept>
 
 #include "documented.h"
-#include "gil.h"
 #include "hmc/conn_buffer.h"
+#include "without_gil.h"
 
 namespace hmc::python {
 

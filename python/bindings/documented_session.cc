@@ -7,8 +7,8 @@
 #include <set>
 
 #include "documented.h"
-#include "gil.h"
 #include "hmc/deadline.h"
+#include "without_gil.h"
 
 namespace hmc::python {
 

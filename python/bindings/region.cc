@@ -1,5 +1,6 @@
 #include <cstdint>
 
+#include "call.h"
 #include "errors.h"
 #include "regions.h"
 
@@ -88,7 +89,7 @@ std::string describe(const Region& region) {
 
 Region registerObject(const Handle<Node>& node, py::handle object, const std::string& name,
                       Access access) {
-  const py::object span = arrays("span_of")(object);
+  const py::object span = callPython(arrays("span_of"), object);
   const std::string kind = Py_TYPE(object.ptr())->tp_name;
   if (!py::cast<bool>(span.attr("contiguous"))) {
     raise(Status(Code::invalidArgument,
@@ -116,8 +117,8 @@ LocalSide::LocalSide(const Handle<Node>& node, py::handle object, bool writes) {
     region_ = &region;
     return;
   }
-  const py::object span = arrays(writes ? "destination" : "source")(object);
-  arrays("settle")(span, object);
+  const py::object span = callPython(arrays(writes ? "destination" : "source"), object);
+  callPython(arrays("settle"), span, object);
   made_.emplace(registerSpan(node, span, "", writes ? Access::readWrite : Access::read));
   region_ = &*made_;
 }

@@ -143,7 +143,7 @@ def test_holds_the_package_the_library_and_the_command(wheel):
         assert name in names
     assert [n for n in names if n.startswith("hmc/_core.cpython-") and n.endswith(".so")]
     sources = {"hmc/" + path.name for pattern in ("*.py", "*.pyi")
-               for path in (documents.ROOT / "python/hmc").glob(pattern)}
+               for path in (wheel.parents[1] / "python/hmc").glob(pattern)}
     assert sources <= names
 
 

@@ -41,7 +41,6 @@ double copiesInCore(const Region& to, const Region& from, py::handle toOffsets,
   withoutGil([&] {
     for (const Block& block : blocks)
       std::memcpy(there + block.remoteOffset, here + block.localOffset, block.size);
-    return 0;
   });
   const std::chrono::duration<double, std::nano> passed = std::chrono::steady_clock::now() - start;
   return passed.count();
@@ -50,23 +49,27 @@ double copiesInCore(const Region& to, const Region& from, py::handle toOffsets,
 }  // namespace
 
 void bindYardsticks(py::module_& module) {
-  py::module_ bench =
-      module.def_submodule("yardsticks", "What hmc.bench holds the package against.");
-  py::class_<Nothing>(bench, "Nothing", "Calls that take what ours take and do nothing.")
-      .def(py::init<>())
+  py::options plain;
+  plain.disable_function_signatures();
+  py::class_<Nothing> yardstick(module, "Yardstick", "What hmc.bench holds the package against.");
+  yardstick.attr("__module__") = "hmc._core";
+  yardstick.def(py::init<>(), "__init__(self)\n--\n\n")
       .def(
           "put_remote",
           [](const Nothing&, const std::string&, uint16_t, size_t, size_t, size_t, int) {},
           py::arg("ip"), py::arg("port"), py::arg("local_off"), py::arg("remote_off"),
-          py::arg("nbytes"), py::arg("conn"))
+          py::arg("nbytes"), py::arg("conn"),
+          "put_remote(self, ip, port, local_off, remote_off, nbytes, conn)\n--\n\nNothing.")
       .def(
           "put", [](const Nothing&, const Region&, double) {}, py::arg("local"),
-          py::arg("timeout") = 30);
-  bench.def("puts", putsInCore, py::arg("remote"), py::arg("local"), py::arg("rounds"),
-            "Nanoseconds of each of `rounds` puts, without Python.");
-  bench.def("copies", copiesInCore, py::arg("to"), py::arg("source"), py::arg("to_offsets"),
-            py::arg("source_offsets"), py::arg("sizes"),
-            "Nanoseconds of copying blocks between two regions, without Python.");
+          py::arg("timeout") = 30, "put(self, local, timeout=30)\n--\n\nNothing.")
+      .def_static("puts", putsInCore, py::arg("remote"), py::arg("local"), py::arg("rounds"),
+                  "puts(remote, local, rounds)\n--\n\n"
+                  "Nanoseconds of each of `rounds` puts, without Python.")
+      .def_static("copies", copiesInCore, py::arg("to"), py::arg("source"), py::arg("to_offsets"),
+                  py::arg("source_offsets"), py::arg("sizes"),
+                  "copies(to, source, to_offsets, source_offsets, sizes)\n--\n\n"
+                  "Nanoseconds of copying blocks between two regions, without Python.");
 }
 
 }  // namespace hmc::python

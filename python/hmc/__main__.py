@@ -1,18 +1,27 @@
-"""`python -m hmc` is the hmc command: demo, bench, info, doctor, explain."""
+"""`python -m hmc` is the hmc command: demo, bench, info, doctor, explain.
+
+`python -m hmc bench --python` is the one thing that only Python can do: see hmc.bench.
+"""
 
 import os
 import signal
 import sys
+from typing import Optional
 
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "hmc")
 
 
-def main() -> str:
+def main() -> Optional[str]:
     """Becomes the hmc command; comes back only where there is none."""
+    arguments = sys.argv[1:]
+    if arguments[:1] == ["bench"] and "--python" in arguments:
+        from . import bench
+
+        return bench.main([one for one in arguments[1:] if one != "--python"])
     # Python ignores a closed pipe, and what it ignores stays so in the program.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     try:
-        os.execv(PROGRAM, ["hmc"] + sys.argv[1:])
+        os.execv(PROGRAM, ["hmc"] + arguments)
     except OSError as error:
         return "hmc: {} cannot be run: {}. Build it with -DHMC_BUILD_TOOLS=ON, or install a " \
             "wheel: pip install .".format(PROGRAM, error.strerror)

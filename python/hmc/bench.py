@@ -16,9 +16,10 @@ import statistics
 import subprocess
 import sys
 import time
+from typing import Any, Callable, Iterator, List, Optional, Tuple
 
 import hmc
-from hmc._core import yardsticks
+from hmc._core import Yardstick
 
 BLOCKS = 100000
 BLOCK = 4096
@@ -28,7 +29,8 @@ AWAITED = 10000
 class Bar:
     """One promise: a figure, its yardstick, their ratio and the limit."""
 
-    def __init__(self, what, measured, against, value, limit, unit="x", most=True):
+    def __init__(self, what: str, measured: str, against: str, value: float, limit: float,
+                 unit: str = "x", most: bool = True) -> None:
         self.what = what
         self.measured = measured
         self.against = against
@@ -38,7 +40,7 @@ class Bar:
         self.rule = "%s %g %s" % ("<=" if most else ">=", limit, unit)
 
 
-def duration(nanoseconds):
+def duration(nanoseconds: float) -> str:
     """The time in the unit that suits it."""
     for unit, size in (("ns", 1), ("us", 1e3), ("ms", 1e6)):
         if nanoseconds < 1000 * size:
@@ -46,7 +48,7 @@ def duration(nanoseconds):
     return "%.3g s" % (nanoseconds / 1e9)
 
 
-def nanoseconds_each(call, rounds):
+def nanoseconds_each(call: Callable[[], Any], rounds: int) -> float:
     """Of one of `rounds` calls in a row."""
     start = time.perf_counter_ns()
     for _ in range(rounds):
@@ -54,7 +56,8 @@ def nanoseconds_each(call, rounds):
     return (time.perf_counter_ns() - start) / rounds
 
 
-def in_turns(ours, theirs, seconds):
+def in_turns(ours: Callable[[], float], theirs: Callable[[], float],
+             seconds: float) -> Tuple[float, float, float]:
     """Medians of both, and of the ratio of neighbours."""
     pairs = []
     end = time.monotonic() + seconds
@@ -68,7 +71,7 @@ def in_turns(ours, theirs, seconds):
 class Server:
     """The other process: a Node with a pool, and a Session's server."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.process = subprocess.Popen([sys.executable, "-m", "hmc.bench", "--serve"],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         line = self.process.stdout.readline()
@@ -77,10 +80,10 @@ class Server:
                                % self.process.wait())
         self.facts = json.loads(line)
 
-    def __enter__(self):
+    def __enter__(self) -> "Server":
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: Any) -> None:
         self.process.stdin.close()
         try:
             self.process.wait(30)
@@ -90,7 +93,7 @@ class Server:
         self.process.stdout.close()
 
 
-def serve():
+def serve() -> None:
     """What the other process does until its standard input ends."""
     session = hmc.create_session(buffer_size=1 << 20, local_ip="127.0.0.1")
     ports = free_ports(3)
@@ -105,7 +108,7 @@ def serve():
     session.close_server()
 
 
-def free_ports(count):
+def free_ports(count: int) -> List[int]:
     """Ports that nobody listens on at the moment."""
     import socket
 
@@ -119,9 +122,9 @@ def free_ports(count):
             one.close()
 
 
-def small_puts(server, seconds):
+def small_puts(server: Server, seconds: float) -> Iterator[Bar]:
     """Eight bytes, by the documented call and through a handle."""
-    nothing = yardsticks.Nothing()
+    nothing = Yardstick()
     session = hmc.create_session(buffer_size=1 << 20, local_ip="127.0.0.1")
     session.connect(peer_id=0, self_id=1, peer_ip="127.0.0.1", data_port=server.facts["data"],
                     ctrl_tcp_port=server.facts["ctrl"], conn=hmc.ConnType.IPC)
@@ -135,13 +138,14 @@ def small_puts(server, seconds):
                        lambda: nothing.put(local), seconds)
 
 
-def call_bar(what, ours, nothing, seconds):
+def call_bar(what: str, ours: Callable[[], Any], nothing: Callable[[], Any],
+             seconds: float) -> Bar:
     measured, against, ratio = in_turns(lambda: nanoseconds_each(ours, 2000),
                                         lambda: nanoseconds_each(nothing, 2000), seconds)
     return Bar(what, duration(measured), "an empty call %s" % duration(against), ratio, 3)
 
 
-def large_puts(server, seconds):
+def large_puts(server: Server, seconds: float) -> Iterator[Bar]:
     """What is left of the speed that C++ has."""
     with hmc.Node() as node:
         remote = node.connect(server.facts["address"]).open("pool")
@@ -150,12 +154,12 @@ def large_puts(server, seconds):
             rounds = max(1, (64 << 20) // size)
             measured, against, ratio = in_turns(
                 lambda: nanoseconds_each(lambda: remote.put(local), rounds),
-                lambda: yardsticks.puts(remote, local, rounds), seconds)
+                lambda: Yardstick.puts(remote, local, rounds), seconds)
             yield Bar("put of %d MiB" % (size >> 20), "%.3g GB/s" % (size / measured),
                       "C++ %.3g GB/s" % (size / against), 1 / ratio, 0.98, most=False)
 
 
-def many_blocks(server, seconds):
+def many_blocks(server: Server, seconds: float) -> Iterator[Bar]:
     """Blocks of a pool, described by two arrays of offsets, in random order."""
     offsets = []
     for seed in (1, 2):
@@ -168,19 +172,19 @@ def many_blocks(server, seconds):
         bare = node.allocate(BLOCKS * BLOCK)
         measured, against, _ = in_turns(
             lambda: nanoseconds_each(lambda: remote.put_blocks(local, *offsets, BLOCK), 1),
-            lambda: yardsticks.copies(bare, local, offsets[1], offsets[0], BLOCK), seconds)
+            lambda: Yardstick.copies(bare, local, offsets[1], offsets[0], BLOCK), seconds)
     beyond = (measured - against) / BLOCKS
     yield Bar("%d blocks of 4 KiB in one call" % BLOCKS, duration(measured),
               "bare copies %s" % duration(against), beyond, 50, "ns each beyond")
 
 
-def awaited(server, seconds):
+def awaited(server: Server, seconds: float) -> Iterator[Bar]:
     """Transfers over tcp in asyncio, all at once; then one that cannot end."""
     with hmc.Node(transports=["tcp"]) as node:
         remote = node.connect(server.facts["address"]).open("pool")
         local = node.allocate(BLOCK)
 
-        async def all_at_once():
+        async def all_at_once() -> float:
             start = time.perf_counter_ns()
             await asyncio.gather(*[remote.start_put(local) for _ in range(AWAITED)])
             return (time.perf_counter_ns() - start) / AWAITED
@@ -189,7 +193,7 @@ def awaited(server, seconds):
         yield Bar("%d transfers awaited at once, over tcp" % AWAITED, duration(each) + " each",
                   "", each / 1000, 30, "us")
 
-        async def for_nothing():
+        async def for_nothing() -> float:
             transfer = remote.start_put(local)
             before = time.process_time(), time.monotonic()
             try:
@@ -207,7 +211,7 @@ def awaited(server, seconds):
                   share * 100, 1, "%")
 
 
-def imports(_server, _seconds):
+def imports(_server: Server, _seconds: float) -> Iterator[Bar]:
     """A fresh interpreter each time."""
     code = "import time; t = time.perf_counter_ns(); import hmc; print(time.perf_counter_ns() - t)"
     times = [int(subprocess.run([sys.executable, "-c", code], check=True,
@@ -216,7 +220,7 @@ def imports(_server, _seconds):
     yield Bar("import hmc", duration(took), "", took / 1e6, 60, "ms")
 
 
-def show(bars, as_json):
+def show(bars: List[Bar], as_json: bool) -> None:
     """The table, or one JSON object a bar."""
     if as_json:
         print(json.dumps([{"what": bar.what, "measured": bar.measured, "against": bar.against,
@@ -233,7 +237,7 @@ def show(bars, as_json):
     print("  %d of %d met" % (sum(bar.met for bar in bars), len(bars)))
 
 
-def main(arguments):
+def main(arguments: List[str]) -> Optional[str]:
     """Measures everything and prints it."""
     parser = argparse.ArgumentParser(prog="python -m hmc bench --python",
                                      description="What Python adds to each transfer.")
@@ -242,12 +246,13 @@ def main(arguments):
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.serve:
-        return serve()
+        serve()
+        return None
     if not options.json:
         print("python   %s, hmc %s, %s, %d cores, load %.2f" % (
             platform.python_version(), hmc.__version__, platform.machine(), os.cpu_count(),
             os.getloadavg()[0]))
-    bars = []
+    bars: List[Bar] = []
     with Server() as server:
         for part in (small_puts, large_puts, many_blocks, awaited, imports):
             bars.extend(part(server, options.seconds))

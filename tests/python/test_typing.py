@@ -84,7 +84,8 @@ def test_mistakes_of_users_are_found(tmp_path):
 
 def test_the_package_itself_is_typed_strictly():
     package = os.path.dirname(hmc.__file__)
-    names = ("__init__.py", "enums.py", "errors.py", "event_loop.py", "waiting.py")
+    names = ("__init__.py", "__main__.py", "bench.py", "enums.py", "errors.py", "event_loop.py",
+             "waiting.py")
     files = [os.path.join(package, name) for name in names]
     result = mypy("mypy", "--strict", "--follow-imports=silent", *files)
     assert result.returncode == 0, result.stdout

@@ -59,7 +59,7 @@ def nanoseconds_each(call: Callable[[], Any], rounds: int) -> float:
 def in_turns(ours: Callable[[], float], theirs: Callable[[], float],
              seconds: float) -> Tuple[float, float, float]:
     """Medians of both, and of the ratio of neighbours."""
-    pairs = []
+    pairs: List[Tuple[float, float]] = []
     end = time.monotonic() + seconds
     while len(pairs) < 5 or time.monotonic() < end:
         pairs.append((ours(), theirs()))
@@ -74,7 +74,10 @@ class Server:
     def __init__(self) -> None:
         self.process = subprocess.Popen([sys.executable, "-m", "hmc.bench", "--serve"],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        line = self.process.stdout.readline()
+        assert self.process.stdin and self.process.stdout
+        self._leave = self.process.stdin
+        self._said = self.process.stdout
+        line = self._said.readline()
         if not line:
             raise hmc.HMCError("the benchmark's other process ended with status %d"
                                % self.process.wait())
@@ -84,13 +87,13 @@ class Server:
         return self
 
     def __exit__(self, *_: Any) -> None:
-        self.process.stdin.close()
+        self._leave.close()
         try:
             self.process.wait(30)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-        self.process.stdout.close()
+        self._said.close()
 
 
 def serve() -> None:
@@ -171,7 +174,7 @@ def many_blocks(server: Server, seconds: float) -> Iterator[Bar]:
         local = node.allocate(BLOCKS * BLOCK)
         bare = node.allocate(BLOCKS * BLOCK)
         measured, against, _ = in_turns(
-            lambda: nanoseconds_each(lambda: remote.put_blocks(local, *offsets, BLOCK), 1),
+            lambda: nanoseconds_each(lambda: remote.put_blocks(local, offsets[0], offsets[1], BLOCK), 1),
             lambda: Yardstick.copies(bare, local, offsets[1], offsets[0], BLOCK), seconds)
     beyond = (measured - against) / BLOCKS
     yield Bar("%d blocks of 4 KiB in one call" % BLOCKS, duration(measured),
@@ -250,7 +253,7 @@ def main(arguments: List[str]) -> Optional[str]:
         return None
     if not options.json:
         print("python   %s, hmc %s, %s, %d cores, load %.2f" % (
-            platform.python_version(), hmc.__version__, platform.machine(), os.cpu_count(),
+            platform.python_version(), hmc.__version__, platform.machine(), os.cpu_count() or 1,
             os.getloadavg()[0]))
     bars: List[Bar] = []
     with Server() as server:

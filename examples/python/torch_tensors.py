@@ -14,7 +14,7 @@ import torch
 import hmc
 
 SHAPE = (256, 1024)
-DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+DEVICE = "cuda" if hmc.memory_supported() == hmc.MemoryType.NVIDIA_GPU else "cpu"
 
 
 def doubler():

@@ -55,6 +55,8 @@ class HMC_API Ticket {
   // Its outcome; deadlineExceeded when it is still on its way, and then it goes on.
   Status wait(Timeout timeout = kDefaultTimeout);
   bool done();
+  // The same without moving it along: done() may talk to the transport.
+  bool over() const;
   // Stops it. When this returns no byte of it moves any more, here or at the peer; that takes at
   // most the lease. Its outcome is then `cancelled`, unless it was done before.
   Status cancel();
@@ -126,6 +128,9 @@ class HMC_API RemoteRegion {
   // The transport and how it reaches this memory: "ipc (mapped)", "ipc (process_vm)", "ipc (ring)",
   // "tcp (2 streams)"; of several each with its sizes: "verbs up to 4096 bytes, tcp (2 streams)".
   std::string path() const;
+
+  // Whether the peer's memory is mapped here: a transfer is a copy then, and waits for nobody.
+  bool mapped() const;
 
   // Returns when the bytes are visible at the other side (put) or here (get). A timeout cancels.
   Status put(const LocalRegion& local, size_t localOffset, size_t remoteOffset, size_t size,

@@ -63,12 +63,25 @@ bool atOnce(Kind kind, const Remote& remote, const Region& local, const Block& b
              : there.getAtOnce(*local.memory, block.localOffset, block.remoteOffset, block.size);
 }
 
+// What waits for no peer need not listen for Ctrl-C in between.
+void copyAll(Kind kind, const Remote& remote, const Region& local, const Block& block,
+             Timeout timeout) {
+  const RemoteRegion& there = *remote.memory;
+  const LocalRegion& here = *local.memory;
+  check(withoutGil([&] {
+    return kind == Kind::put
+               ? there.put(here, block.localOffset, block.remoteOffset, block.size, timeout)
+               : there.get(here, block.localOffset, block.remoteOffset, block.size, timeout);
+  }));
+}
+
 template <Kind kind>
 void move(const Remote& self, py::handle object, double timeout) {
   const Timeout time = timeoutFrom(timeout);
   const LocalSide local(self.node, object, kind == Kind::get);
   const Block block = whole(kind, self, *local);
   if (atOnce(kind, self, *local, block)) return;
+  if (self.memory->mapped()) return copyAll(kind, self, *local, block, time);
   Transfer transfer = begin(kind, self, *local, {block});
   finish(transfer.ticket, time, attempt(kind, self, block.size));
 }

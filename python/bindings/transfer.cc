@@ -89,6 +89,8 @@ DeadlineExceeded after `timeout` seconds, and then the transfer goes on.)")
           "done", [](Transfer& self) { return withoutGil([&] { return self.ticket.done(); }); },
           "done(self)\n--\n\nWhether it is over, well or not. wait() then says which, at once.")
       .def(
+          "_over", [](const Transfer& self) { return self.ticket.over(); }, "_over(self)\n--\n\n")
+      .def(
           "cancel", [](Transfer& self) { withoutGil([&] { return self.ticket.cancel(); }); },
           R"(cancel(self)
 --

@@ -59,7 +59,7 @@ def _watch_of(loop: AbstractEventLoop) -> _Watch:
 async def outcome(transfer: _core.Transfer) -> None:
     """What `await transfer` does. Being cancelled cancels the transfer, and waits until no byte of
     it moves any more, so that its memory is the caller's again; a second cancel does not wait."""
-    if not transfer.done():
+    if not transfer._over():  # done() would poll the transport, once for every transfer
         loop = get_running_loop()
         try:
             await _watch_of(loop).done(loop, transfer)

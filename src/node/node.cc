@@ -29,6 +29,9 @@ Status Ticket::wait(Timeout timeout) {
 bool Ticket::done() {
   return !state_ || state_->engine().test(*state_);
 }
+bool Ticket::over() const {
+  return !state_ || state_->done();
+}
 Status Ticket::cancel() {
   if (!state_) return Status();
   Status status = state_->engine().cancel(*state_);
@@ -77,6 +80,10 @@ const std::string& RemoteRegion::transport() const {
 }
 std::string RemoteRegion::path() const {
   return mapping_->path();
+}
+
+bool RemoteRegion::mapped() const {
+  return mapping_->mapped();
 }
 
 Status RemoteRegion::put(const LocalRegion& local, size_t localOffset, size_t remoteOffset,

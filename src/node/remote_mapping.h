@@ -71,6 +71,8 @@ class RemoteMapping {
   // What a transfer that was started here takes; null for one that was done at once.
   std::string pathOf(const TransferState* transfer) const;
 
+  bool mapped() const { return mapped_.data != nullptr; }
+
   Status run(OpKind kind, const LocalMemory& local, uint64_t localOffset, uint64_t remoteOffset,
              size_t size, std::chrono::nanoseconds timeout) const {
     if (copyAtOnce(kind, local, localOffset, remoteOffset, size)) [[likely]]

@@ -1,5 +1,6 @@
 """`python -m hmc` is the hmc command."""
 
+import json
 import os
 import pty
 import signal
@@ -68,3 +69,12 @@ def test_shows_its_progress_on_a_terminal(tmp_path):
         os.close(terminal)
     assert process.wait(timeout=240) == 0
     assert b"\r" in seen and b"put" in seen, seen
+
+
+def test_measures_what_python_adds():
+    done = run("bench", "--python", "--seconds", "0.01", "--json",
+               env=dict(os.environ, HMC_LOG="error"))
+    assert done.returncode == 0, done.stdout
+    bars = json.loads(done.stdout)
+    assert len(bars) == 8
+    assert all(bar["value"] == bar["value"] and bar["limit"] for bar in bars), bars

@@ -99,7 +99,7 @@ hmc\.[a-z_]+\.Session
 hmc\.[A-Z]\w*
 hmc\..*\.__init__
 hmc\..*\.__buffer__
-hmc\.(event_loop|waiting)\.[A-Z]\w*
+hmc\.(bench|event_loop|waiting)\.[A-Z]\w*
 """
 
 

@@ -56,16 +56,20 @@ def nanoseconds_each(call: Callable[[], Any], rounds: int) -> float:
     return (time.perf_counter_ns() - start) / rounds
 
 
-def in_turns(ours: Callable[[], float], theirs: Callable[[], float],
-             seconds: float) -> Tuple[float, float, float]:
-    """Medians of both, and of the ratio of neighbours."""
-    pairs: List[Tuple[float, float]] = []
-    end = time.monotonic() + seconds
-    while len(pairs) < 5 or time.monotonic() < end:
-        pairs.append((ours(), theirs()))
-    return (statistics.median(pair[0] for pair in pairs),
-            statistics.median(pair[1] for pair in pairs),
-            statistics.median(pair[0] / pair[1] for pair in pairs))
+class Turns:
+    """Two things measured in turns, and what lies between neighbours: the machine changes its speed
+    while it is measured, and both of a pair have the same."""
+
+    def __init__(self, ours: Callable[[], float], theirs: Callable[[], float],
+                 seconds: float) -> None:
+        pairs: List[Tuple[float, float]] = []
+        end = time.monotonic() + seconds
+        while len(pairs) < 5 or time.monotonic() < end:
+            pairs.append((ours(), theirs()))
+        self.ours = statistics.median(one[0] for one in pairs)
+        self.theirs = statistics.median(one[1] for one in pairs)
+        self.ratio = statistics.median(one[0] / one[1] for one in pairs)
+        self.difference = statistics.median(one[0] - one[1] for one in pairs)
 
 
 class Server:
@@ -143,9 +147,10 @@ def small_puts(server: Server, seconds: float) -> Iterator[Bar]:
 
 def call_bar(what: str, ours: Callable[[], Any], nothing: Callable[[], Any],
              seconds: float) -> Bar:
-    measured, against, ratio = in_turns(lambda: nanoseconds_each(ours, 2000),
-                                        lambda: nanoseconds_each(nothing, 2000), seconds)
-    return Bar(what, duration(measured), "an empty call %s" % duration(against), ratio, 3)
+    turns = Turns(lambda: nanoseconds_each(ours, 2000), lambda: nanoseconds_each(nothing, 2000),
+                  seconds)
+    return Bar(what, duration(turns.ours), "an empty call %s" % duration(turns.theirs),
+               turns.ratio, 3)
 
 
 def large_puts(server: Server, seconds: float) -> Iterator[Bar]:
@@ -155,11 +160,10 @@ def large_puts(server: Server, seconds: float) -> Iterator[Bar]:
         for size in (1 << 20, 64 << 20):
             local = node.allocate(size)
             rounds = max(1, (64 << 20) // size)
-            measured, against, ratio = in_turns(
-                lambda: nanoseconds_each(lambda: remote.put(local), rounds),
-                lambda: Yardstick.puts(remote, local, rounds), seconds)
-            yield Bar("put of %d MiB" % (size >> 20), "%.3g GB/s" % (size / measured),
-                      "C++ %.3g GB/s" % (size / against), 1 / ratio, 0.98, most=False)
+            turns = Turns(lambda: nanoseconds_each(lambda: remote.put(local), rounds),
+                          lambda: Yardstick.puts(remote, local, rounds), seconds)
+            yield Bar("put of %d MiB" % (size >> 20), "%.3g GB/s" % (size / turns.ours),
+                      "C++ %.3g GB/s" % (size / turns.theirs), 1 / turns.ratio, 0.98, most=False)
 
 
 def many_blocks(server: Server, seconds: float) -> Iterator[Bar]:
@@ -177,12 +181,12 @@ def many_blocks(server: Server, seconds: float) -> Iterator[Bar]:
         def put() -> None:
             remote.put_blocks(local, offsets[0], offsets[1], BLOCK)
 
-        measured, against, _ = in_turns(
+        turns = Turns(
             lambda: nanoseconds_each(put, 1),
-            lambda: Yardstick.copies(bare, local, offsets[1], offsets[0], BLOCK), seconds)
-    beyond = (measured - against) / BLOCKS
-    yield Bar("%d blocks of 4 KiB in one call" % BLOCKS, duration(measured),
-              "bare copies %s" % duration(against), beyond, 50, "ns each beyond")
+            lambda: Yardstick.copies(bare, local, offsets[1], offsets[0], BLOCK), 4 * seconds)
+    yield Bar("%d blocks of 4 KiB in one call" % BLOCKS, duration(turns.ours),
+              "bare copies %s" % duration(turns.theirs), turns.difference / BLOCKS, 50,
+              "ns each beyond")
 
 
 def awaited(server: Server, seconds: float) -> Iterator[Bar]:
@@ -210,6 +214,7 @@ def awaited(server: Server, seconds: float) -> Iterator[Bar]:
             return (time.process_time() - before[0]) / (time.monotonic() - before[1])
 
         server.process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, server.process.pid, os.WSTOPPED | os.WNOWAIT)
         try:
             share = asyncio.run(for_nothing())
         finally:

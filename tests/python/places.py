@@ -53,13 +53,12 @@ class Cable:
     """Two network namespaces with the very addresses and ports of the text."""
 
     def __init__(self):
+        if os.geteuid() != 0 or not shutil.which("ip"):
+            pytest.skip("network namespaces need root and the ip command")
         self.folder = tempfile.mkdtemp()
         self.left, self.right = ("hmc-%s-%d" % (end, os.getpid()) for end in ("server", "client"))
         self.server_prefix = ("ip", "netns", "exec", self.left)
         self.client_prefix = ("ip", "netns", "exec", self.right)
-        if os.geteuid() != 0 or not shutil.which("ip"):
-            self.close()
-            pytest.skip("network namespaces need root and the ip command")
         try:
             self.plug()
         except subprocess.CalledProcessError as error:

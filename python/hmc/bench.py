@@ -11,6 +11,7 @@ import json
 import os
 import platform
 import random
+import select
 import signal
 import statistics
 import subprocess
@@ -24,6 +25,7 @@ from hmc._core import Yardstick
 BLOCKS = 100000
 BLOCK = 4096
 AWAITED = 10000
+PATIENCE = 60  # seconds for the other process
 
 
 class Bar:
@@ -81,10 +83,12 @@ class Server:
         assert self.process.stdin and self.process.stdout
         self._leave = self.process.stdin
         self._said = self.process.stdout
-        line = self._said.readline()
+        ready = select.select([self._said], [], [], PATIENCE)[0]
+        line = self._said.readline() if ready else b""
         if not line:
-            raise hmc.HMCError("the benchmark's other process ended with status %d"
-                               % self.process.wait())
+            self.process.kill()
+            raise hmc.HMCError("the benchmark's other process %s; its status is %d" % (
+                "ended" if ready else "said nothing for %d s" % PATIENCE, self.process.wait()))
         self.facts = json.loads(line)
 
     def __enter__(self) -> "Server":
@@ -93,7 +97,7 @@ class Server:
     def __exit__(self, *_: Any) -> None:
         self._leave.close()
         try:
-            self.process.wait(30)
+            self.process.wait(PATIENCE)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
@@ -226,7 +230,7 @@ def awaited(server: Server, seconds: float) -> Iterator[Bar]:
 def imports(_server: Server, _seconds: float) -> Iterator[Bar]:
     """A fresh interpreter each time."""
     code = "import time; t = time.perf_counter_ns(); import hmc; print(time.perf_counter_ns() - t)"
-    times = [int(subprocess.run([sys.executable, "-c", code], check=True,
+    times = [int(subprocess.run([sys.executable, "-c", code], check=True, timeout=PATIENCE,
                                 stdout=subprocess.PIPE).stdout) for _ in range(11)]
     took = statistics.median(times)
     yield Bar("import hmc", duration(took), "", took / 1e6, 60, "ms")

@@ -5,6 +5,12 @@ import sys
 
 import pytest
 
+import hmc
+
+
+def test_has_a_version():
+    assert hmc.__version__.count(".") == 2
+
 
 def modules_after(code):
     """The names of the modules that are loaded then and were not before."""

@@ -26,9 +26,7 @@ SANITIZERS = {
     "ASAN_OPTIONS": "halt_on_error=1:detect_leaks=1:detect_stack_use_after_return=1",
     "LSAN_OPTIONS": f"suppressions={TESTS}/leaks.supp:print_suppressions=0",
     "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
-    # A forked child may make a Node of its own, with threads.
-    "TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1:die_after_fork=0:"
-                    f"suppressions={TESTS}/races.supp",
+    "TSAN_OPTIONS": f"halt_on_error=1:second_deadlock_stack=1:suppressions={TESTS}/races.supp",
 }
 
 

@@ -16,6 +16,7 @@ import signal
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from typing import Any, Callable, Iterator, List, Optional, Tuple
 
@@ -78,8 +79,11 @@ class Server:
     """The other process: a Node with a pool, and a Session's server."""
 
     def __init__(self) -> None:
-        self.process = subprocess.Popen([sys.executable, "-m", "hmc.bench", "--serve"],
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        # Its own, so that two benchmarks at a time do not meet.
+        self.folder = tempfile.TemporaryDirectory(prefix="hmc-bench-")
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "hmc.bench", "--serve", self.folder.name],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert self.process.stdin and self.process.stdout
         self._leave = self.process.stdin
         self._said = self.process.stdout
@@ -102,11 +106,13 @@ class Server:
             self.process.kill()
             self.process.wait()
         self._said.close()
+        self.folder.cleanup()
 
 
-def serve() -> None:
+def serve(folder: str) -> None:
     """What the other process does until its standard input ends."""
     session = hmc.create_session(buffer_size=1 << 20, local_ip="127.0.0.1")
+    session.set_ctrl_uds_dir(folder)
     ports = free_ports(3)
     session.init_server(bind_ip="127.0.0.1", ucx_port=ports[0], rdma_port=ports[1],
                         ctrl_tcp_port=ports[2], self_id=0)
@@ -137,6 +143,7 @@ def small_puts(server: Server, seconds: float) -> Iterator[Bar]:
     """Eight bytes, by the documented call and through a handle."""
     nothing = Yardstick()
     session = hmc.create_session(buffer_size=1 << 20, local_ip="127.0.0.1")
+    session.set_ctrl_uds_dir(server.folder.name)
     session.connect(peer_id=0, self_id=1, peer_ip="127.0.0.1", data_port=server.facts["data"],
                     ctrl_tcp_port=server.facts["ctrl"], conn=hmc.ConnType.IPC)
     arguments = ("127.0.0.1", server.facts["data"], 0, 0, 8, hmc.ConnType.IPC)
@@ -164,7 +171,12 @@ def large_puts(server: Server, seconds: float) -> Iterator[Bar]:
         for size in (1 << 20, 64 << 20):
             local = node.allocate(size)
             rounds = max(1, (64 << 20) // size)
-            turns = Turns(lambda: nanoseconds_each(lambda: remote.put(local), rounds),
+
+            def puts() -> None:
+                for _ in range(rounds):
+                    remote.put(local)
+
+            turns = Turns(lambda: nanoseconds_each(puts, 1) / rounds,
                           lambda: Yardstick.puts(remote, local, rounds), seconds)
             yield Bar("put of %d MiB" % (size >> 20), "%.3g GB/s" % (size / turns.ours),
                       "C++ %.3g GB/s" % (size / turns.theirs), 1 / turns.ratio, 0.98, most=False)
@@ -259,10 +271,10 @@ def main(arguments: List[str]) -> Optional[str]:
                                      description="What Python adds to each transfer.")
     parser.add_argument("--seconds", type=float, default=1, help="time for each figure")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
-    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--serve", metavar="FOLDER", help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.serve:
-        serve()
+        serve(options.serve)
         return None
     if not options.json:
         print("python   %s, hmc %s, %s, %d cores, load %.2f" % (

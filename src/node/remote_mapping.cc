@@ -158,8 +158,10 @@ bool RemoteMapping::copyAtOnce(OpKind kind, const LocalMemory& local,
     }
     total += block.size;
   }
-  for (const Block& block : blocks)
-    copy(kind, local, block.localOffset, block.remoteOffset, block.size);
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    if (i + 1 < blocks.size()) foresee(kind, local, blocks[i + 1]);
+    copy(kind, local, blocks[i].localOffset, blocks[i].remoteOffset, blocks[i].size);
+  }
   return true;
 }
 

@@ -128,6 +128,12 @@ class RemoteMapping {
     char* there = mapped_.data + remoteOffset;
     kind == OpKind::put ? quickCopy(there, here, size) : quickCopy(here, there, size);
   }
+  void foresee(OpKind kind, const LocalMemory& local, const Block& block) const {
+    const char* here = local.host() + block.localOffset;
+    const char* there = mapped_.data + block.remoteOffset;
+    kind == OpKind::put ? foreseeCopy(there, here, block.size)
+                        : foreseeCopy(here, there, block.size);
+  }
   // copyAtOnce() for a list.
   bool copyAtOnce(OpKind kind, const LocalMemory& local, const std::vector<Block>& blocks) const;
 

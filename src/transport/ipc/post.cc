@@ -33,16 +33,26 @@ Status refusal(const Op& op) {
                op.size);
 }
 
-inline void moveHost(Copiers& copiers, const Op& op, char* there) {
-  auto* here = static_cast<char*>(op.local);
-  char* dst = op.kind == OpKind::put ? there : here;
-  const char* src = op.kind == OpKind::put ? here : there;
-  if (op.size < Copiers::kWorthwhile) {
-    quickCopy(dst, src, op.size);
-  } else {
-    copiers.copy(dst, src, op.size);
+// An operation between two memories of the host, as this process sees them.
+struct HostCopy {
+  HostCopy(const Op& op, const MappedRemote& remote) : size(op.size) {
+    auto* here = static_cast<char*>(op.local);
+    char* there = remote.region.at(op.remoteOffset);
+    dst = op.kind == OpKind::put ? there : here;
+    src = op.kind == OpKind::put ? here : there;
   }
-}
+  void run(Copiers& copiers) const {
+    if (size < Copiers::kWorthwhile) {
+      quickCopy(dst, src, size);
+    } else {
+      copiers.copy(dst, src, size);
+    }
+  }
+
+  char* dst;
+  const char* src;
+  size_t size;
+};
 
 // What fails here fails in throughProcess() as well, with the reason.
 inline bool moveSmall(const Op& op) {
@@ -124,10 +134,13 @@ size_t IpcLink::post(std::span<const Op> ops) {
       op.completion->fail(refusal(op));
       ++i;
     } else if (remote.way == Way::mappedHost && op.registration->region.device.isHost()) {
-      moveHost(shared_.copiers, op,
-               static_cast<const MappedRemote&>(remote).region.at(op.remoteOffset));
+      const auto& mapped = static_cast<const MappedRemote&>(remote);
+      if (++i < ops.size() && ops[i].remote == &mapped && allowed(ops[i])) {
+        const HostCopy next(ops[i], mapped);
+        foreseeCopy(next.dst, next.src, next.size);
+      }
+      HostCopy(op, mapped).run(shared_.copiers);
       finisher.add(op.completion);
-      ++i;
     } else if (remote.way == Way::processVm && i + 1 == ops.size() && moveSmall(op)) {
       finisher.add(op.completion);
       ++i;

@@ -40,6 +40,7 @@ class BenchCommand : public ::testing::Test {
 TEST_F(BenchCommand, measuresEveryTransportBesideItsCeilingAndVerifies) {
   auto outcome = hmcCommand(std::string(kShort) + "--verify --json", figures_);
   ASSERT_EQ(outcome.status, 0) << outcome.output;
+  ASSERT_TRUE(json::accept(outcome.output)) << outcome.output;
   auto run = json::parse(outcome.output);
   std::set<std::string> seen;
   for (const auto& figure : run["figures"]) {
@@ -63,6 +64,7 @@ TEST_F(BenchCommand, measuresEveryTransportBesideItsCeilingAndVerifies) {
 
 TEST_F(BenchCommand, measuresEveryBarAlsoWithASecret) {
   auto outcome = hmcCommand("bench --bars --seconds 0.002 --json", figures_ + " HMC_SECRET=shared");
+  ASSERT_TRUE(json::accept(outcome.output)) << outcome.output;
   auto run = json::parse(outcome.output);
   bool allMet = true;
   for (const auto& bar : run["bars"]) {
@@ -133,6 +135,7 @@ TEST_F(BenchCommand, comparesAllPathsWithTheOneThatIsTakenAndKeepsTheFigures) {
   const std::string words = "bench --all-paths --from 8 --to 64 --seconds 0.01 ";
   auto outcome = hmcCommand(words + "--json", figures_);
   ASSERT_EQ(outcome.status, 0) << outcome.output;
+  ASSERT_TRUE(json::accept(outcome.output)) << outcome.output;
   auto run = json::parse(outcome.output);
   ASSERT_EQ(run["paths"].size(), 8U) << "four sizes, put and get";
   for (const auto& row : run["paths"]) {

@@ -1,6 +1,7 @@
 """Sessions: a buffer, the connections of its peers, and what moves between them."""
 
 import os
+import socket
 
 from . import _core, arrays
 from .enums import ConnType, CtrlTransport, MemoryType
@@ -132,8 +133,8 @@ class Session(_core.SessionCore):
         wanted = os.environ.get("CTRL_TRANSPORT", "").lower()
         if wanted not in ("", "tcp", "uds"):
             raise InvalidArgument("CTRL_TRANSPORT is %r: it must be tcp or uds" % wanted)
-        same_host = ip == self.local_ip and ip != "0.0.0.0" and os.path.exists(path)
-        if wanted == "uds" or not wanted and same_host:
+        near = ip == self.local_ip and ip != "0.0.0.0" and _listens(path)
+        if wanted == "uds" or not wanted and near:
             return _core.CtrlLink(transport=CtrlTransport.UDS, uds_path=path)
         return _core.CtrlLink(transport=CtrlTransport.TCP, ip=ip, port=_port(ctrl_tcp_port or 0))
 
@@ -261,6 +262,14 @@ def _port(port):
 def _uds_path(path, rank):
     """Both are accepted: a folder for the socket, and the socket itself."""
     return _core.Communicator.udsPathFor(path, rank) if os.path.isdir(path) else path
+
+
+def _listens(path):
+    """Is there somebody at this unix socket? A server that crashed leaves its file behind."""
+    if not os.path.exists(path):
+        return False
+    with socket.socket(socket.AF_UNIX) as probe:
+        return probe.connect_ex(path) == 0
 
 
 def _room(dst, nbytes):

@@ -1,6 +1,7 @@
 """The second documented generation: peers by address and port, tags by rank."""
 
 import os
+import socket
 import threading
 
 import pytest
@@ -160,6 +161,16 @@ def test_the_path_of_the_unix_socket_may_be_its_folder_or_itself(tmp_path, monke
         client.connect(peer_id=7, self_id=8, peer_ip=HERE, data_port=port, conn=hmc.ConnType.AUTO)
         client.ctrl_send(7, 1)
         assert server.ctrl_recv(8) == 1
+
+
+def test_a_unix_socket_that_a_crash_left_behind_does_not_keep_peers_apart(tmp_path):
+    with socket.socket(socket.AF_UNIX) as crashed:
+        crashed.bind(hmc.Communicator.udsPathFor(str(tmp_path), 0))
+    with Pair() as pair, hmc.create_session(buffer_size=4096, local_ip=HERE) as client:
+        client.connect(peer_id=0, self_id=2, peer_ip=HERE, data_port=pair.port,
+                       ctrl_tcp_port=pair.ctrl_port, uds_dir=str(tmp_path), conn=pair.conn)
+        client.ctrl_send(0, 9)
+        assert pair.server.ctrl_recv(2) == 9
 
 
 def test_a_session_ends_with_its_block():

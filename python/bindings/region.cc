@@ -2,6 +2,7 @@
 
 #include "call.h"
 #include "errors.h"
+#include "quick_method.h"
 #include "regions.h"
 
 namespace hmc::python {
@@ -9,6 +10,8 @@ namespace hmc::python {
 namespace py = pybind11;
 
 namespace {
+
+PyTypeObject* regionType = nullptr;  // hmc.Region
 
 py::object arrays(const char* function) {
   return py::module_::import("hmc.arrays").attr(function);
@@ -106,9 +109,8 @@ Region registerObject(const Handle<Node>& node, py::handle object, const std::st
 }
 
 LocalSide::LocalSide(const Handle<Node>& node, py::handle object, bool writes) {
-  py::detail::make_caster<Region> ours;
-  if (ours.load(object, /*convert=*/false)) {
-    const auto& region = py::detail::cast_op<const Region&>(ours);
+  if (PyObject_TypeCheck(object.ptr(), regionType)) {
+    const auto& region = valueOf<Region>(object.ptr());
     if (writes && region.readOnly) {
       raise(Status(Code::invalidArgument,
                    title(region) + " is read-only memory and cannot receive data: use a writable "
@@ -134,6 +136,7 @@ Made by Node.register and Node.allocate. region[a:b] is a part of it, in bytes.
 numpy.asarray(region), memoryview(region) and their like show the memory without
 a copy where it is the CPU's. It stays registered until the last region, slice,
 view and transfer that uses it is gone; the Node itself keeps one with a name.)");
+  regionType = reinterpret_cast<PyTypeObject*>(region.ptr());
   region.attr("__module__") = "hmc";
   region
       .def_property_readonly(

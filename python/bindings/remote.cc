@@ -1,4 +1,5 @@
 #include "errors.h"
+#include "quick_method.h"
 #include "transfer.h"
 
 namespace hmc::python {
@@ -11,6 +12,7 @@ enum class Kind { put, get };
 
 // Up to here a copy takes less time than giving the GIL away and getting it back may.
 constexpr size_t kShort = 16384;
+constexpr double kUsualSeconds = 30;
 
 const char* word(Kind kind) {
   return kind == Kind::put ? "put" : "get";
@@ -75,8 +77,7 @@ void copyAll(Kind kind, const Remote& remote, const Region& local, const Block& 
   }));
 }
 
-template <Kind kind>
-void move(const Remote& self, py::handle object, double timeout) {
+void move(Kind kind, const Remote& self, py::handle object, double timeout) {
   const Timeout time = timeoutFrom(timeout);
   const LocalSide local(self.node, object, kind == Kind::get);
   const Block block = whole(kind, self, *local);
@@ -84,6 +85,21 @@ void move(const Remote& self, py::handle object, double timeout) {
   if (self.memory->mapped()) return copyAll(kind, self, *local, block, time);
   Transfer transfer = begin(kind, self, *local, {block});
   finish(transfer.ticket, time, attempt(kind, self, block.size));
+}
+
+template <Kind kind>
+PyObject* moveMethod(PyObject* self, PyObject* const* given, Py_ssize_t positional,
+                     PyObject* givenNames) {
+  return forPython([&] {
+    constexpr const char* kNames[] = {"local", "timeout"};
+    Arguments<2> arguments;
+    sortArguments(word(kind), kNames, 1, arguments.size(), given, static_cast<size_t>(positional),
+                  givenNames, arguments.data());
+    const auto [local, timeout] = arguments;
+    const double seconds = timeout ? PyFloat_AsDouble(timeout.ptr()) : kUsualSeconds;
+    if (seconds == -1 && PyErr_Occurred()) throw py::error_already_set();
+    move(kind, valueOf<Remote>(self), local, seconds);
+  });
 }
 
 template <Kind kind>
@@ -150,24 +166,24 @@ void moveStrided(const Remote& self, py::handle object, size_t localOffset, size
 using Class = py::class_<Remote>;
 
 void bindMoves(Class& remote) {
-  remote
-      .def("put", move<Kind::put>, py::arg("local"), py::arg("timeout") = 30,
-           R"(put(self, local, timeout=30)
+  addQuickMethod(remote, "put", moveMethod<Kind::put>,
+                 R"(put($self, local, timeout=30)
 --
 
 Copy all bytes of `local` to the beginning of this region.
 
 `local` is a Region, a slice of one, or any array-like object; one that is used
 often is quicker registered. The bytes are at the peer when this returns. After
-`timeout` seconds the put is cancelled and DeadlineExceeded raised.)")
-      .def("get", move<Kind::get>, py::arg("local"), py::arg("timeout") = 30,
-           R"(get(self, local, timeout=30)
+`timeout` seconds the put is cancelled and DeadlineExceeded raised.)");
+  addQuickMethod(remote, "get", moveMethod<Kind::get>,
+                 R"(get($self, local, timeout=30)
 --
 
 Fill all bytes of `local` from the beginning of this region.
 
 `local` is a Region, a slice of one, or any writable, contiguous array-like
-object. After `timeout` seconds the get is cancelled and DeadlineExceeded raised.)")
+object. After `timeout` seconds the get is cancelled and DeadlineExceeded raised.)");
+  remote
       .def("start_put", start<Kind::put>, py::arg("local"),
            R"(start_put(self, local)
 --

@@ -97,6 +97,25 @@ def test_what_cannot_receive_is_refused(nodes):
         remote.put(target)
 
 
+def test_arguments_that_do_not_fit_are_refused_by_name(nodes):
+    a, _, to_a = nodes
+    a.allocate(64, name="there")
+    remote = to_a.open("there")
+    local = bytearray(8)
+    for sentence, call in (
+            (r"put\(\) needs local", lambda: remote.put()),
+            (r"get\(\) takes at most 2 arguments, not 3", lambda: remote.get(local, 1, 2)),
+            (r"put\(\) has no parameter 'wait'", lambda: remote.put(local, wait=1)),
+            (r"put\(\) was given local twice", lambda: remote.put(local, local=local)),
+            ("must be real number, not str", lambda: remote.put(local, timeout="1")),
+            ("without its __init__", lambda: remote.put(hmc.Region.__new__(hmc.Region))),
+            ("without its __init__", lambda: type(remote).__new__(type(remote)).get(local))):
+        with pytest.raises(TypeError, match=sentence):
+            call()
+    remote.put(local=local, timeout=30)
+    remote.get(local, timeout=30.5)
+
+
 def test_registered_arrays_are_not_copied(nodes):
     a, b, to_a = nodes
     array = np.zeros((4, 8), dtype=np.float32)

@@ -8,11 +8,12 @@ import hashlib
 import hmac
 import json
 import os
+import selectors
 import socket
 import threading
 import time
 
-from .errors import DeadlineExceeded, InvalidArgument, PermissionDenied
+from .errors import DeadlineExceeded, HMCError, InvalidArgument, PermissionDenied
 
 _LONGEST = 1 << 20
 
@@ -34,49 +35,102 @@ def _address(store):
 
 
 def _collect(host, port, world, mine, deadline):
-    found = {0: mine}
-    lines = {}
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as door:
+    with socket.socket(family, socket.SOCK_STREAM) as door, _Guests() as guests:
         door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         door.bind((host, port))
         door.listen(world)
-        try:
-            while len(found) < world:
-                line = _Line(_accepted(door, deadline, world, found), deadline)
-                nonce = os.urandom(16).hex()
-                line.send(nonce)
-                said = line.receive(nonce)
-                rank = said["rank"]
-                if rank in found or not 0 < rank < world:
-                    line.send({"refused": "rank %r of %d is taken or is none" % (rank, world)},
-                              said["nonce"])
-                    line.close()
-                    continue
-                found[rank] = said["member"]
-                lines[rank] = (line, said["nonce"])
-            everybody = [found[rank] for rank in range(world)]
-            for line, nonce in lines.values():
-                line.send({"members": everybody}, nonce)
-        finally:
-            for line, _ in lines.values():
-                line.close()
+        found = guests.welcome(door, world, mine, deadline)
+        everybody = [found[rank] for rank in range(world)]
+        guests.tell({"members": everybody})
     return everybody
 
 
-def _accepted(door, deadline, world, found):
-    door.settimeout(_left(deadline))
-    try:
-        return door.accept()[0]
-    except socket.timeout:
-        missing = sorted(set(range(world)) - set(found))
-        raise DeadlineExceeded("no word from rank %s in time" % ", ".join(map(str, missing)))
+class _Guests:
+    """Who has come to rank 0. A stranger, who says nothing or nonsense, keeps nobody waiting."""
+
+    def __init__(self):
+        self._selector = selectors.DefaultSelector()
+        self._ranks = []  # (line, the nonce that it wants to see again)
+        self._turned_away = ""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for line, _ in self._ranks:
+            line.close()
+        for key in list(self._selector.get_map().values()):
+            if key.data is not None:
+                key.data.line.close()
+        self._selector.close()
+
+    def welcome(self, door, world, mine, deadline):
+        """Waits until every rank has come. Answers what they say of themselves, by rank."""
+        found = {0: mine}
+        self._selector.register(door, selectors.EVENT_READ)
+        while len(found) < world:
+            ready = self._selector.select(_left(deadline))
+            if not ready and time.monotonic() >= deadline:
+                missing = sorted(set(range(world)) - set(found))
+                raise DeadlineExceeded("no word from rank %s in time%s" % (
+                    ", ".join(map(str, missing)), self._turned_away))
+            for key, _ in ready:
+                try:
+                    self._look(key, door, world, found, deadline)
+                except (HMCError, ValueError, KeyError, TypeError, OSError) as error:
+                    self._turned_away = "; somebody was turned away: %s" % error
+                    if key.data is not None:
+                        self._selector.unregister(key.fileobj)
+                        key.data.line.close()
+        return found
+
+    def _look(self, key, door, world, found, deadline):
+        if key.data is None:
+            guest = _Guest(_Line(door.accept()[0], deadline))
+            self._selector.register(guest.line.connection, selectors.EVENT_READ, guest)
+            return
+        said = key.data.said()
+        if said is None:
+            return
+        line, rank, nonce = key.data.line, said["rank"], said["nonce"]
+        if rank in found or not 0 < rank < world:
+            line.send({"refused": "rank %r of %d is taken or is none" % (rank, world)}, nonce)
+            raise InvalidArgument("rank %r of %d is taken or is none" % (rank, world))
+        self._selector.unregister(line.connection)
+        found[rank] = said["member"]
+        self._ranks.append((line, nonce))
+
+    def tell(self, value):
+        for line, nonce in self._ranks:
+            line.send(value, nonce)
+
+
+class _Guest:
+    """Somebody who has dialled rank 0, and was asked to prove that he knows the secret."""
+
+    def __init__(self, line):
+        self.line = line
+        self._nonce = os.urandom(16).hex()
+        line.send(self._nonce)
+
+    def said(self):
+        """None until all of it is there."""
+        text = self.line.look()
+        if text is None:
+            return None
+        try:
+            return self.line.proven(text, self._nonce)
+        except PermissionDenied:
+            # He cannot believe it, and so knows why.
+            self.line.send({"refused": "another HMC_SECRET"})
+            raise
 
 
 def _report(host, port, rank, mine, deadline):
     line = _Line(_dialled(host, port, deadline), deadline)
     try:
-        challenge = line.receive_plain()
+        challenge = line.receive()
         nonce = os.urandom(16).hex()
         line.send({"rank": rank, "member": mine, "nonce": nonce}, challenge)
         answer = line.receive(nonce)
@@ -109,35 +163,44 @@ class _Line:
     def __init__(self, connection, deadline):
         self.connection = connection
         self.deadline = deadline
-        self.stream = connection.makefile("rb")
+        self.unread = b""
 
     def send(self, value, nonce=""):
         text = json.dumps(value)
         self.connection.settimeout(_left(self.deadline))
         self.connection.sendall(("%s %s\n" % (_proof(nonce, text), text)).encode())
 
-    def receive_plain(self):
-        return json.loads(self._read()[1])
+    def receive(self, nonce=None):
+        """The next message; with a nonce, one that proves itself by it."""
+        line = None
+        while line is None:
+            line = self.look()
+        self.unread = b""
+        return self.proven(line, nonce)
 
-    def receive(self, nonce):
-        proof, text = self._read()
-        if not hmac.compare_digest(proof, _proof(nonce, text)):
-            raise PermissionDenied("a rank with another HMC_SECRET wants to join")
-        return json.loads(text)
-
-    def _read(self):
+    def look(self):
+        """The next line, or None while it is not complete. Waits for some of it."""
         self.connection.settimeout(_left(self.deadline))
         try:
-            line = self.stream.readline(_LONGEST)
+            more = self.connection.recv(65536)
         except socket.timeout:
             raise DeadlineExceeded("the other side of the rendezvous fell silent")
-        proof, space, text = line.decode().rstrip("\n").partition(" ")
+        self.unread += more
+        if not more or len(self.unread) > _LONGEST:
+            raise InvalidArgument("this is no rendezvous of hmc.collective: %r" % self.unread[:40])
+        # The two sides take turns, so that nothing follows it.
+        return self.unread[:-1] if self.unread.endswith(b"\n") else None
+
+    @staticmethod
+    def proven(line, nonce):
+        proof, space, text = line.decode().partition(" ")
         if not space:
             raise InvalidArgument("this is no rendezvous of hmc.collective: %r" % line[:40])
-        return proof, text
+        if nonce is not None and not hmac.compare_digest(proof, _proof(nonce, text)):
+            raise PermissionDenied("HMC_SECRET is not the same at rank 0 and at all others")
+        return json.loads(text)
 
     def close(self):
-        self.stream.close()
         self.connection.close()
 
 

@@ -1,12 +1,16 @@
 """Collectives of several processes, at every number of them."""
 
+import contextlib
+import socket
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 import hmc
-from hmc import collective
-from peers import HERE, Child, free_port
+from hmc import collective, rendezvous
+from peers import HERE, PATIENCE, Child, free_port
 
 np = pytest.importorskip("numpy")
 
@@ -129,7 +133,6 @@ group = collective.init_group(**where, rank=rank, members=members)
 
 
 def test_a_wrong_secret_is_refused(tmp_path):
-    port = free_port()
     code = HEAD + """
 try:
     collective.init_group(**where, rank=rank, world=world, store=store, timeout=60)
@@ -139,10 +142,34 @@ except hmc.HMCError as error:
     print(type(error).__name__, error)
 """
     ports = [(free_port(), free_port()) for _ in range(2)]
-    store = "%s:%d" % (HERE, port)
-    with Child(code, 0, 2, ports, store, tmp_path, HMC_SECRET="one") as first, \
-            Child(code, 1, 2, ports, store, tmp_path, HMC_SECRET="two"):
-        assert first.answer() == "refused"
+    store = "%s:%d" % (HERE, free_port())
+    with Child(code, 0, 2, ports, store, tmp_path, HMC_SECRET="one"), \
+            Child(code, 1, 2, ports, store, tmp_path, HMC_SECRET="two") as second:
+        assert second.answer() == "refused"
+
+
+def test_strangers_keep_nobody_waiting():
+    store = "%s:%d" % (HERE, free_port())
+    end = time.monotonic() + PATIENCE
+    with ThreadPoolExecutor(2) as pool, contextlib.ExitStack() as strangers:
+        first = pool.submit(rendezvous.gather, store, 0, 2, "zero", PATIENCE)
+        for word in (b"", b"GET / HTTP/1.1\r\n\r\n", b"0 {}\n", b"0 " + b"9" * (2 << 20)):
+            stranger = rendezvous._dialled(*rendezvous._address(store), end)
+            strangers.enter_context(stranger)
+            with contextlib.suppress(OSError):  # turned away before all of it was said
+                stranger.sendall(word)
+        second = pool.submit(rendezvous.gather, store, 1, 2, "one", PATIENCE)
+        assert first.result(PATIENCE) == second.result(PATIENCE) == ["zero", "one"]
+
+
+def test_who_was_turned_away_is_named_when_a_rank_is_missing():
+    with socket.socket() as door, rendezvous._Guests() as guests:
+        door.bind((HERE, 0))
+        door.listen()
+        with socket.create_connection(door.getsockname()) as stranger:
+            stranger.sendall(b"nonsense\n")
+            with pytest.raises(hmc.DeadlineExceeded, match="rank 1 in time.*away.*nonsense"):
+                guests.welcome(door, 2, None, time.monotonic())
 
 
 def test_ranks_that_do_not_come_are_named(tmp_path):

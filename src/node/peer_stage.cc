@@ -65,6 +65,9 @@ Result<std::string> PeerState::copySlot(std::string_view request) {
     return error(Code::permissionDenied, "the region \"{}\" is registered for reading only",
                  wanted.region);
   }
+  // A process that was stopped in between has been given up by now.
+  if (channel_->lease()->expired())
+    return error(Code::disconnected, "the copy comes after the end of the lease");
   const Region there = whole.slice(wanted.offset, wanted.size);
   const Region slot = stage->slot(wanted.slot, wanted.size);
   HMC_TRY(wanted.kind == OpKind::put ? copy(there, slot) : copy(slot, there));

@@ -1,4 +1,5 @@
 #include <atomic>
+#include <deque>
 #include <thread>
 
 #include "contract/transport_contract.h"
@@ -117,6 +118,44 @@ TEST_P(TransportContract, memoryThatIsNoLongerRegisteredIsNotReached) {
   Status status = transfer(*a_, *ends.a, OpKind::put, local, 0, *remoteKept, 0, 4096);
   EXPECT_TRUE(status.ok()) << "the link does not go on: " << status.toString();
   EXPECT_EQ(differs(kept.region(), 3), "");
+}
+
+// A refusal may break what carries the others as well (a queue pair, an endpoint): they arrive
+// nevertheless, each once.
+TEST_P(TransportContract, aRefusedOperationTakesNoneOfItsNeighboursAlong) {
+  if (!candidate().unregisterStops) GTEST_SKIP() << "no software at the target can stop it";
+  constexpr size_t kPiece = 9000;
+  constexpr size_t kPieces = 90;
+  Buffer local = localBuffer(*a_, kPieces * kPiece);
+  Buffer gone = targetBuffer(*b_, kPieces * kPiece);
+  Buffer kept = targetBuffer(*b_, kPieces * kPiece);
+  Ends ends = connect();
+  auto remoteGone = import(*ends.a, gone);
+  auto remoteKept = import(*ends.a, kept);
+  gone.registration.reset();
+  for (size_t i = 0; i < kPieces; ++i) {
+    const Buffer& source = i % 3 == 0 ? local : kept;
+    fill(source.region().slice(i * kPiece, kPiece), i);
+  }
+  std::deque<Completion> completions;
+  std::vector<Op> ops;
+  for (size_t i = 0; i < kPieces; ++i) {
+    completions.emplace_back(1);
+    // Every third is a put that arrives, then comes a get, then a put that is refused.
+    const RemoteMemory& remote = i % 3 == 2 ? *remoteGone : *remoteKept;
+    ops.push_back(makeOp(i % 3 == 1 ? OpKind::get : OpKind::put, local, i * kPiece, remote,
+                         i * kPiece, kPiece, completions.back()));
+  }
+  ASSERT_TRUE(postAll(*a_, *ends.a, ops));
+  for (size_t i = 0; i < kPieces; ++i) {
+    ASSERT_TRUE(drive(*a_, completions[i])) << i;
+    EXPECT_EQ(completions[i].pending(), 0u) << i;
+    EXPECT_EQ(completions[i].status().ok(), i % 3 != 2)
+        << i << ": " << completions[i].status().toString();
+    if (i % 3 == 2) continue;
+    EXPECT_EQ(differs(kept.region().slice(i * kPiece, kPiece), i), "") << i;
+    EXPECT_EQ(differs(local.region().slice(i * kPiece, kPiece), i), "") << i;
+  }
 }
 
 TEST_P(TransportContract, unregisteringUnderTrafficFencesTheMemory) {

@@ -2,9 +2,20 @@
 
 #include "contract/transport_contract.h"
 #include "fakes/quiet_ucx.h"
+#include "transport/ucx/lanes.h"
 #include "transport/ucx/ucx.h"
 
 namespace hmc::contract {
+
+namespace {
+
+// How the name of the lane that this run is about begins, if it is about one.
+std::string wantedLane() {
+  const char* wanted = std::getenv("HMC_TEST_UCX_LANE");
+  return wanted ? wanted : "";
+}
+
+}  // namespace
 
 std::vector<Candidate> candidates() {
   // For this process and, inherited, for the target process: the device memory of these tests.
@@ -14,18 +25,18 @@ std::vector<Candidate> candidates() {
   candidate.name = "ucx";
   candidate.make = [] { return ucx::create(); };
   candidate.memories = {heapMemory(), hostMemory(), deviceMemory({DeviceKind::cuda, 1})};
+  // Where hardware serves, and nothing else does.
+  candidate.reachesStoppedTarget = ucx::isHardware(wantedLane());
   return {candidate};
 }
 
-// A run that is about one of UCX's transports would test nothing if UCX took another: then
-// HMC_TEST_UCX_LANE says how the lane's name begins.
+// A run that is about one of UCX's transports would test nothing if UCX took another.
 TEST_P(TransportContract, namesTheLaneAndTakesTheOneThatTheRunIsAbout) {
-  const char* wanted = std::getenv("HMC_TEST_UCX_LANE");
   Buffer target = targetBuffer(*b_, 4096);
   Ends ends = connect();
   auto remote = import(*ends.a, target);
   ASSERT_NE(remote->how(), "");
-  EXPECT_EQ(remote->how().rfind(wanted ? wanted : "", 0), 0u) << remote->how();
+  EXPECT_EQ(remote->how().rfind(wantedLane(), 0), 0u) << remote->how();
 }
 
 }  // namespace hmc::contract

@@ -96,7 +96,8 @@ def all_steps(build, snippets):
         Step("info", [hmc, "info"], SHORT, expect=r"(?m)^ +verbs +usable "),
         *unit_tests(build),
         Step("verbs_contract_test", [str(tests / "contract/verbs_contract_test")], LONG),
-        # One kind of memory: to messages they are all alike, and UCX takes long to start here.
+        # One kind of memory: to hardware the host's are alike, and a device's goes by messages, which the
+        # other machine tests. UCX takes long to start here.
         Step("ucx_contract_test", [str(tests / "contract/ucx_contract_test"),
                                    "--gtest_filter=*_heap"], 2 * LONG, UCX_OVER_VERBS),
         Step("snippets_test", [str(tests / "process/snippets/snippets_test")], SHORT,

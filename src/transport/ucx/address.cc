@@ -8,7 +8,7 @@ namespace hmc::ucx {
 namespace {
 
 constexpr uint32_t kAddressMagic = 0x31584355;  // "UCX1"
-constexpr uint32_t kKeyMagic = 0x4b584355;      // "UCXK"
+constexpr uint32_t kKeyMagic = 0x324b4355;      // "UCK2"
 constexpr size_t kChecksumSize = 8;
 
 // FNV-1a: against damage, not against malice.
@@ -58,8 +58,15 @@ Result<Address> Address::decode(std::string_view bytes) {
 }
 
 std::string Key::encode() const {
-  return sealed(
-      Writer().u32(kKeyMagic).u64(area).u64(size).u8(access == Access::readWrite ? 1 : 0).take());
+  return sealed(Writer()
+                    .u32(kKeyMagic)
+                    .u64(area)
+                    .u64(address)
+                    .u64(size)
+                    .u8(access == Access::readWrite ? 1 : 0)
+                    .string(hardware)
+                    .string(hindrance)
+                    .take());
 }
 
 Result<Key> Key::decode(std::string_view bytes) {
@@ -69,10 +76,13 @@ Result<Key> Key::decode(std::string_view bytes) {
   reader.u32();
   Key key;
   key.area = reader.u64();
+  key.address = reader.u64();
   key.size = reader.u64();
   key.access = reader.u8() == 1 ? Access::readWrite : Access::read;
+  key.hardware = reader.string();
+  key.hindrance = reader.string();
   HMC_TRY(reader.finish(kWhat));
-  if (key.size == 0) {
+  if (key.size == 0 || key.size > UINT64_MAX - key.address) {
     return error(Code::invalidArgument, "{} describes no memory", kWhat);
   }
   return key;

@@ -9,8 +9,8 @@
 
 namespace hmc::ucx {
 
-// UCX believes the bytes of its addresses and crashes on damaged ones, so ours carry a checksum
-// over all of them.
+// UCX believes the bytes of its addresses and keys and crashes on damaged ones, so ours carry a
+// checksum over all of them.
 
 // What one Link tells the other.
 struct Address {
@@ -25,9 +25,12 @@ struct Address {
 
 // What a Registration tells a Link.
 struct Key {
-  uint64_t area = 0;
+  uint64_t area = 0;     // for messages
+  uint64_t address = 0;  // for hardware
   uint64_t size = 0;
   Access access = Access::read;
+  std::string hardware;   // UCX's own key; empty where hardware must not or cannot reach the memory
+  std::string hindrance;  // why it cannot, with the fix
 
   std::string encode() const;
   static Result<Key> decode(std::string_view bytes);

@@ -74,6 +74,14 @@ bool isTcp(const std::string& lane) {
   return lane.rfind("tcp/", 0) == 0;
 }
 
+bool isHardware(const std::string& lane) {
+  return lane.rfind("rc_", 0) == 0 || lane.rfind("dc_", 0) == 0;
+}
+
+bool hasRdmaDevice() {
+  return !namesIn(kDevices).empty();
+}
+
 std::string slowerBecause(const std::string& lane, const std::string& version,
                           const std::string& modules, const std::string& devices) {
   if (!isTcp(lane)) return "";

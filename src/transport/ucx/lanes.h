@@ -16,6 +16,11 @@ std::string laneOf(const Api& api, ucp_ep_h endpoint);
 
 // Does this lane's other end lie with the kernel, which says when the process is gone?
 bool isTcp(const std::string& lane);
+// Does hardware put and get over this lane? Elsewhere UCX emulates it with messages of its own, and
+// ends the target's process when it cannot answer one (1.13 to 1.22): we send ours instead.
+bool isHardware(const std::string& lane);
+// Can there be such a lane on this machine?
+bool hasRdmaDevice();
 
 // Why UCX takes this lane where a faster one could be, with the fix; empty when none could.
 // `modules` is the folder of UCX's modules, `devices` the kernel's list of RDMA devices.

@@ -47,7 +47,13 @@ Result<std::unique_ptr<RemoteMemory>> Outgoing::importKey(const Key& key, Deadli
   HMC_TRY(awaitPath(earlier(deadline, Deadline(kPatience))));
   std::lock_guard lock(origin_.mutex_);
   if (!why_.ok()) return why_;
-  return std::unique_ptr<RemoteMemory>(std::make_unique<UcxRemote>(key, words_));
+  PathWords words = words_;
+  if (hardware_ && !key.hindrance.empty()) words.slowerBecause = key.hindrance;
+  RemoteKeys& keys = *this;
+  auto remote = std::make_unique<UcxRemote>(keys, key, std::move(words));
+  if (!remote->packed.empty()) remotes_.push_back(remote.get());
+  keyOf(*remote);
+  return std::unique_ptr<RemoteMemory>(std::move(remote));
 }
 
 // With the origin's mutex held.
@@ -67,7 +73,9 @@ Status Outgoing::beginPath() {
   }
   words_.how = laneOf(api(), path_->endpoint());
   words_.slowerBecause = slowerBecause(api(), words_.how);
+  hardware_ = isHardware(words_.how);
   who_ = fmt::format("the peer with UCX {} over {}", peer_->version, words_.how);
+  if (!slots_.empty()) return Status();
   slots_.resize(kMostOps);
   for (Slot& slot : slots_) {
     slot.owner = this;
@@ -83,11 +91,11 @@ Status Outgoing::awaitPath(Deadline deadline) {
     {
       std::lock_guard lock(origin_.mutex_);
       HMC_TRY(beginPath());
-      if (path_->up()) return Status();
+      if (path_->up() && stage_ == Stage::whole) return Status();
       if (deadline.passed()) {
         return error(Code::deadlineExceeded, "{} did not answer in time", who_);
       }
-      path_->progress();
+      look();
       if (origin_.needsTending_) origin_.tend();
       if (!arm()) continue;
       if (path_) waiting.fd = path_->fd();
@@ -105,9 +113,50 @@ Status Outgoing::sentence(const char* what, ucs_status_t status) const {
 // Called by UCX, and for a request that failed before UCX has said so. The path is in progress()
 // and is dropped by tend().
 void Outgoing::lost(ucs_status_t status) {
-  if (!why_.ok()) return;
+  if (!why_.ok() || stage_ == Stage::broken) return;
+  if (stage_ == Stage::whole && isRefusal(status)) {
+    stage_ = Stage::broken;
+    origin_.needsTending_ = true;
+    return;
+  }
   begin(sentence("lost", status));
   failed_();
+}
+
+// Does this say that the peer's hardware refuses what we asked, and not that the peer is gone? Its
+// end of the path is broken then, too, and nothing that is still on its way there arrives.
+bool Outgoing::isRefusal(ucs_status_t status) const {
+  return hardware_ && path_->up() && repeats_ == 0 && status == UCS_ERR_CONNECTION_RESET;
+}
+
+// The peer serves on, so a second path to it can be made. That fails when it is gone after all.
+void Outgoing::mend() {
+  dropPath();
+  open_ = nullptr;
+  flushes_ = 0;
+  batches_ = {};
+  stage_ = Stage::mending;
+  timer_ = Origin::Clock::now() + kPatience;
+  Status status = beginPath();
+  if (status.ok()) return origin_.rouse(*this);
+  if (why_.ok()) begin(status);
+  failed_();
+}
+
+void Outgoing::look() {
+  if (!path_) return;
+  path_->progress();
+  if (stage_ == Stage::mending && why_.ok() && path_->up()) repeatAll();
+}
+
+void Outgoing::repeatAll() {
+  stage_ = Stage::whole;
+  timer_ = Origin::Clock::time_point::max();
+  for (Slot& slot : slots_) slot.again = slot.completion != nullptr;
+  repeats_ = used_;
+  for (Slot& slot : slots_) {
+    if (slot.again) send(&slot);
+  }
 }
 
 void Outgoing::begin(const Status& why) {
@@ -122,14 +171,22 @@ void Outgoing::dropPath() {
   std::erase(origin_.awake_, this);
   const bool settled = path_->settled();
   if (settled) path_->stop();
+  for (Slot& slot : slots_) letGo(slot.key);
+  for (const UcxRemote* remote : remotes_) letGo(remote->key);
   epoll_ctl(origin_.epoll_.get(), EPOLL_CTL_DEL, path_->fd(), nullptr);
   if (!settled) origin_.partings_.add(std::move(path_));
   path_.reset();
 }
 
-// Everything that closing needs and that can be done now. True when there is nothing left.
+// Everything that mending and closing need and that can be done now. True when there is nothing
+// left.
 bool Outgoing::tend() {
-  if (why_.ok()) return true;
+  if (stage_ == Stage::broken && why_.ok()) mend();
+  if (stage_ == Stage::mending && why_.ok() && Origin::Clock::now() >= timer_) {
+    begin(error(Code::disconnected, "{} did not answer any more", who_));
+    failed_();
+  }
+  if (why_.ok()) return stage_ == Stage::whole;
   dropPath();
   if (Origin::Clock::now() >= timer_) fenced_ = true;
   if (used_ > 0) endAll();
@@ -139,7 +196,8 @@ bool Outgoing::tend() {
   return true;
 }
 
-// Without our path nothing of a get moves any more. A put may lie at the peer until that is fenced.
+// Without our path nothing of a get moves any more. A put may lie at the peer, or on its way there,
+// until that is fenced.
 void Outgoing::endAll() {
   for (Slot& slot : slots_) {
     if (slot.completion && (fenced_ || slot.kind == OpKind::get)) endOne(&slot, why_);

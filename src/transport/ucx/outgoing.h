@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -12,14 +13,20 @@
 #include "transport/ucx/address.h"
 #include "transport/ucx/origin.h"
 #include "transport/ucx/path.h"
-#include "transport/ucx/registration.h"
+#include "transport/ucx/remote.h"
 #include "transport/ucx/wire.h"
 
 namespace hmc::ucx {
 
-// The operations of one link under way to its peer, which are messages and done when the peer says
-// so. Safe from any thread.
-class Outgoing final : private Path::User {
+// The operations of one link under way to its peer. By messages they are done when the peer says
+// so. By hardware a get is done when UCX says so, and a put when a flush that covers it is. Safe
+// from any thread.
+//
+// When the peer's hardware refuses one operation, all that are under way are lost with the path. A
+// new path is made, and all of them are done again, as messages: so the peer itself says which one
+// it refuses, and why. Puts and gets may be done twice as long as nobody was told that they are
+// done.
+class Outgoing final : private Path::User, private RemoteKeys {
  public:
   // `failed` is called when the path to the peer fails, with the origin's mutex held. Must not
   // outlive `origin`.
@@ -44,31 +51,53 @@ class Outgoing final : private Path::User {
  private:
   friend class Origin;
 
+  struct Batch;
   // One operation under way.
   struct Slot {
     Completion* completion;  // none when the slot is free
     Outgoing* owner;
-    Slot* next;  // of the free ones
+    Slot* next;  // in the batch, or of the free ones
     OpKind kind;
-    uint8_t waiting;  // for UCX to have sent it, and for the reply
+    uint8_t waiting;  // by messages: for UCX to have sent it, and for the reply
+    bool again;       // one of repeats_
+    Batch* batch;     // of a put by hardware
+    RemoteKey* key;   // by hardware
     void* local;
     size_t size;
+    uint64_t area;
+    uint64_t offset;
     Bytes carried;
     Status refusal;  // the peer's
     char header[Request::kSize];
   };
+  // Puts by hardware that one flush covers.
+  struct Batch {
+    Outgoing* owner = nullptr;
+    Slot* first = nullptr;
+    Slot* last = nullptr;
+    size_t bytes = 0;
+    uint32_t waiting = 0;  // requests of UCX, the flush included also before it begins
+  };
+  enum class Stage {
+    whole,   // the path works, or is the first one and comes up
+    broken,  // nothing comes of what is under way over it
+    mending  // the next one comes up
+  };
+  // More flushes at once bring nothing: what is posted meanwhile shares the next one.
+  static constexpr size_t kFlushes = 8;
   static constexpr size_t kMostOps = 1024;
   static constexpr size_t kMostBytes = size_t{16} << 20;
 
   // Called by UCX from inside of progress().
   static void sent(void* request, ucs_status_t status, void* slot);
+  static void putOver(void* request, ucs_status_t status, void* slot);
+  static void getOver(void* request, ucs_status_t status, void* slot);
+  static void flushOver(void* request, ucs_status_t status, void* batch);
   void replied(const Reply& reply, const void* data, size_t size) override;
   void lost(ucs_status_t status) override;
 
   // All of these with the origin's mutex held.
-  void look() {
-    if (path_) path_->progress();
-  }
+  void look();
   bool arm() { return !path_ || path_->arm(); }
   Origin::Clock::time_point timer() const { return timer_; }
   bool tend();
@@ -80,9 +109,21 @@ class Outgoing final : private Path::User {
   Status beginPath();
   Status awaitPath(Deadline deadline);
   Status sentence(const char* what, ucs_status_t status) const;
+  bool isRefusal(ucs_status_t status) const;
+  void mend();
+  void repeatAll();
   bool start(const Op& op);
-  void send(const Op& op, Slot* slot);
+  void send(Slot* slot);
   void partOver(Slot* slot);
+  RemoteKey* keyOf(const UcxRemote& remote);
+  void leaveToMessages(uint64_t area);
+  void letGo(RemoteKey*& key);
+  void forget(const UcxRemote& remote) override;
+  void put(Slot* slot, uint64_t address);
+  void get(Slot* slot, uint64_t address);
+  void flush();
+  void partOver(Batch& batch);
+  Slot* release(Slot* slot);
   void endOne(Slot* slot, const Status& status);
   const Api& api() const { return origin_.context_.api(); }
 
@@ -96,12 +137,19 @@ class Outgoing final : private Path::User {
   std::string who_ = "the peer";  // for sentences
   Status why_;                    // not ok: closed
   bool fenced_ = false;
-  // When the fence is over.
+  Stage stage_ = Stage::whole;
+  bool hardware_ = false;  // the path's lane is one of hardware
+  // When the fence is over, or mending has taken too long.
   Origin::Clock::time_point timer_ = Origin::Clock::time_point::max();
   std::vector<Slot> slots_;
   Slot* free_ = nullptr;
   size_t used_ = 0;      // slots
   size_t underWay_ = 0;  // bytes
+  size_t repeats_ = 0;   // operations that are done again; no hardware while there are any
+  size_t flushes_ = 0;   // under way
+  std::array<Batch, kFlushes + 1> batches_;
+  Batch* open_ = nullptr;                  // takes the puts that no flush covers yet
+  std::vector<const UcxRemote*> remotes_;  // that hardware may reach
 };
 
 }  // namespace hmc::ucx

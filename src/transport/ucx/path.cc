@@ -47,8 +47,10 @@ ucs_status_t Path::heard(void* path, const void* header, size_t headerSize, void
   const bool whole = (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) == 0;
   if (headerSize != Reply::kSize || !whole) return UCS_OK;
   const Reply reply = Reply::unpack(header);
-  if (reply.id == kHelloId) {
+  if (reply.id == kHelloId && reply.code == 0) {
     self->up_ = true;
+  } else if (reply.id == kHelloId) {
+    self->endpointFailed(UCS_ERR_REJECTED);
   } else if (self->user_) {
     self->user_->replied(reply, data, size);
   }

@@ -9,6 +9,7 @@ size_t Outgoing::post(std::span<const Op> ops) {
   std::lock_guard lock(origin_.mutex_);
   size_t accepted = 0;
   while (accepted < ops.size() && start(ops[accepted])) ++accepted;
+  if (open_ && stage_ == Stage::whole) flush();
   if (path_ && !ops.empty()) origin_.rouse(*this);
   origin_.wakeIfAsleep();
   return accepted;
@@ -22,27 +23,43 @@ bool Outgoing::start(const Op& op) {
     op.completion->fail(status);
     return true;
   }
-  if (!free_ || !path_ || !path_->up() || (used_ > 0 && underWay_ + op.size > kMostBytes))
+  if (!free_ || stage_ != Stage::whole || !path_ || !path_->up() ||
+      (used_ > 0 && underWay_ + op.size > kMostBytes)) {
     return false;
+  }
+  const auto& remote = static_cast<const UcxRemote&>(*op.remote);
   Slot* slot = std::exchange(free_, free_->next);
   slot->completion = op.completion;
   slot->kind = op.kind;
   slot->local = op.local;
   slot->size = op.size;
+  slot->area = remote.area;
+  slot->offset = op.remoteOffset;
+  slot->waiting = 0;
+  slot->again = false;
+  slot->batch = nullptr;
+  slot->key = keyOf(remote);
   ++used_;
   underWay_ += op.size;
-  send(op, slot);
+  if (!slot->key) {
+    send(slot);
+    return true;
+  }
+  ++slot->key->users;
+  const uint64_t address = remote.address + op.remoteOffset;
+  op.kind == OpKind::put ? put(slot, address) : get(slot, address);
   return true;
 }
 
-void Outgoing::send(const Op& op, Slot* slot) {
-  const bool put = op.kind == OpKind::put;
+void Outgoing::send(Slot* slot) {
+  const bool put = slot->kind == OpKind::put;
   const auto kind = put ? RequestKind::put : RequestKind::get;
-  Request{static_cast<uint64_t>(kind), static_cast<uint64_t>(slot - slots_.data()),
-          static_cast<const UcxRemote&>(*op.remote).area, op.remoteOffset, op.size}
+  Request{static_cast<uint64_t>(kind), static_cast<uint64_t>(slot - slots_.data()), slot->area,
+          slot->offset, slot->size}
       .pack(slot->header);
   slot->waiting = 1;
-  slot->carried = {static_cast<const char*>(op.local), put ? op.size : 0};
+  slot->refusal = Status();
+  slot->carried = {static_cast<const char*>(slot->local), put ? slot->size : 0};
   const ucs_status_ptr_t request =
       path_->send(slot->header, Request::kSize, slot->carried, &Outgoing::sent, slot);
   if (UCS_PTR_IS_ERR(request)) {
@@ -74,6 +91,7 @@ void Outgoing::replied(const Reply& reply, const void* data, size_t size) {
     const bool known = reply.code <= static_cast<uint64_t>(Code::failed);
     const Code code = known ? static_cast<Code>(reply.code) : Code::failed;
     slot->refusal = Status(code, std::string(static_cast<const char*>(data), size));
+    if (slot->again && code == Code::notFound) leaveToMessages(slot->area);
   } else if (size > 0) {
     std::memcpy(slot->local, data, size);
   }
@@ -84,11 +102,19 @@ void Outgoing::partOver(Slot* slot) {
   if (--slot->waiting == 0) endOne(slot, std::exchange(slot->refusal, Status()));
 }
 
-void Outgoing::endOne(Slot* slot, const Status& status) {
-  Completion* completion = std::exchange(slot->completion, nullptr);
+// Answers the slot that followed it.
+Outgoing::Slot* Outgoing::release(Slot* slot) {
+  slot->completion = nullptr;
+  letGo(slot->key);
   --used_;
   underWay_ -= slot->size;
-  slot->next = std::exchange(free_, slot);
+  repeats_ -= slot->again ? 1 : 0;
+  return std::exchange(slot->next, std::exchange(free_, slot));
+}
+
+void Outgoing::endOne(Slot* slot, const Status& status) {
+  Completion* completion = slot->completion;
+  release(slot);
   ++origin_.ended_;
   status.ok() ? completion->finish() : completion->fail(status);
 }

@@ -1,16 +1,70 @@
 #include "transport/ucx/registration.h"
 
 #include "base/error.h"
+#include "transport/ucx/lanes.h"
 
 namespace hmc::ucx {
 
-Result<std::unique_ptr<Registration>> UcxRegistration::create(Areas& areas, const Region& region,
-                                                              Access access) {
+namespace {
+
+// UCX 1.13 lets hardware write to whatever it registers, so memory that is read-only stays with
+// messages, which are checked. So does a device's: that bytes are acknowledged says nothing there
+// about when they are visible.
+bool isForHardware(const Region& region, Access access) {
+  return region.device.isHost() && access == Access::readWrite && hasRdmaDevice();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Registration>> UcxRegistration::create(Context& context, Areas& areas,
+                                                              const Region& region, Access access) {
   if (region.ptr == nullptr || region.size == 0) {
     return error(Code::invalidArgument, "a region of {} bytes at {} cannot be registered",
                  region.size, region.ptr);
   }
-  return std::unique_ptr<Registration>(new UcxRegistration(areas, region, access));
+  std::unique_ptr<UcxRegistration> made(new UcxRegistration(context, areas, region, access));
+  Key key{made->area_, reinterpret_cast<uint64_t>(region.ptr), region.size, access, "", ""};
+  if (isForHardware(region, access)) {
+    auto packed = made->openToHardware();
+    (packed.ok() ? key.hardware : key.hindrance) =
+        packed.ok() ? *std::move(packed) : packed.status().message();
+  }
+  made->key_ = key.encode();
+  return std::unique_ptr<Registration>(std::move(made));
+}
+
+UcxRegistration::~UcxRegistration() {
+  areas_.remove(area_);
+  if (handle_) context_.api().ucp_mem_unmap(context_.handle(), handle_);
+}
+
+// Answers UCX's key.
+Result<std::string> UcxRegistration::openToHardware() {
+  const Api& api = context_.api();
+  ucp_mem_map_params_t params{};
+  params.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH |
+                      UCP_MEM_MAP_PARAM_FIELD_MEMORY_TYPE;
+  params.address = region.ptr;
+  params.length = region.size;
+  params.memory_type = UCS_MEMORY_TYPE_HOST;
+  ucs_status_t status = api.ucp_mem_map(context_.handle(), &params, &handle_);
+  if (status != UCS_OK) {
+    handle_ = nullptr;
+    return error(Code::failed,
+                 "UCX {} cannot register {} bytes of the peer's with its RDMA device: {}; raise "
+                 "what it may lock in memory (ulimit -l)",
+                 api.version, region.size, api.text(status));
+  }
+  void* bytes = nullptr;
+  size_t size = 0;
+  status = api.ucp_rkey_pack(context_.handle(), handle_, &bytes, &size);
+  if (status != UCS_OK) {
+    return error(Code::failed, "UCX {} has no key for {} bytes of the peer's: {}", api.version,
+                 region.size, api.text(status));
+  }
+  std::string key(static_cast<const char*>(bytes), size);
+  api.ucp_rkey_buffer_release(bytes);
+  return key;
 }
 
 }  // namespace hmc::ucx

@@ -6,38 +6,30 @@
 #include "transport/transport.h"
 #include "transport/ucx/address.h"
 #include "transport/ucx/areas.h"
+#include "transport/ucx/worker.h"
 
 namespace hmc::ucx {
 
-// Memory of ours that peers reach.
+// Memory of ours that peers reach by messages, and by hardware where UCX can register it.
 class UcxRegistration final : public Registration {
  public:
-  // Must not outlive `areas`.
-  static Result<std::unique_ptr<Registration>> create(Areas& areas, const Region& region,
-                                                      Access access);
-  ~UcxRegistration() override { areas_.remove(area_); }
+  // Must not outlive `context` and `areas`.
+  static Result<std::unique_ptr<Registration>> create(Context& context, Areas& areas,
+                                                      const Region& region, Access access);
+  ~UcxRegistration() override;
 
   const std::string& key() const override { return key_; }
 
  private:
-  UcxRegistration(Areas& areas, const Region& what, Access how)
-      : Registration(what, how),
-        areas_(areas),
-        area_(areas.add(what, how)),
-        key_(Key{area_, what.size, how}.encode()) {}
+  UcxRegistration(Context& context, Areas& areas, const Region& what, Access how)
+      : Registration(what, how), context_(context), areas_(areas), area_(areas.add(what, how)) {}
+  Result<std::string> openToHardware();
 
+  Context& context_;
   Areas& areas_;
   const uint64_t area_;
-  const std::string key_;
-};
-
-// A peer's memory.
-class UcxRemote final : public RemoteMemory {
- public:
-  UcxRemote(const Key& key, PathWords words)
-      : RemoteMemory(key.size, key.access, {}, std::move(words)), area(key.area) {}
-
-  const uint64_t area;
+  ucp_mem_h handle_ = nullptr;  // none where hardware does not reach it
+  std::string key_;
 };
 
 }  // namespace hmc::ucx

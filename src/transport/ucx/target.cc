@@ -8,8 +8,15 @@ namespace hmc::ucx {
 struct Target::Answer {
   const Api& api;
   char header[Reply::kSize];
-  std::string bytes;
+  std::unique_ptr<char[]> room;
   Bytes carried;
+
+  // Room for what it carries, which is not cleared first: a get fills all of it.
+  char* take(size_t size) {
+    room = std::make_unique_for_overwrite<char[]>(size);
+    carried = {room.get(), size};
+    return room.get();
+  }
 
   static void over(void* request, ucs_status_t, void* answer) {
     std::unique_ptr<Answer> self(static_cast<Answer*>(answer));
@@ -35,7 +42,7 @@ ucs_status_t Target::heard(void* target, const void* header, size_t headerSize, 
   return UCS_OK;
 }
 
-Status Target::apply(const Request& request, const void* data, size_t size, std::string& got) {
+Status Target::apply(const Request& request, const void* data, size_t size, Answer& answer) {
   if (refusing_) return error(Code::disconnected, "the peer has closed this ucx link");
   switch (static_cast<RequestKind>(request.kind)) {
     case RequestKind::hello:
@@ -45,8 +52,7 @@ Status Target::apply(const Request& request, const void* data, size_t size, std:
       return areas_.put(request.area, request.offset, data, size);
     case RequestKind::get:
       if (request.size > kLargest || size != 0) break;
-      got.resize(request.size);
-      return areas_.get(request.area, request.offset, got.data(), request.size);
+      return areas_.get(request.area, request.offset, answer.take(request.size), request.size);
   }
   return error(Code::invalidArgument, "a request of kind {:#x} for {} bytes came with {}",
                request.kind, request.size, size);
@@ -55,11 +61,13 @@ Status Target::apply(const Request& request, const void* data, size_t size, std:
 void Target::answer(const Request& request, const void* data, size_t size, ucp_ep_h origin) {
   const Api& api = worker_->api();
   auto answer = std::make_unique<Answer>(Answer{api, {}, {}, {}});
-  const Status status = apply(request, data, size, answer->bytes);
-  if (!status.ok()) answer->bytes = status.message().substr(0, kLongestSentence);
+  const Status status = apply(request, data, size, *answer);
+  if (!status.ok()) {
+    const std::string sentence = status.message().substr(0, kLongestSentence);
+    sentence.copy(answer->take(sentence.size()), sentence.size());
+  }
   Reply{request.id, static_cast<uint64_t>(status.code())}.pack(answer->header);
 
-  answer->carried = {answer->bytes.data(), answer->bytes.size()};
   const ucs_status_ptr_t sending =
       worker_->send(origin, kReplyMessage, answer->header, Reply::kSize, answer->carried,
                     &Answer::over, answer.get());

@@ -38,7 +38,7 @@ class Target {
   static ucs_status_t heard(void* target, const void* header, size_t headerSize, void* data,
                             size_t size, const ucp_am_recv_param_t* param);
   void answer(const Request& request, const void* data, size_t size, ucp_ep_h origin);
-  Status apply(const Request& request, const void* data, size_t size, std::string& got);
+  Status apply(const Request& request, const void* data, size_t size, Answer& answer);
 
   const std::unique_ptr<Worker> worker_;
   Areas& areas_;

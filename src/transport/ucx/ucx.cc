@@ -15,7 +15,8 @@ namespace {
 
 // What there is once UCX is loaded.
 struct Running {
-  std::unique_ptr<Context> context;
+  std::unique_ptr<Context> serving;
+  std::unique_ptr<Context> asking;
   Areas areas;
   Partings partings;
   std::unique_ptr<Origin> origin;
@@ -27,10 +28,11 @@ Result<std::unique_ptr<Running>> start(const std::string& library) {
   const std::string loaded = loadedLibrary();
   HMC_ASSIGN(auto api, Api::load(loaded.empty() ? library : loaded));
   auto running = std::make_unique<Running>();
-  HMC_ASSIGN(running->context, Context::create(std::move(api)));
-  HMC_ASSIGN(running->origin, Origin::create(*running->context, running->partings));
+  HMC_ASSIGN(running->serving, Context::create(api, Context::Purpose::serve));
+  HMC_ASSIGN(running->asking, Context::create(std::move(api), Context::Purpose::ask));
+  HMC_ASSIGN(running->origin, Origin::create(*running->asking, running->partings));
   HMC_ASSIGN(running->service,
-             Service::create(*running->context, running->areas, running->partings));
+             Service::create(*running->serving, running->areas, running->partings));
   return running;
 }
 
@@ -48,11 +50,11 @@ class UcxTransport final : public Transport {
   Result<std::unique_ptr<Registration>> registerRegion(const Region& region,
                                                        Access access) override {
     HMC_ASSIGN(Running * running, started());
-    return UcxRegistration::create(running->areas, region, access);
+    return UcxRegistration::create(*running->serving, running->areas, region, access);
   }
   Result<std::unique_ptr<Link>> openLink(const LinkOptions& options) override {
     HMC_ASSIGN(Running * running, started());
-    return UcxLink::create(*running->origin, *running->service, running->context->api().version,
+    return UcxLink::create(*running->origin, *running->service, running->serving->api().version,
                            options);
   }
   bool progress(Deadline until) override {

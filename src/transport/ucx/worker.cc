@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "transport/ucx/lanes.h"
 #include "transport/ucx/wire.h"
 
 namespace hmc::ucx {
@@ -48,15 +49,27 @@ const ucp_generic_dt_ops_t kCopied{
 
 static_assert(kLargest <= size_t{256} << 10, "TCP_TX_SEG_SIZE has to have room for it");
 
-// What UCX would choose otherwise; a version that does not know one of them goes without.
+// A version that does not know it goes without; 1.13 knows those of its transports by the name
+// without the first part.
+void set(const Api& api, ucp_config_t* config, const char* name, const char* value) {
+  api.ucp_config_modify(config, name, value);
+  for (const char* prefix : {"TCP_", "IB_"}) {
+    const size_t length = std::strlen(prefix);
+    if (std::strncmp(name, prefix, length) == 0) {
+      api.ucp_config_modify(config, name + length, value);
+    }
+  }
+}
+
+// What UCX would choose otherwise.
 void setUnlessTheUserDid(const Api& api, ucp_config_t* config) {
   static constexpr const char* kSettings[][2] = {
       // No endpoint that notices its peer's death takes shared memory, and a worker is made in a
       // fraction of the time without it.
       {"TLS", "^sm"},
-      // Of tcp, which version 1.13 knows by the shorter names. Sent and received at a time: the
-      // largest message fits. With UCX's own 8 KiB most of the time goes into system calls, and
-      // what comes in several pieces is put together in UCX's memory, with a copy of every byte.
+      // Sent and received at a time: the largest message fits. With UCX's own 8 KiB most of the
+      // time goes into system calls, and what comes in several pieces is put together in UCX's
+      // memory, with a copy of every byte.
       {"TCP_TX_SEG_SIZE", "264k"},
       {"TCP_RX_SEG_SIZE", "264k"},
       // Else a host that does not answer would keep us for minutes; and 1.13 crashes where tcp only
@@ -65,9 +78,15 @@ void setUnlessTheUserDid(const Api& api, ucp_config_t* config) {
   };
   for (const auto& [name, value] : kSettings) {
     if (std::getenv((std::string("UCX_") + name).c_str()) != nullptr) continue;
-    api.ucp_config_modify(config, name, value);
-    if (std::strncmp(name, "TCP_", 4) == 0) api.ucp_config_modify(config, name + 4, value);
+    set(api, config, name, value);
   }
+}
+
+// Memory that was unregistered must not be reached, so nobody may set this otherwise: no cache of
+// registrations, neither UCX's nor its module's for RDMA, and no key for all memory.
+void keepNothingRegistered(const Api& api, ucp_config_t* config) {
+  set(api, config, "RCACHE_ENABLE", "n");
+  if (hasRdmaDevice()) set(api, config, "IB_REG_METHODS", "direct");
 }
 
 }  // namespace
@@ -77,14 +96,15 @@ Context::~Context() {
   api_->ucp_cleanup(handle_);
 }
 
-Result<std::unique_ptr<Context>> Context::create(std::shared_ptr<const Api> api) {
+Result<std::unique_ptr<Context>> Context::create(std::shared_ptr<const Api> api, Purpose purpose) {
   ucp_config_t* config = nullptr;
   ucs_status_t status = api->ucp_config_read(nullptr, nullptr, &config);
   if (status != UCS_OK) return failed(*api, "read its settings", status);
   setUnlessTheUserDid(*api, config);
+  if (purpose == Purpose::serve) keepNothingRegistered(*api, config);
   ucp_params_t params{};
   params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_MT_WORKERS_SHARED;
-  params.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
+  params.features = UCP_FEATURE_RMA | UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
   params.mt_workers_shared = 1;
   ucp_context_h handle = nullptr;
   status = api->ucp_init_version(UCP_API_MAJOR, UCP_API_MINOR, &params, config, &handle);

@@ -16,7 +16,11 @@ struct Bytes {
 // UCX's context: which devices there are. Safe from any thread.
 class Context {
  public:
-  static Result<std::unique_ptr<Context>> create(std::shared_ptr<const Api> api);
+  // Two, because UCX keeps memory registered for some time after it was told to let go. That makes
+  // sending from it quick, so we ask with such a one; but peers would go on to reach it by
+  // hardware, so we serve them with another, which keeps nothing.
+  enum class Purpose { ask, serve };
+  static Result<std::unique_ptr<Context>> create(std::shared_ptr<const Api> api, Purpose purpose);
   ~Context();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;

@@ -7,7 +7,7 @@ namespace hmc::ucx {
 namespace {
 
 const Address kAddress{77, "the target worker", "the words worker", "1.13.1"};
-const Key kKey{5, 4096, Access::readWrite};
+const Key kKey{5, 0x123456789000, 4096, Access::readWrite, "ucx's own bytes", "nothing hinders"};
 
 // UCX believes whatever it is given, so no damage may get as far as there.
 template <class Decode>
@@ -54,7 +54,13 @@ TEST(UcxKey, everyDamagedBitIsSeen) {
 }
 
 TEST(UcxKey, oneOfNoMemoryIsRefused) {
-  EXPECT_FALSE(Key::decode(Key{5, 0, Access::read}.encode()).ok());
+  EXPECT_FALSE(Key::decode(Key{5, 0x1000, 0, Access::read, "", ""}.encode()).ok());
+}
+
+TEST(UcxKey, memoryThatWouldPassTheEndOfAllAddressesIsRefused) {
+  Key key = kKey;
+  key.address = ~uint64_t{0} - 10;
+  EXPECT_FALSE(Key::decode(key.encode()).ok());
 }
 
 TEST(UcxKey, anAddressIsNoKey) {

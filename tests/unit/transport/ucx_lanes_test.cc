@@ -34,6 +34,14 @@ TEST(UcxLanes, otherTextHasNone) {
   EXPECT_EQ(laneOf("# UCP endpoint\n# am_send: 0..<egr/short>\n# lane[0]: nothing\n"), "");
 }
 
+TEST(UcxLanes, hardwareIsWhatHasReliableConnections) {
+  EXPECT_TRUE(isHardware("rc_verbs/rxe0:1"));
+  EXPECT_TRUE(isHardware("dc_mlx5/mlx5_0:1"));
+  EXPECT_FALSE(isHardware("ud_verbs/rxe0:1"));
+  EXPECT_FALSE(isHardware("tcp/rc_0"));
+  EXPECT_FALSE(isHardware(""));
+}
+
 TEST(UcxLanes, sharedMemoryThatIsLeftOutIsSaidWithTheFix) {
   const std::string why = slowerBecause("tcp/lo", "1.13.1", "/nowhere", "/nowhere");
   EXPECT_NE(why.find("use ipc"), std::string::npos) << why;

@@ -11,35 +11,13 @@ namespace hmc::ucx {
 
 namespace {
 
-#define NEIGHBOUR_FUNCTIONS(X) \
-  X(ucp_put_nbx)               \
-  X(ucp_ep_flush_nbx)          \
-  X(ucp_ep_rkey_unpack)        \
-  X(ucp_rkey_destroy)          \
-  X(ucp_mem_map)               \
-  X(ucp_mem_unmap)             \
-  X(ucp_rkey_pack)             \
-  X(ucp_rkey_buffer_release)   \
-  X(ucp_request_check_status)
-
-// What it uses of UCX and we do not.
-struct RemoteAccess {
-  explicit RemoteAccess(const std::string& path) {
-    void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_NOLOAD);
-#define NEIGHBOUR_FIND(name) name = reinterpret_cast<decltype(name)>(dlsym(library, #name));
-    NEIGHBOUR_FUNCTIONS(NEIGHBOUR_FIND)
-#undef NEIGHBOUR_FIND
-  }
-#define NEIGHBOUR_POINTER(name) decltype(&::name) name = nullptr;
-  NEIGHBOUR_FUNCTIONS(NEIGHBOUR_POINTER)
-#undef NEIGHBOUR_POINTER
-};
-
 // Two workers of a context, one of which puts into memory of the other's.
 class Neighbour {
  public:
-  explicit Neighbour(const std::string& library)
-      : api_(*must(Api::load(library))), rma_(api_.path) {
+  explicit Neighbour(const std::string& library) : api_(*must(Api::load(library))) {
+    void* loaded = dlopen(api_.path.c_str(), RTLD_NOW | RTLD_NOLOAD);
+    checkStatus_ =
+        reinterpret_cast<decltype(checkStatus_)>(dlsym(loaded, "ucp_request_check_status"));
     ucp_config_t* config = nullptr;
     expectOk(api_.ucp_config_read(nullptr, nullptr, &config));
     ucp_params_t params{};
@@ -54,12 +32,12 @@ class Neighbour {
     import();
   }
   ~Neighbour() {
-    rma_.ucp_rkey_destroy(key_);
+    api_.ucp_rkey_destroy(key_);
     ucp_request_param_t force{};
     force.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
     force.flags = UCP_EP_CLOSE_FLAG_FORCE;
     await(api_.ucp_ep_close_nbx(endpoint_, &force));
-    rma_.ucp_mem_unmap(context_, memory_);
+    api_.ucp_mem_unmap(context_, memory_);
     api_.ucp_worker_destroy(origin_);
     api_.ucp_worker_destroy(target_);
     api_.ucp_cleanup(context_);
@@ -67,9 +45,9 @@ class Neighbour {
   void expectPuts(char what) {
     const std::string bytes(sizeof(room_), what);
     ucp_request_param_t plain{};
-    await(rma_.ucp_put_nbx(endpoint_, bytes.data(), bytes.size(), reinterpret_cast<uint64_t>(room_),
+    await(api_.ucp_put_nbx(endpoint_, bytes.data(), bytes.size(), reinterpret_cast<uint64_t>(room_),
                            key_, &plain));
-    await(rma_.ucp_ep_flush_nbx(endpoint_, &plain));
+    await(api_.ucp_ep_flush_nbx(endpoint_, &plain));
     EXPECT_EQ(std::string(room_, sizeof(room_)), bytes);
   }
 
@@ -91,28 +69,29 @@ class Neighbour {
     params.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH;
     params.address = room_;
     params.length = sizeof(room_);
-    expectOk(rma_.ucp_mem_map(context_, &params, &memory_));
+    expectOk(api_.ucp_mem_map(context_, &params, &memory_));
     void* bytes = nullptr;
     size_t size = 0;
-    expectOk(rma_.ucp_rkey_pack(context_, memory_, &bytes, &size));
-    expectOk(rma_.ucp_ep_rkey_unpack(endpoint_, bytes, &key_));
-    rma_.ucp_rkey_buffer_release(bytes);
+    expectOk(api_.ucp_rkey_pack(context_, memory_, &bytes, &size));
+    expectOk(api_.ucp_ep_rkey_unpack(endpoint_, bytes, &key_));
+    api_.ucp_rkey_buffer_release(bytes);
   }
   void await(ucs_status_ptr_t request) {
     ASSERT_FALSE(UCS_PTR_IS_ERR(request)) << api_.text(UCS_PTR_STATUS(request));
     if (request == nullptr) return;
     const Deadline deadline = kPatience;
-    while (rma_.ucp_request_check_status(request) == UCS_INPROGRESS) {
+    while (checkStatus_(request) == UCS_INPROGRESS) {
       ASSERT_FALSE(deadline.passed());
       api_.ucp_worker_progress(origin_);
       api_.ucp_worker_progress(target_);
     }
-    EXPECT_EQ(rma_.ucp_request_check_status(request), UCS_OK);
+    EXPECT_EQ(checkStatus_(request), UCS_OK);
     api_.ucp_request_free(request);
   }
 
   const Api api_;
-  const RemoteAccess rma_;
+  // What it uses of UCX and we do not.
+  decltype(&ucp_request_check_status) checkStatus_ = nullptr;
   ucp_context_h context_ = nullptr;
   ucp_worker_h origin_ = nullptr;
   ucp_worker_h target_ = nullptr;

@@ -116,6 +116,34 @@ TEST_P(TransportProcesses, aKilledPeerEndsEverythingPending) {
   }
 }
 
+// What was half sent when the peer stopped taking bytes is under way when the connection breaks.
+TEST_P(TransportProcesses, aPeerThatIsKilledWhileItIsStoppedEndsEverythingPending) {
+  for (int round = 0; round < 6; ++round) {
+    SCOPED_TRACE(round);
+    start();
+    ASSERT_TRUE(transfer(*a_, *link_, OpKind::put, local_, 0, *remote_, 0, 100).ok());
+    target_->send(SIGSTOP);
+    std::deque<Completion> completions;
+    const size_t piece = std::min(a_->facts().largest, size_t{256} << 10) >> round % 3;
+    std::vector<Op> ops = pieces(OpKind::put, piece, completions);
+    const size_t accepted = link_->post(ops);
+    for (int i = 0; i < round; ++i) a_->progress(std::chrono::milliseconds(1));
+    target_->send(SIGKILL);
+    const Deadline deadline = kPatience;
+    for (size_t i = 0; i < accepted; ++i) {
+      ASSERT_TRUE(drive(*a_, completions[i], deadline)) << "operation " << i << " hangs";
+      const Code code = completions[i].status().code();
+      EXPECT_TRUE(code == Code::ok || code == Code::disconnected)
+          << completions[i].status().toString();
+    }
+    remote_.reset();
+    link_.reset();
+    for (size_t i = 0; i < completions.size(); ++i) {
+      EXPECT_EQ(completions[i].pending(), i < accepted ? 0u : 1u);
+    }
+  }
+}
+
 TEST_P(TransportProcesses, aStoppedTargetIsReached) {
   if (!candidate().reachesStoppedTarget) GTEST_SKIP() << "software serves the target side";
   start();

@@ -74,6 +74,7 @@ Status Outgoing::beginPath() {
   words_.how = laneOf(api(), path_->endpoint());
   words_.slowerBecause = slowerBecause(api(), words_.how);
   hardware_ = isHardware(words_.how);
+  inPlace_ = isTcp(words_.how) && origin_.context_.wholeOverTcp();
   who_ = fmt::format("the peer with UCX {} over {}", peer_->version, words_.how);
   if (!slots_.empty()) return Status();
   slots_.resize(kMostOps);

@@ -139,6 +139,7 @@ class Outgoing final : private Path::User, private RemoteKeys {
   bool fenced_ = false;
   Stage stage_ = Stage::whole;
   bool hardware_ = false;  // the path's lane is one of hardware
+  bool inPlace_ = false;   // the path's messages are sent from where they lie
   // When the fence is over, or mending has taken too long.
   Origin::Clock::time_point timer_ = Origin::Clock::time_point::max();
   std::vector<Slot> slots_;

@@ -22,6 +22,7 @@ Result<std::unique_ptr<Path>> Path::create(Context& context, User& user) {
 void Path::stop() {
   disown();
   if (endpoint_) worker_->drop(std::exchange(endpoint_, nullptr));
+  for (void* request : std::exchange(failed_, {})) api().ucp_request_free(request);
 }
 
 Status Path::connect(const std::string& address) {

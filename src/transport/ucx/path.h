@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "transport/ucx/wire.h"
 #include "transport/ucx/worker.h"
@@ -35,6 +36,8 @@ class Path final : private EndpointOwner {
   void disown() { user_ = nullptr; }
   // Ends everything that is under way.
   void stop();
+  // Frees a request that failed, later: UCX 1.13 looks at one again after it has told that.
+  void keep(void* request) { failed_.push_back(request); }
 
   const Api& api() const { return worker_->api(); }
   ucs_status_ptr_t send(const char* header, size_t headerSize, const Bytes& bytes,
@@ -57,6 +60,7 @@ class Path final : private EndpointOwner {
   ucp_ep_h endpoint_ = nullptr;
   bool up_ = false;
   bool lost_ = false;
+  std::vector<void*> failed_;  // requests
   char hello_[Request::kSize];
 };
 

@@ -59,7 +59,7 @@ void Outgoing::send(Slot* slot) {
       .pack(slot->header);
   slot->waiting = 1;
   slot->refusal = Status();
-  slot->carried = {static_cast<const char*>(slot->local), put ? slot->size : 0};
+  slot->carried = {static_cast<const char*>(slot->local), put ? slot->size : 0, inPlace_};
   const ucs_status_ptr_t request =
       path_->send(slot->header, Request::kSize, slot->carried, &Outgoing::sent, slot);
   if (UCS_PTR_IS_ERR(request)) {
@@ -73,9 +73,9 @@ void Outgoing::send(Slot* slot) {
 void Outgoing::sent(void* request, ucs_status_t status, void* which) {
   Slot* slot = static_cast<Slot*>(which);
   Outgoing& self = *slot->owner;
-  self.api().ucp_request_free(request);
-  if (status != UCS_OK) return self.lost(status);
-  self.partOver(slot);
+  const bool failed = status != UCS_OK;
+  failed&& self.path_ ? self.path_->keep(request) : self.api().ucp_request_free(request);
+  failed ? self.lost(status) : self.partOver(slot);
 }
 
 void Outgoing::replied(const Reply& reply, const void* data, size_t size) {

@@ -61,6 +61,10 @@ void set(const Api& api, ucp_config_t* config, const char* name, const char* val
   }
 }
 
+bool isSet(const std::string& name) {
+  return std::getenv(("UCX_" + name).c_str()) != nullptr;
+}
+
 // What UCX would choose otherwise.
 void setUnlessTheUserDid(const Api& api, ucp_config_t* config) {
   static constexpr const char* kSettings[][2] = {
@@ -77,8 +81,7 @@ void setUnlessTheUserDid(const Api& api, ucp_config_t* config) {
       {"TCP_CONN_NB", "y"},
   };
   for (const auto& [name, value] : kSettings) {
-    if (std::getenv((std::string("UCX_") + name).c_str()) != nullptr) continue;
-    set(api, config, name, value);
+    if (!isSet(name)) set(api, config, name, value);
   }
 }
 
@@ -111,6 +114,7 @@ Result<std::unique_ptr<Context>> Context::create(std::shared_ptr<const Api> api,
   api->ucp_config_release(config);
   if (status != UCS_OK) return failed(*api, "start", status);
   std::unique_ptr<Context> context(new Context(std::move(api), handle));
+  context->wholeOverTcp_ = !isSet("TCP_TX_SEG_SIZE") && !isSet("TCP_RX_SEG_SIZE");
   status = context->api().ucp_dt_create_generic(&kCopied, nullptr, &context->copied_);
   if (status != UCS_OK) return failed(context->api(), "make a datatype", status);
   return context;
@@ -162,7 +166,7 @@ ucs_status_ptr_t Worker::send(ucp_ep_h endpoint, unsigned number, const char* he
   params.cb.send = told;
   params.user_data = subject;
   params.flags = UCP_AM_SEND_FLAG_EAGER | UCP_AM_SEND_FLAG_REPLY;
-  if (bytes.size <= kAlwaysCopied) {
+  if (bytes.inPlace || bytes.size <= kAlwaysCopied) {
     return api().ucp_am_send_nbx(endpoint, number, header, headerSize, bytes.data, bytes.size,
                                  &params);
   }

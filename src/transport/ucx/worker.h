@@ -11,6 +11,8 @@ namespace hmc::ucx {
 struct Bytes {
   const char* data = nullptr;
   size_t size = 0;
+  // Sent from where it lies, else copied first.
+  bool inPlace = false;
 };
 
 // UCX's context: which devices there are. Safe from any thread.
@@ -28,8 +30,11 @@ class Context {
   const Api& api() const { return *api_; }
   ucp_context_h handle() const { return handle_; }
   // Of Bytes, which UCX copies as it sends. Without it UCX 1.13 sends larger messages from where
-  // they lie, and ends the process when the connection breaks under one.
+  // they lie, and ends the process when the connection breaks under one that goes in several
+  // pieces.
   ucp_datatype_t copied() const { return copied_; }
+  // Do the largest of our messages go in one piece over tcp, as long as the peer thinks so, too?
+  bool wholeOverTcp() const { return wholeOverTcp_; }
 
  private:
   Context(std::shared_ptr<const Api> api, ucp_context_h handle)
@@ -38,6 +43,7 @@ class Context {
   const std::shared_ptr<const Api> api_;
   const ucp_context_h handle_;
   ucp_datatype_t copied_ = 0;
+  bool wholeOverTcp_ = false;
 };
 
 // Told when an endpoint failed, from inside of progress().

@@ -24,7 +24,8 @@ ucp_request_param_t paramsOf(ucp_send_nbx_callback_t told, void* subject) {
 
 // None where messages serve.
 RemoteKey* Outgoing::keyOf(const UcxRemote& remote) {
-  if (remote.key || remote.packed.empty() || !hardware_ || repeats_ > 0) return remote.key;
+  const bool usable = hardware_ && stage_ == Stage::whole && repeats_ == 0;
+  if (remote.key || remote.packed.empty() || !usable) return remote.key;
   ucp_rkey_h handle = nullptr;
   if (api().ucp_ep_rkey_unpack(path_->endpoint(), remote.packed.data(), &handle) != UCS_OK) {
     remote.packed.clear();
@@ -131,7 +132,7 @@ void Outgoing::partOver(Batch& batch) {
     origin_.ended_ += count;
     completion->finish(count);
   }
-  if (open_ && stage_ == Stage::whole && why_.ok()) flush();
+  if (open_ && stage_ == Stage::whole) flush();
 }
 
 }  // namespace hmc::ucx

@@ -162,6 +162,7 @@ void Outgoing::repeatAll() {
 
 void Outgoing::begin(const Status& why) {
   why_ = why;
+  open_ = nullptr;
   timer_ = Origin::Clock::now() + fence_;
   origin_.needsTending_ = true;
 }

@@ -33,6 +33,8 @@ Outgoing::Outgoing(Origin& origin, std::chrono::milliseconds fence, std::functio
 Outgoing::~Outgoing() {
   std::lock_guard lock(origin_.mutex_);
   std::erase(origin_.all_, this);
+  // An event that was on its way when the path went may have roused us once more.
+  std::erase(origin_.awake_, this);
 }
 
 Status Outgoing::connect(const Address& peer) {

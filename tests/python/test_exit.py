@@ -136,8 +136,10 @@ def test_a_forked_child_is_told_to_make_its_own():
                                   "node.peer('nobody', timeout=600)",
                                   "hmc.wait_any([remote.start_get(bytearray(8))], timeout=600)"])
 def test_ctrl_c_ends_a_wait(wait):
+    # Who was started in the background, by a shell, does not hear Ctrl-C.
     code = """
-import sys, hmc
+import signal, sys, hmc
+signal.signal(signal.SIGINT, signal.default_int_handler)
 with hmc.Node(lease=1, heartbeat=0.2) as node:
     remote = node.connect(sys.argv[1]).open("pool")
     print("ready", flush=True)

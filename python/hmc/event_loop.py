@@ -25,25 +25,22 @@ class _Watch:
         self._last = 0
         loop.add_reader(self._arrivals.fileno(), self._take)
 
-    async def done(self, loop: AbstractEventLoop, transfer: _core.Transfer) -> None:
+    def future_of(self, loop: AbstractEventLoop, transfer: _core.Transfer) -> Future[None]:
+        """Done when the transfer is, or cancelled."""
         self._last += 1
-        number = self._last
-        future = self._futures[number] = loop.create_future()
-        try:
-            self._arrivals.watch(transfer, number)
-            await future
-        finally:
-            self._futures.pop(number, None)
+        self._arrivals.watch(transfer, self._last)
+        future = self._futures[self._last] = loop.create_future()
+        return future
 
     def _take(self) -> None:
         for number in self._arrivals.take():
-            future = self._futures.get(number)
-            if future is not None and not future.done():
+            future = self._futures.pop(number)
+            if not future.done():
                 future.set_result(None)
 
 
 _lock = threading.Lock()
-_watches: MutableMapping[AbstractEventLoop, _Watch] = weakref.WeakKeyDictionary()  # by _lock
+_watches: MutableMapping[AbstractEventLoop, _Watch] = weakref.WeakKeyDictionary()  # added to by _lock
 
 
 def _watch_of(loop: AbstractEventLoop) -> _Watch:
@@ -62,7 +59,7 @@ async def outcome(transfer: _core.Transfer) -> None:
     if not transfer._over():  # done() would poll the transport, once for every transfer
         loop = get_running_loop()
         try:
-            await _watch_of(loop).done(loop, transfer)
+            await (_watches.get(loop) or _watch_of(loop)).future_of(loop, transfer)
         except CancelledError:
             if not transfer.done():
                 # It may take the peer's answer, or the lease: not the loop's thread.

@@ -73,9 +73,9 @@ void Outgoing::send(Slot* slot) {
 void Outgoing::sent(void* request, ucs_status_t status, void* which) {
   Slot* slot = static_cast<Slot*>(which);
   Outgoing& self = *slot->owner;
-  const bool failed = status != UCS_OK;
-  failed&& self.path_ ? self.path_->keep(request) : self.api().ucp_request_free(request);
-  failed ? self.lost(status) : self.partOver(slot);
+  const bool done = status == UCS_OK;
+  done || !self.path_ ? self.api().ucp_request_free(request) : self.path_->keep(request);
+  done ? self.partOver(slot) : self.lost(status);
 }
 
 void Outgoing::replied(const Reply& reply, const void* data, size_t size) {

@@ -59,15 +59,25 @@ Status besideBareUcp(Path& path, BareUcp& bare, const Plan& plan, const Step& st
   return Status();
 }
 
-// Measured one after the other, because theirs is a program of its own.
+// Theirs is a program of its own, so the turns are longer than elsewhere.
 Status besidePerftest(Path& path, const Plan& plan, const Step& step, Run& run) {
+  constexpr int kTurns = 5;
   const size_t bytes = path.local.size();
   step("ucx put " + sizeText(bytes) + " beside ucx_perftest");
-  TOOL_ASSIGN(const double its, ucxTcpSend(bytes, kPatience));
   Samples ours;
-  TOOL_TRY(slice([&] { return path.remote.put(path.local, 0, 0, bytes); }, 1, 8 * plan.time, ours));
+  Samples theirs;
+  Samples ratios;
+  for (int turn = 0; turn < kTurns; ++turn) {
+    TOOL_ASSIGN(const double its, ucxTcpSend(bytes, kPatience));
+    Samples puts;
+    TOOL_TRY(slice([&] { return path.remote.put(path.local, 0, 0, bytes); }, 1,
+                   8 * plan.time / kTurns, puts));
+    theirs.push_back(its);
+    ours.push_back(median(puts));
+    ratios.push_back(its / median(puts));
+  }
   run.bars.push_back(shareBar("ucx put " + sizeText(bytes) + " over tcp", bytes, median(ours),
-                              "ucx_perftest tag_bw", its, its / median(ours)));
+                              "ucx_perftest tag_bw", median(theirs), median(ratios)));
   return Status();
 }
 

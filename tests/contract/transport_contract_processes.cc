@@ -65,6 +65,21 @@ class TransportProcesses : public TransportContract {
     }
     return ops;
   }
+  // The peer is gone: what was accepted ends once, and nothing else does.
+  void everyOneEnds(std::deque<Completion>& completions, size_t accepted) {
+    const Deadline deadline = kPatience;
+    for (size_t i = 0; i < accepted; ++i) {
+      ASSERT_TRUE(drive(*a_, completions[i], deadline)) << "operation " << i << " hangs";
+      const Code code = completions[i].status().code();
+      EXPECT_TRUE(code == Code::ok || code == Code::disconnected)
+          << completions[i].status().toString();
+    }
+    remote_.reset();
+    link_.reset();
+    for (size_t i = 0; i < completions.size(); ++i) {
+      EXPECT_EQ(completions[i].pending(), i < accepted ? 0u : 1u);
+    }
+  }
 
   std::unique_ptr<TargetProcess> target_;
   Buffer local_;
@@ -101,18 +116,7 @@ TEST_P(TransportProcesses, aKilledPeerEndsEverythingPending) {
     size_t accepted = link_->post(ops);
     a_->progress(std::chrono::milliseconds(1));
     target_->send(SIGKILL);
-    Deadline deadline = kPatience;
-    for (size_t i = 0; i < accepted; ++i) {
-      ASSERT_TRUE(drive(*a_, completions[i], deadline)) << "operation " << i << " hangs";
-      Code code = completions[i].status().code();
-      EXPECT_TRUE(code == Code::ok || code == Code::disconnected)
-          << completions[i].status().toString();
-    }
-    remote_.reset();
-    link_.reset();
-    for (size_t i = 0; i < completions.size(); ++i) {
-      EXPECT_EQ(completions[i].pending(), i < accepted ? 0u : 1u);
-    }
+    ASSERT_NO_FATAL_FAILURE(everyOneEnds(completions, accepted));
   }
 }
 
@@ -129,18 +133,7 @@ TEST_P(TransportProcesses, aPeerThatIsKilledWhileItIsStoppedEndsEverythingPendin
     const size_t accepted = link_->post(ops);
     for (int i = 0; i < round; ++i) a_->progress(std::chrono::milliseconds(1));
     target_->send(SIGKILL);
-    const Deadline deadline = kPatience;
-    for (size_t i = 0; i < accepted; ++i) {
-      ASSERT_TRUE(drive(*a_, completions[i], deadline)) << "operation " << i << " hangs";
-      const Code code = completions[i].status().code();
-      EXPECT_TRUE(code == Code::ok || code == Code::disconnected)
-          << completions[i].status().toString();
-    }
-    remote_.reset();
-    link_.reset();
-    for (size_t i = 0; i < completions.size(); ++i) {
-      EXPECT_EQ(completions[i].pending(), i < accepted ? 0u : 1u);
-    }
+    ASSERT_NO_FATAL_FAILURE(everyOneEnds(completions, accepted));
   }
 }
 

@@ -1,5 +1,6 @@
 """The second documented generation: peers by address and port, tags by rank."""
 
+import contextlib
 import os
 import socket
 import threading
@@ -7,6 +8,7 @@ import threading
 import pytest
 
 import hmc
+from hmc import session
 from peers import HERE, Pair, free_port
 
 CONNS = [hmc.ConnType.AUTO, hmc.ConnType.TCP, hmc.ConnType.UCX, hmc.ConnType.RDMA]
@@ -171,6 +173,20 @@ def test_a_unix_socket_that_a_crash_left_behind_does_not_keep_peers_apart(tmp_pa
                        ctrl_tcp_port=pair.ctrl_port, uds_dir=str(tmp_path), conn=pair.conn)
         client.ctrl_send(0, 9)
         assert pair.server.ctrl_recv(2) == 9
+
+
+def test_a_busy_unix_socket_is_somebodys_and_costs_no_wait(tmp_path):
+    path = str(tmp_path / "busy.sock")
+    with contextlib.ExitStack() as open_ones, socket.socket(socket.AF_UNIX) as door:
+        door.bind(path)
+        door.listen(0)
+        code = 0
+        while code == 0:  # until its queue is full
+            caller = open_ones.enter_context(socket.socket(socket.AF_UNIX))
+            caller.setblocking(False)
+            code = caller.connect_ex(path)
+        assert session._listens(path)
+    assert not session._listens(path)
 
 
 def test_a_session_ends_with_its_block():

@@ -13,7 +13,7 @@ import socket
 import threading
 import time
 
-from .errors import DeadlineExceeded, HMCError, InvalidArgument, PermissionDenied
+from .errors import DeadlineExceeded, HMCError, InvalidArgument, PeerLost, PermissionDenied
 
 _LONGEST = 1 << 20
 
@@ -51,14 +51,14 @@ class _Guests:
 
     def __init__(self):
         self._selector = selectors.DefaultSelector()
-        self._ranks = []  # (line, the nonce that it wants to see again)
+        self._ranks = {}  # rank: its line, and the nonce that it wants to see again
         self._turned_away = ""
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
-        for line, _ in self._ranks:
+        for line, _ in self._ranks.values():
             line.close()
         for key in list(self._selector.get_map().values()):
             if key.data is not None:
@@ -95,15 +95,19 @@ class _Guests:
             return
         line, rank, nonce = key.data.line, said["rank"], said["nonce"]
         if rank in found or not 0 < rank < world:
-            line.send({"refused": "rank %r of %d is taken or is none" % (rank, world)}, nonce)
-            raise InvalidArgument("rank %r of %d is taken or is none" % (rank, world))
+            sentence = "rank %r of %d is taken or is none" % (rank, world)
+            line.send({"refused": sentence}, nonce)
+            raise InvalidArgument(sentence)
         self._selector.unregister(line.connection)
         found[rank] = said["member"]
-        self._ranks.append((line, nonce))
+        self._ranks[rank] = line, nonce
 
     def tell(self, value):
-        for line, nonce in self._ranks:
-            line.send(value, nonce)
+        for rank, (line, nonce) in self._ranks.items():
+            try:
+                line.send(value, nonce)
+            except OSError as error:
+                raise PeerLost("rank %d was gone before all had come: %s" % (rank, error))
 
 
 class _Guest:

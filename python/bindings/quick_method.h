@@ -27,9 +27,10 @@ T& valueOf(PyObject* object) {
   return *static_cast<T*>(value);
 }
 
-// Runs `work`, which may throw what pybind11 lets pass to Python. Null when it did.
+// Runs `work`, which may throw what pybind11 lets pass to Python. Null when it did. The end of a
+// thread at the interpreter's end passes through, as it does through the dispatcher.
 template <class Work>
-PyObject* forPython(Work&& work) noexcept {
+PyObject* forPython(Work&& work) {
   try {
     work();
     return pybind11::none().release().ptr();

@@ -230,7 +230,7 @@ def awaited(server: Server, seconds: float) -> Iterator[Bar]:
             return (time.process_time() - before[0]) / (time.monotonic() - before[1])
 
         server.process.send_signal(signal.SIGSTOP)
-        os.waitid(os.P_PID, server.process.pid, os.WSTOPPED | os.WNOWAIT)
+        os.waitid(os.P_PID, server.process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
         try:
             share = asyncio.run(for_nothing())
         finally:

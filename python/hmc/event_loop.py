@@ -40,7 +40,8 @@ class _Watch:
 
 
 _lock = threading.Lock()
-_watches: MutableMapping[AbstractEventLoop, _Watch] = weakref.WeakKeyDictionary()  # added to by _lock
+# Changed with _lock only.
+_watches: MutableMapping[AbstractEventLoop, _Watch] = weakref.WeakKeyDictionary()
 
 
 def _watch_of(loop: AbstractEventLoop) -> _Watch:

@@ -47,8 +47,7 @@ def test_moves_arrays_of_every_dtype_and_layout(buf):
     np = pytest.importorskip("numpy")
     for dtype in ("?", "u1", "i2", "<i4", ">i4", "f2", "f8", "c16", "U2", "M8[us]",
                   [("a", "i4"), ("b", "f8")]):
-        whole = np.frombuffer(os.urandom(24 * np.dtype(dtype).itemsize), "u1")
-        whole = (whole % 2).view(dtype).reshape(4, 6)
+        whole = np.arange(24).astype(dtype).reshape(4, 6)
         for layout in (whole, whole.T, whole[::2], whole[:, ::-1], whole[1:1], whole[2, 3]):
             assert buf.put(layout, offset=16) == layout.nbytes
             back = np.zeros_like(np.ascontiguousarray(layout))

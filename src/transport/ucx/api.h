@@ -17,6 +17,7 @@ namespace hmc::ucx {
   X(ucp_config_release)             \
   X(ucp_init_version)               \
   X(ucp_cleanup)                    \
+  X(ucp_context_print_info)         \
   X(ucp_dt_create_generic)          \
   X(ucp_dt_destroy)                 \
   X(ucp_worker_create)              \

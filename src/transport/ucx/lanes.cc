@@ -39,6 +39,20 @@ std::string nameOfLane(const std::string& line) {
   return name.substr(0, name.rfind('.'));
 }
 
+// What UCX prints into a stream.
+template <class Print>
+std::string printedBy(const Print& print) {
+  char* text = nullptr;
+  size_t size = 0;
+  FILE* stream = open_memstream(&text, &size);
+  if (stream == nullptr) return "";
+  print(stream);
+  std::fclose(stream);
+  std::string printed(text, size);
+  std::free(text);
+  return printed;
+}
+
 bool isForMessages(const std::string& line) {
   std::istringstream words(line);
   for (std::string word; words >> word;) {
@@ -59,15 +73,7 @@ std::string laneOf(const std::string& printed) {
 }
 
 std::string laneOf(const Api& api, ucp_ep_h endpoint) {
-  char* text = nullptr;
-  size_t size = 0;
-  FILE* stream = open_memstream(&text, &size);
-  if (stream == nullptr) return "";
-  api.ucp_ep_print_info(endpoint, stream);
-  std::fclose(stream);
-  const std::string printed(text, size);
-  std::free(text);
-  return laneOf(printed);
+  return laneOf(printedBy([&](FILE* stream) { api.ucp_ep_print_info(endpoint, stream); }));
 }
 
 bool isTcp(const std::string& lane) {
@@ -76,6 +82,20 @@ bool isTcp(const std::string& lane) {
 
 bool isHardware(const std::string& lane) {
   return lane.rfind("rc_", 0) == 0 || lane.rfind("dc_", 0) == 0;
+}
+
+// A line of one: "#  resource 5  :  md 4  dev 3  flags -- rc_verbs/rxe0:1".
+bool hasHardware(const std::string& printed) {
+  std::istringstream lines(printed);
+  for (std::string line; std::getline(lines, line);) {
+    const bool resource = line.find(" resource ") != std::string::npos;
+    if (resource && isHardware(line.substr(line.find_last_of(' ') + 1))) return true;
+  }
+  return false;
+}
+
+bool hasHardware(const Api& api, ucp_context_h context) {
+  return hasHardware(printedBy([&](FILE* stream) { api.ucp_context_print_info(context, stream); }));
 }
 
 bool hasRdmaDevice() {

@@ -19,7 +19,11 @@ bool isTcp(const std::string& lane);
 // Does hardware put and get over this lane? Elsewhere UCX emulates it with messages of its own, and
 // ends the target's process when it cannot answer one (1.13 to 1.22): we send ours instead.
 bool isHardware(const std::string& lane);
-// Can there be such a lane on this machine?
+// Can there be such a lane, by what ucp_context_print_info() prints: does UCX have a device for it,
+// and do its settings let it use that?
+bool hasHardware(const std::string& printed);
+bool hasHardware(const Api& api, ucp_context_h context);
+// Has this machine one at all?
 bool hasRdmaDevice();
 
 // Why UCX takes this lane where a faster one could be, with the fix; empty when none could.

@@ -1,7 +1,6 @@
 #include "transport/ucx/registration.h"
 
 #include "base/error.h"
-#include "transport/ucx/lanes.h"
 
 namespace hmc::ucx {
 
@@ -10,8 +9,8 @@ namespace {
 // UCX 1.13 lets hardware write to whatever it registers, so memory that is read-only stays with
 // messages, which are checked. So does a device's: that bytes are acknowledged says nothing there
 // about when they are visible.
-bool isForHardware(const Region& region, Access access) {
-  return region.device.isHost() && access == Access::readWrite && hasRdmaDevice();
+bool isForHardware(const Context& context, const Region& region, Access access) {
+  return region.device.isHost() && access == Access::readWrite && context.hasHardware();
 }
 
 }  // namespace
@@ -24,7 +23,7 @@ Result<std::unique_ptr<Registration>> UcxRegistration::create(Context& context, 
   }
   std::unique_ptr<UcxRegistration> made(new UcxRegistration(context, areas, region, access));
   Key key{made->area_, reinterpret_cast<uint64_t>(region.ptr), region.size, access, "", ""};
-  if (isForHardware(region, access)) {
+  if (isForHardware(context, region, access)) {
     auto packed = made->openToHardware();
     (packed.ok() ? key.hardware : key.hindrance) =
         packed.ok() ? *std::move(packed) : packed.status().message();

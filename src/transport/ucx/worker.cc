@@ -114,6 +114,7 @@ Result<std::unique_ptr<Context>> Context::create(std::shared_ptr<const Api> api,
   api->ucp_config_release(config);
   if (status != UCS_OK) return failed(*api, "start", status);
   std::unique_ptr<Context> context(new Context(std::move(api), handle));
+  context->hasHardware_ = ucx::hasHardware(context->api(), handle);
   context->wholeOverTcp_ = !isSet("TCP_TX_SEG_SIZE") && !isSet("TCP_RX_SEG_SIZE");
   status = context->api().ucp_dt_create_generic(&kCopied, nullptr, &context->copied_);
   if (status != UCS_OK) return failed(context->api(), "make a datatype", status);

@@ -33,6 +33,8 @@ class Context {
   // they lie, and ends the process when the connection breaks under one that goes in several
   // pieces.
   ucp_datatype_t copied() const { return copied_; }
+  // Can there be lanes over which hardware puts and gets?
+  bool hasHardware() const { return hasHardware_; }
   // Do the largest of our messages go in one piece over tcp, as long as the peer thinks so, too?
   bool wholeOverTcp() const { return wholeOverTcp_; }
 
@@ -43,6 +45,7 @@ class Context {
   const std::shared_ptr<const Api> api_;
   const ucp_context_h handle_;
   ucp_datatype_t copied_ = 0;
+  bool hasHardware_ = false;
   bool wholeOverTcp_ = false;
 };
 

@@ -42,6 +42,16 @@ TEST(UcxLanes, hardwareIsWhatHasReliableConnections) {
   EXPECT_FALSE(isHardware(""));
 }
 
+TEST(UcxLanes, hardwareIsThereWhenUcxHasAResourceOfIt) {
+  const std::string tcp =
+      "#\n# UCP context\n#\n#     component 4  :  ib\n#            md 4  :  component 4  rc_0\n#\n"
+      "#      resource 1  :  md 1  dev 1  flags -- tcp/rc_0\n";
+  EXPECT_FALSE(hasHardware(tcp));
+  EXPECT_FALSE(hasHardware(tcp + "#      resource 2  :  md 4  dev 3  flags -- ud_verbs/rxe0:1\n"));
+  EXPECT_TRUE(
+      hasHardware(tcp + "#      resource 2  :  md 4  dev 3  flags -- rc_verbs/rxe0:1\n#\n"));
+}
+
 TEST(UcxLanes, sharedMemoryThatIsLeftOutIsSaidWithTheFix) {
   const std::string why = slowerBecause("tcp/lo", "1.13.1", "/nowhere", "/nowhere");
   EXPECT_NE(why.find("use ipc"), std::string::npos) << why;

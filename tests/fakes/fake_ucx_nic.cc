@@ -1,0 +1,351 @@
+// A libucp.so.0 that is the real one and a NIC: every endpoint has a lane of hardware, whose put,
+// get and flush move bytes between processes by system calls of the kernel. Messages and
+// connections are the real library's, over tcp. So the transport's way through hardware is tested,
+// with sanitizers too, where there is no RDMA device; and HMC_FAKE_NIC_NS, the time that the NIC
+// takes for a flush, lets `hmc bench` tell what the transport adds to one.
+//
+// It knows which memory was unregistered (in another process, from a moment later on), but not
+// which worker was destroyed: what still comes for that is applied.
+#include <dlfcn.h>
+#include <sys/uio.h>
+#include <ucp/api/ucp.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#define FAKE extern "C" __attribute__((visibility("default")))
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+template <class Function>
+Function find(const char* name) {
+  static void* const library = dlopen(HMC_REAL_LIBUCP, RTLD_NOW | RTLD_LOCAL);
+  void* const found = library ? dlsym(library, name) : nullptr;
+  if (!found) std::abort();
+  return reinterpret_cast<Function>(found);
+}
+
+// The real function of that name.
+#define REAL(name)                                               \
+  ([]() -> decltype(&::name) {                                   \
+    static const auto function = find<decltype(&::name)>(#name); \
+    return function;                                             \
+  }())
+
+// What a peer's NIC looks at before it lets anybody in. Lives as long as the process.
+struct Opened {
+  uint64_t begin;
+  uint64_t end;  // `begin` once it is unregistered
+};
+
+struct Key {
+  pid_t process;
+  const Opened* opened;
+};
+
+// A request of UCX's.
+struct Asked {
+  bool used = false;
+  ucp_worker_h worker = nullptr;
+  ucp_ep_h endpoint = nullptr;
+  ucp_send_nbx_callback_t told = nullptr;
+  void* subject = nullptr;
+  Clock::time_point due;
+  ucs_status_t status = UCS_INPROGRESS;
+};
+
+struct Endpoint {
+  ucp_worker_h worker;
+  ucp_err_handler_t handler;
+  bool broken = false;
+  bool reported = false;
+};
+
+struct Nic {
+  std::mutex moving;  // while bytes move; what is unregistered is not reached once that returns
+  std::mutex mutex;   // guards what follows
+  std::array<Asked, 8192> asked;
+  std::vector<Asked*> free;
+  std::deque<Asked*> pending;
+  std::map<ucp_ep_h, Endpoint> endpoints;
+  std::vector<std::unique_ptr<Opened>> opened;
+  std::chrono::nanoseconds delay{0};
+
+  Nic() {
+    for (Asked& one : asked) free.push_back(&one);
+    if (const char* text = std::getenv("HMC_FAKE_NIC_NS"))
+      delay = decltype(delay)(std::atoll(text));
+  }
+  bool has(const void* request) const {
+    return request >= asked.data() && request < asked.data() + asked.size();
+  }
+  // With the mutex held.
+  ucs_status_ptr_t ask(ucp_ep_h endpoint, const ucp_request_param_t* param) {
+    if (free.empty()) return UCS_STATUS_PTR(UCS_ERR_NO_RESOURCE);
+    Asked* const one = free.back();
+    free.pop_back();
+    *one = Asked{true,    endpoints.at(endpoint).worker, endpoint, nullptr,
+                 nullptr, Clock::now() + delay};
+    if (param->op_attr_mask & UCP_OP_ATTR_FIELD_CALLBACK) one->told = param->cb.send;
+    if (param->op_attr_mask & UCP_OP_ATTR_FIELD_USER_DATA) one->subject = param->user_data;
+    pending.push_back(one);
+    return one;
+  }
+};
+
+Nic& nic() {
+  static auto* one = new Nic;
+  return *one;
+}
+
+// Not under the mutex: who is told asks for more.
+void tell(Asked* one, ucs_status_t status) {
+  if (one->told) return one->told(one, status, one->subject);
+  std::lock_guard lock(nic().mutex);
+  one->status = status;
+}
+
+// Ends what is pending and `over`, which answers the status, or that it is in progress.
+template <class Over>
+unsigned end(const Over& over) {
+  std::vector<std::pair<Asked*, ucs_status_t>> ended;
+  {
+    std::lock_guard lock(nic().mutex);
+    std::erase_if(nic().pending, [&](Asked* one) {
+      const ucs_status_t status = over(*one);
+      if (status != UCS_INPROGRESS) ended.emplace_back(one, status);
+      return status != UCS_INPROGRESS;
+    });
+  }
+  for (const auto& [one, status] : ended) tell(one, status);
+  return static_cast<unsigned>(ended.size());
+}
+
+// Calls the handler of an endpoint of `worker` that is broken, if there is one.
+void reportBroken(ucp_worker_h worker) {
+  ucp_ep_h which = nullptr;
+  ucp_err_handler_t handler{};
+  {
+    std::lock_guard lock(nic().mutex);
+    for (auto& [endpoint, state] : nic().endpoints) {
+      if (state.worker != worker || !state.broken || state.reported) continue;
+      state.reported = true;
+      which = endpoint;
+      handler = state.handler;
+    }
+  }
+  if (which && handler.cb) handler.cb(handler.arg, which, UCS_ERR_CONNECTION_RESET);
+}
+
+// What the NIC at the other end would say.
+bool allowed(const Key& key, uint64_t address, size_t size) {
+  Opened there{};
+  const iovec local{&there, sizeof(there)};
+  const iovec remote{const_cast<Opened*>(key.opened), sizeof(there)};
+  if (process_vm_readv(key.process, &local, 1, &remote, 1, 0) != ssize_t{sizeof(there)})
+    return false;
+  return address >= there.begin && address + size <= there.end;
+}
+
+bool move(bool put, void* here, size_t size, uint64_t there, const Key& key) {
+  for (size_t done = 0; done < size;) {
+    const iovec local{static_cast<char*>(here) + done, size - done};
+    const iovec remote{std::bit_cast<void*>(there + done), size - done};
+    const ssize_t moved = put ? process_vm_writev(key.process, &local, 1, &remote, 1, 0)
+                              : process_vm_readv(key.process, &local, 1, &remote, 1, 0);
+    if (moved <= 0) return false;
+    done += static_cast<size_t>(moved);
+  }
+  return true;
+}
+
+// Small puts are over at once, as UCX has it, and the flush tells what became of them.
+constexpr size_t kInline = 2048;
+
+ucs_status_ptr_t moveOver(bool put, ucp_ep_h endpoint, void* here, size_t size, uint64_t there,
+                          ucp_rkey_h rkey, const ucp_request_param_t* param) {
+  const Key& key = *reinterpret_cast<const Key*>(rkey);
+  bool moved = false;
+  {
+    std::lock_guard lock(nic().moving);
+    moved = allowed(key, there, size) && move(put, here, size, there, key);
+  }
+  std::lock_guard lock(nic().mutex);
+  if (!moved) nic().endpoints.at(endpoint).broken = true;
+  if (put && size <= kInline) return nullptr;
+  return nic().ask(endpoint, param);
+}
+
+}  // namespace
+
+FAKE ucs_status_ptr_t ucp_put_nbx(ucp_ep_h endpoint, const void* here, size_t size, uint64_t there,
+                                  ucp_rkey_h key, const ucp_request_param_t* param) {
+  return moveOver(true, endpoint, const_cast<void*>(here), size, there, key, param);
+}
+
+FAKE ucs_status_ptr_t ucp_get_nbx(ucp_ep_h endpoint, void* here, size_t size, uint64_t there,
+                                  ucp_rkey_h key, const ucp_request_param_t* param) {
+  return moveOver(false, endpoint, here, size, there, key, param);
+}
+
+FAKE ucs_status_ptr_t ucp_ep_flush_nbx(ucp_ep_h endpoint, const ucp_request_param_t* param) {
+  std::lock_guard lock(nic().mutex);
+  return nic().ask(endpoint, param);
+}
+
+FAKE unsigned ucp_worker_progress(ucp_worker_h worker) {
+  const unsigned moved = REAL(ucp_worker_progress)(worker);
+  reportBroken(worker);
+  const auto now = Clock::now();
+  return moved + end([&](const Asked& one) {
+           if (one.worker != worker || one.due > now) return UCS_INPROGRESS;
+           return nic().endpoints.at(one.endpoint).broken ? UCS_ERR_CONNECTION_RESET : UCS_OK;
+         });
+}
+
+FAKE ucs_status_t ucp_worker_arm(ucp_worker_h worker) {
+  {
+    std::lock_guard lock(nic().mutex);
+    const auto& pending = nic().pending;
+    const bool busy = std::any_of(pending.begin(), pending.end(),
+                                  [&](const Asked* one) { return one->worker == worker; });
+    if (busy) return UCS_ERR_BUSY;
+  }
+  return REAL(ucp_worker_arm)(worker);
+}
+
+FAKE void ucp_worker_destroy(ucp_worker_h worker) {
+  REAL(ucp_worker_destroy)(worker);
+  std::lock_guard lock(nic().mutex);
+  std::erase_if(nic().endpoints, [&](const auto& one) { return one.second.worker == worker; });
+}
+
+FAKE ucs_status_t ucp_ep_create(ucp_worker_h worker, const ucp_ep_params_t* params,
+                                ucp_ep_h* made) {
+  const ucs_status_t status = REAL(ucp_ep_create)(worker, params, made);
+  if (status != UCS_OK) return status;
+  Endpoint endpoint{worker, {}};
+  if (params->field_mask & UCP_EP_PARAM_FIELD_ERR_HANDLER) endpoint.handler = params->err_handler;
+  std::lock_guard lock(nic().mutex);
+  nic().endpoints[*made] = endpoint;
+  return status;
+}
+
+FAKE ucs_status_ptr_t ucp_ep_close_nbx(ucp_ep_h endpoint, const ucp_request_param_t* param) {
+  end([&](const Asked& one) {
+    return one.endpoint == endpoint ? UCS_ERR_CANCELED : UCS_INPROGRESS;
+  });
+  return REAL(ucp_ep_close_nbx)(endpoint, param);
+}
+
+FAKE void ucp_request_free(void* request) {
+  if (!nic().has(request)) return REAL(ucp_request_free)(request);
+  std::lock_guard lock(nic().mutex);
+  Asked* const one = static_cast<Asked*>(request);
+  if (!std::exchange(one->used, false)) std::abort();  // freed twice
+  nic().free.push_back(one);
+}
+
+FAKE ucs_status_t ucp_request_check_status(void* request) {
+  if (!nic().has(request)) return REAL(ucp_request_check_status)(request);
+  std::lock_guard lock(nic().mutex);
+  return static_cast<Asked*>(request)->status;
+}
+
+FAKE ucs_status_t ucp_mem_map(ucp_context_h, const ucp_mem_map_params_t* params, ucp_mem_h* made) {
+  const auto begin = reinterpret_cast<uint64_t>(params->address);
+  std::lock_guard lock(nic().mutex);
+  auto& opened = nic().opened;
+  opened.push_back(std::make_unique<Opened>(Opened{begin, begin + params->length}));
+  *made = reinterpret_cast<ucp_mem_h>(opened.back().get());
+  return UCS_OK;
+}
+
+FAKE ucs_status_t ucp_mem_unmap(ucp_context_h, ucp_mem_h memory) {
+  auto* const opened = reinterpret_cast<Opened*>(memory);
+  std::lock_guard lock(nic().moving);
+  opened->end = opened->begin;
+  return UCS_OK;
+}
+
+FAKE ucs_status_t ucp_rkey_pack(ucp_context_h, ucp_mem_h memory, void** bytes, size_t* size) {
+  *bytes = new Key{getpid(), reinterpret_cast<const Opened*>(memory)};
+  *size = sizeof(Key);
+  return UCS_OK;
+}
+
+FAKE void ucp_rkey_buffer_release(void* bytes) {
+  delete static_cast<Key*>(bytes);
+}
+
+FAKE ucs_status_t ucp_ep_rkey_unpack(ucp_ep_h, const void* bytes, ucp_rkey_h* made) {
+  auto key = std::make_unique<Key>();
+  std::copy_n(static_cast<const char*>(bytes), sizeof(Key), reinterpret_cast<char*>(key.get()));
+  *made = reinterpret_cast<ucp_rkey_h>(key.release());
+  return UCS_OK;
+}
+
+FAKE void ucp_rkey_destroy(ucp_rkey_h key) {
+  delete reinterpret_cast<Key*>(key);
+}
+
+FAKE void ucp_ep_print_info(ucp_ep_h, FILE* stream) {
+  std::fputs("#  lane[0]:  1:rc_fake/nic0:1.0 md[1] -> md[1]/ib/sysdev[255] am wireup\n", stream);
+}
+
+FAKE void ucp_context_print_info(const ucp_context_h, FILE* stream) {
+  std::fputs("#  resource 1  :  md 1  dev 1  flags -- rc_fake/nic0:1\n", stream);
+}
+
+// All else is the real library's.
+#define HMC_FORWARD(type, name, parameters, values) \
+  FAKE type name parameters {                       \
+    return REAL(name) values;                       \
+  }
+HMC_FORWARD(void, ucp_get_version, (unsigned* a, unsigned* b, unsigned* c), (a, b, c))
+HMC_FORWARD(const char*, ucp_get_version_string, (), ())
+HMC_FORWARD(const char*, ucs_status_string, (ucs_status_t status), (status))
+HMC_FORWARD(ucs_status_t, ucp_config_read, (const char* a, const char* b, ucp_config_t** c),
+            (a, b, c))
+HMC_FORWARD(ucs_status_t, ucp_config_modify, (ucp_config_t * a, const char* b, const char* c),
+            (a, b, c))
+HMC_FORWARD(void, ucp_config_release, (ucp_config_t * config), (config))
+HMC_FORWARD(ucs_status_t, ucp_init_version,
+            (unsigned a, unsigned b, const ucp_params_t* c, const ucp_config_t* d,
+             ucp_context_h* e),
+            (a, b, c, d, e))
+HMC_FORWARD(void, ucp_cleanup, (ucp_context_h context), (context))
+HMC_FORWARD(ucs_status_t, ucp_dt_create_generic,
+            (const ucp_generic_dt_ops_t* a, void* b, ucp_datatype_t* c), (a, b, c))
+HMC_FORWARD(void, ucp_dt_destroy, (ucp_datatype_t type), (type))
+HMC_FORWARD(ucs_status_t, ucp_worker_create,
+            (ucp_context_h a, const ucp_worker_params_t* b, ucp_worker_h* c), (a, b, c))
+HMC_FORWARD(ucs_status_t, ucp_worker_query, (ucp_worker_h a, ucp_worker_attr_t* b), (a, b))
+HMC_FORWARD(ucs_status_t, ucp_worker_get_address, (ucp_worker_h a, ucp_address_t** b, size_t* c),
+            (a, b, c))
+HMC_FORWARD(void, ucp_worker_release_address, (ucp_worker_h a, ucp_address_t* b), (a, b))
+HMC_FORWARD(ucs_status_t, ucp_worker_get_efd, (ucp_worker_h a, int* b), (a, b))
+HMC_FORWARD(ucs_status_t, ucp_worker_set_am_recv_handler,
+            (ucp_worker_h a, const ucp_am_handler_param_t* b), (a, b))
+// Of a header that distributions leave out.
+FAKE void pushLogHandler(void* handler) __asm__("ucs_log_push_handler");
+FAKE void pushLogHandler(void* handler) {
+  find<void (*)(void*)>("ucs_log_push_handler")(handler);
+}
+HMC_FORWARD(ucs_status_ptr_t, ucp_am_send_nbx,
+            (ucp_ep_h a, unsigned b, const void* c, size_t d, const void* e, size_t f,
+             const ucp_request_param_t* g),
+            (a, b, c, d, e, f, g))

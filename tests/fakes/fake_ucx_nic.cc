@@ -1,26 +1,30 @@
 // A libucp.so.0 that is the real one and a NIC: every endpoint has a lane of hardware, whose put,
-// get and flush move bytes between processes by system calls of the kernel. Messages and
-// connections are the real library's, over tcp. So the transport's way through hardware is tested,
-// with sanitizers too, where there is no RDMA device; and HMC_FAKE_NIC_NS, the time that the NIC
-// takes for a flush, lets `hmc bench` tell what the transport adds to one.
+// get and flush are copies. Messages and connections are the real library's, over tcp. So the
+// transport's way through hardware is tested, with sanitizers too, where there is no RDMA device;
+// and HMC_FAKE_NIC_NS, the time that the NIC takes for a flush, lets `hmc bench` tell what the
+// transport adds to one.
 //
-// It knows which memory was unregistered (in another process, from a moment later on), but not
-// which worker was destroyed: what still comes for that is applied.
+// Within the process it knows which memory was unregistered, but not which worker was destroyed:
+// what still comes for that is applied. Of another process it reaches memory that is shared, for
+// ever, and as root.
 #include <dlfcn.h>
-#include <sys/uio.h>
+#include <fcntl.h>
+#include <sys/mman.h>
 #include <ucp/api/ucp.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <bit>
-#include <cerrno>
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <deque>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -45,15 +49,23 @@ Function find(const char* name) {
     return function;                                             \
   }())
 
-// What a peer's NIC looks at before it lets anybody in. Lives as long as the process.
+// Memory that peers may reach.
 struct Opened {
-  uint64_t begin;
-  uint64_t end;  // `begin` once it is unregistered
+  char* begin;
+  size_t size;  // 0 once it is unregistered
 };
 
 struct Key {
   pid_t process;
+  Opened* opened;
+  Opened then;  // what it was when the key was made
+};
+
+// Memory as an endpoint reaches it: of this process, or mapped from another.
+struct Reached {
   const Opened* opened;
+  const char* there;  // where it begins in its process
+  char* here;
 };
 
 // A request of UCX's.
@@ -83,6 +95,7 @@ struct Nic {
   std::map<ucp_ep_h, Endpoint> endpoints;
   std::vector<std::unique_ptr<Opened>> opened;
   std::chrono::nanoseconds delay{0};
+  std::atomic<unsigned> looks{0};
 
   Nic() {
     for (Asked& one : asked) free.push_back(&one);
@@ -134,6 +147,12 @@ unsigned end(const Over& over) {
   return static_cast<unsigned>(ended.size());
 }
 
+bool busy(ucp_worker_h worker) {
+  std::lock_guard lock(nic().mutex);
+  return std::any_of(nic().pending.begin(), nic().pending.end(),
+                     [&](const Asked* one) { return one->worker == worker; });
+}
+
 // Calls the handler of an endpoint of `worker` that is broken, if there is one.
 void reportBroken(ucp_worker_h worker) {
   ucp_ep_h which = nullptr;
@@ -150,41 +169,58 @@ void reportBroken(ucp_worker_h worker) {
   if (which && handler.cb) handler.cb(handler.arg, which, UCS_ERR_CONNECTION_RESET);
 }
 
-// What the NIC at the other end would say.
-bool allowed(const Key& key, uint64_t address, size_t size) {
-  Opened there{};
-  const iovec local{&there, sizeof(there)};
-  const iovec remote{const_cast<Opened*>(key.opened), sizeof(there)};
-  if (process_vm_readv(key.process, &local, 1, &remote, 1, 0) != ssize_t{sizeof(there)})
-    return false;
-  return address >= there.begin && address + size <= there.end;
-}
-
-bool move(bool put, void* here, size_t size, uint64_t there, const Key& key) {
-  for (size_t done = 0; done < size;) {
-    const iovec local{static_cast<char*>(here) + done, size - done};
-    const iovec remote{std::bit_cast<void*>(there + done), size - done};
-    const ssize_t moved = put ? process_vm_writev(key.process, &local, 1, &remote, 1, 0)
-                              : process_vm_readv(key.process, &local, 1, &remote, 1, 0);
-    if (moved <= 0) return false;
-    done += static_cast<size_t>(moved);
+// A mapping of what lies at `there` in another process, up to the end of that one's; null if it is
+// not shared memory.
+char* mapFrom(pid_t process, uintptr_t there) {
+  const std::string folder = "/proc/" + std::to_string(process);
+  std::ifstream lines(folder + "/maps");
+  for (std::string line; std::getline(lines, line);) {
+    uintptr_t begin = 0;
+    uintptr_t end = 0;
+    char access[5] = {};
+    off_t offset = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx %4s %lx", &begin, &end, access, &offset) != 4) continue;
+    if (there < begin || there >= end) continue;
+    if (access[3] != 's') return nullptr;
+    const std::string file = folder + "/map_files/" + line.substr(0, line.find(' '));
+    const int fd = open(file.c_str(), O_RDWR | O_CLOEXEC);
+    void* mapped = mmap(nullptr, end - begin, PROT_READ | PROT_WRITE, MAP_SHARED, fd, offset);
+    close(fd);
+    return mapped == MAP_FAILED ? nullptr : static_cast<char*>(mapped) + (there - begin);
   }
-  return true;
+  return nullptr;
 }
 
+// What the NIC at the other end would say to it; null: no.
+char* allowed(const Reached& reached, uint64_t address, size_t size) {
+  const uint64_t offset = address - reinterpret_cast<uint64_t>(reached.there);
+  const size_t most = reached.opened->size;
+  return offset <= most && size <= most - offset ? reached.here + offset : nullptr;
+}
+
+// In packets, as a NIC does.
+void move(void* to, const void* from, size_t size) {
+  constexpr size_t kPacket = 4096;
+  for (size_t done = 0; done < size; done += kPacket) {
+    std::memcpy(static_cast<char*>(to) + done, static_cast<const char*>(from) + done,
+                std::min(kPacket, size - done));
+  }
+}
+
+constexpr unsigned kLooksPerLookAtTcp = 64;
 // Small puts are over at once, as UCX has it, and the flush tells what became of them.
 constexpr size_t kInline = 2048;
 
 ucs_status_ptr_t moveOver(bool put, ucp_ep_h endpoint, void* here, size_t size, uint64_t there,
                           ucp_rkey_h rkey, const ucp_request_param_t* param) {
-  const Key& key = *reinterpret_cast<const Key*>(rkey);
-  bool moved = false;
+  char* peers = nullptr;
   {
     std::lock_guard lock(nic().moving);
-    moved = allowed(key, there, size) && move(put, here, size, there, key);
+    peers = allowed(*reinterpret_cast<const Reached*>(rkey), there, size);
+    if (peers) put ? move(peers, here, size) : move(here, peers, size);
   }
   std::lock_guard lock(nic().mutex);
-  if (!moved) nic().endpoints.at(endpoint).broken = true;
+  if (!peers) nic().endpoints.at(endpoint).broken = true;
   if (put && size <= kInline) return nullptr;
   return nic().ask(endpoint, param);
 }
@@ -207,24 +243,20 @@ FAKE ucs_status_ptr_t ucp_ep_flush_nbx(ucp_ep_h endpoint, const ucp_request_para
 }
 
 FAKE unsigned ucp_worker_progress(ucp_worker_h worker) {
-  const unsigned moved = REAL(ucp_worker_progress)(worker);
-  reportBroken(worker);
   const auto now = Clock::now();
-  return moved + end([&](const Asked& one) {
-           if (one.worker != worker || one.due > now) return UCS_INPROGRESS;
-           return nic().endpoints.at(one.endpoint).broken ? UCS_ERR_CONNECTION_RESET : UCS_OK;
-         });
+  const unsigned ended = end([&](const Asked& one) {
+    if (one.worker != worker || one.due > now) return UCS_INPROGRESS;
+    return nic().endpoints.at(one.endpoint).broken ? UCS_ERR_CONNECTION_RESET : UCS_OK;
+  });
+  // A look at tcp takes as long as ten at a NIC.
+  const bool busyNic = ended > 0 || busy(worker);
+  if (busyNic && ++nic().looks % kLooksPerLookAtTcp != 0) return ended;
+  reportBroken(worker);
+  return REAL(ucp_worker_progress)(worker) + ended;
 }
 
 FAKE ucs_status_t ucp_worker_arm(ucp_worker_h worker) {
-  {
-    std::lock_guard lock(nic().mutex);
-    const auto& pending = nic().pending;
-    const bool busy = std::any_of(pending.begin(), pending.end(),
-                                  [&](const Asked* one) { return one->worker == worker; });
-    if (busy) return UCS_ERR_BUSY;
-  }
-  return REAL(ucp_worker_arm)(worker);
+  return busy(worker) ? UCS_ERR_BUSY : REAL(ucp_worker_arm)(worker);
 }
 
 FAKE void ucp_worker_destroy(ucp_worker_h worker) {
@@ -266,23 +298,23 @@ FAKE ucs_status_t ucp_request_check_status(void* request) {
 }
 
 FAKE ucs_status_t ucp_mem_map(ucp_context_h, const ucp_mem_map_params_t* params, ucp_mem_h* made) {
-  const auto begin = reinterpret_cast<uint64_t>(params->address);
   std::lock_guard lock(nic().mutex);
   auto& opened = nic().opened;
-  opened.push_back(std::make_unique<Opened>(Opened{begin, begin + params->length}));
+  opened.push_back(
+      std::make_unique<Opened>(Opened{static_cast<char*>(params->address), params->length}));
   *made = reinterpret_cast<ucp_mem_h>(opened.back().get());
   return UCS_OK;
 }
 
 FAKE ucs_status_t ucp_mem_unmap(ucp_context_h, ucp_mem_h memory) {
-  auto* const opened = reinterpret_cast<Opened*>(memory);
   std::lock_guard lock(nic().moving);
-  opened->end = opened->begin;
+  reinterpret_cast<Opened*>(memory)->size = 0;
   return UCS_OK;
 }
 
 FAKE ucs_status_t ucp_rkey_pack(ucp_context_h, ucp_mem_h memory, void** bytes, size_t* size) {
-  *bytes = new Key{getpid(), reinterpret_cast<const Opened*>(memory)};
+  auto* const opened = reinterpret_cast<Opened*>(memory);
+  *bytes = new Key{getpid(), opened, *opened};
   *size = sizeof(Key);
   return UCS_OK;
 }
@@ -292,14 +324,22 @@ FAKE void ucp_rkey_buffer_release(void* bytes) {
 }
 
 FAKE ucs_status_t ucp_ep_rkey_unpack(ucp_ep_h, const void* bytes, ucp_rkey_h* made) {
-  auto key = std::make_unique<Key>();
-  std::copy_n(static_cast<const char*>(bytes), sizeof(Key), reinterpret_cast<char*>(key.get()));
-  *made = reinterpret_cast<ucp_rkey_h>(key.release());
+  Key key;
+  std::memcpy(&key, bytes, sizeof(key));
+  Reached reached{key.opened, key.then.begin, key.then.begin};
+  if (key.process != getpid()) {
+    reached.here = mapFrom(key.process, reinterpret_cast<uintptr_t>(key.then.begin));
+    if (!reached.here) return UCS_ERR_UNREACHABLE;
+    std::lock_guard lock(nic().mutex);
+    nic().opened.push_back(std::make_unique<Opened>(key.then));
+    reached.opened = nic().opened.back().get();
+  }
+  *made = reinterpret_cast<ucp_rkey_h>(new Reached(reached));
   return UCS_OK;
 }
 
 FAKE void ucp_rkey_destroy(ucp_rkey_h key) {
-  delete reinterpret_cast<Key*>(key);
+  delete reinterpret_cast<Reached*>(key);
 }
 
 FAKE void ucp_ep_print_info(ucp_ep_h, FILE* stream) {

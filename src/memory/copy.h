@@ -17,6 +17,9 @@ Status move(const Region& dst, const Region& src);
 // written with non-temporal stores where the processor has them. No overlap.
 void copyHost(void* dst, const void* src, size_t size);
 
+// The same with non-temporal stores from some KiB on: for a piece of something large.
+void streamHost(void* dst, const void* src, size_t size);
+
 inline constexpr size_t kStreamingThreshold = size_t{4} << 20;
 
 }  // namespace hmc

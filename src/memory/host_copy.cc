@@ -44,10 +44,10 @@ StreamingLoop widestLoop() {
 // How many bytes from the front were copied; the caller does the rest.
 size_t copyStreaming(char* dst, const char* src, size_t size) {
   static const StreamingLoop kLoop = widestLoop();
-  if (!kLoop.copy) return 0;
-  size_t head = -reinterpret_cast<uintptr_t>(dst) % 64;
+  const size_t head = -reinterpret_cast<uintptr_t>(dst) % 64;
+  if (!kLoop.copy || size < head + kStreamingGroup) return 0;
   std::memcpy(dst, src, head);
-  size_t groups = (size - head) / kStreamingGroup;
+  const size_t groups = (size - head) / kStreamingGroup;
   kLoop.copy(dst + head, src + head, groups);
   fence();
   return head + groups * kStreamingGroup;
@@ -56,9 +56,14 @@ size_t copyStreaming(char* dst, const char* src, size_t size) {
 }  // namespace
 
 void copyHost(void* dst, const void* src, size_t size) {
+  if (size >= kStreamingThreshold) return streamHost(dst, src, size);
+  std::memcpy(dst, src, size);
+}
+
+void streamHost(void* dst, const void* src, size_t size) {
   auto* to = static_cast<char*>(dst);
   auto* from = static_cast<const char*>(src);
-  size_t done = size < kStreamingThreshold ? 0 : copyStreaming(to, from, size);
+  const size_t done = copyStreaming(to, from, size);
   std::memcpy(to + done, from + done, size - done);
 }
 

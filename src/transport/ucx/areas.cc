@@ -36,11 +36,14 @@ Status Areas::check(uint64_t id, uint64_t offset, size_t size, bool put) const {
   return Status();
 }
 
-Status Areas::put(uint64_t id, uint64_t offset, const void* bytes, size_t size) {
+Status Areas::put(uint64_t id, uint64_t offset, const void* bytes, size_t size, RowCopy& row) {
   std::lock_guard lock(mutex_);
   HMC_TRY(check(id, offset, size, true));
-  return copy(areas_.at(id).region.slice(offset, size),
-              Region{const_cast<void*>(bytes), size, Device{}});
+  if (size == 0) return Status();
+  const Region place = areas_.at(id).region.slice(offset, size);
+  if (!place.device.isHost()) return copy(place, {const_cast<void*>(bytes), size, Device{}});
+  row.copy(place.ptr, bytes, size);
+  return Status();
 }
 
 Status Areas::get(uint64_t id, uint64_t offset, void* bytes, size_t size) {

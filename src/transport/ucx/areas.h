@@ -6,6 +6,7 @@
 #include "hmc/access.h"
 #include "hmc/status.h"
 #include "memory/region.h"
+#include "memory/row_copy.h"
 
 namespace hmc::ucx {
 
@@ -17,7 +18,8 @@ class Areas {
   // When it returns, no message moves a byte of it any more.
   void remove(uint64_t id);
 
-  Status put(uint64_t id, uint64_t offset, const void* bytes, size_t size);
+  // `row` is where the last put of the same peer went.
+  Status put(uint64_t id, uint64_t offset, const void* bytes, size_t size, RowCopy& row);
   Status get(uint64_t id, uint64_t offset, void* bytes, size_t size);
 
  private:

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "memory/row_copy.h"
 #include "transport/transport.h"
 #include "transport/ucx/address.h"
 #include "transport/ucx/origin.h"
@@ -148,6 +149,7 @@ class Outgoing final : private Path::User, private RemoteKeys {
   size_t underWay_ = 0;  // bytes
   size_t repeats_ = 0;   // operations that are done again; no hardware while there are any
   size_t flushes_ = 0;   // under way
+  RowCopy row_;          // of gets
   std::array<Batch, kFlushes + 1> batches_;
   Batch* open_ = nullptr;                  // takes the puts that no flush covers yet
   std::vector<const UcxRemote*> remotes_;  // that hardware may reach

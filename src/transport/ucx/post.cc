@@ -93,7 +93,7 @@ void Outgoing::replied(const Reply& reply, const void* data, size_t size) {
     slot->refusal = Status(code, std::string(static_cast<const char*>(data), size));
     if (slot->again && code == Code::notFound) leaveToMessages(slot->area);
   } else if (size > 0) {
-    std::memcpy(slot->local, data, size);
+    row_.copy(slot->local, data, size);
   }
   partOver(slot);
 }

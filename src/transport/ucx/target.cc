@@ -49,7 +49,7 @@ Status Target::apply(const Request& request, const void* data, size_t size, Answ
       return Status();
     case RequestKind::put:
       if (request.size != size) break;
-      return areas_.put(request.area, request.offset, data, size);
+      return areas_.put(request.area, request.offset, data, size, row_);
     case RequestKind::get:
       if (request.size > kLargest || size != 0) break;
       return areas_.get(request.area, request.offset, answer.take(request.size), request.size);

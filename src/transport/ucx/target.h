@@ -43,6 +43,7 @@ class Target {
   const std::unique_ptr<Worker> worker_;
   Areas& areas_;
   const std::shared_ptr<Lease> lease_;
+  RowCopy row_;  // of its puts
   bool greeted_ = false;
   bool refusing_ = false;
 };

@@ -47,7 +47,7 @@ const ucp_generic_dt_ops_t kCopied{
     .finish = [](void*) {},
 };
 
-static_assert(kLargest <= size_t{256} << 10, "TCP_TX_SEG_SIZE has to have room for it");
+static_assert(kLargest <= size_t{316} << 10, "TCP_TX_SEG_SIZE has to have room for it");
 
 // A version that does not know it goes without; 1.13 knows those of its transports by the name
 // without the first part.
@@ -74,8 +74,8 @@ void setUnlessTheUserDid(const Api& api, ucp_config_t* config) {
       // Sent and received at a time: the largest message fits. With UCX's own 8 KiB most of the
       // time goes into system calls, and what comes in several pieces is put together in UCX's
       // memory, with a copy of every byte.
-      {"TCP_TX_SEG_SIZE", "264k"},
-      {"TCP_RX_SEG_SIZE", "264k"},
+      {"TCP_TX_SEG_SIZE", "324k"},
+      {"TCP_RX_SEG_SIZE", "324k"},
       // Else a host that does not answer would keep us for minutes; and 1.13 crashes where tcp only
       // brings up lanes of RDMA.
       {"TCP_CONN_NB", "y"},

@@ -1,10 +1,12 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <vector>
 
 #include "memory/copy.h"
+#include "memory/row_copy.h"
 #include "memory/streaming.h"
 
 namespace hmc {
@@ -62,6 +64,39 @@ TEST(HostCopy, isExactAtEveryVectorWidthOfThisProcessor) {
       }
     }
   }
+}
+
+TEST(HostCopy, isExactWhenItStreamsPiecesOfAnySize) {
+  const std::string source = pattern(3 * kStreamingGroup);
+  for (size_t size : {size_t{0}, size_t{1}, size_t{63}, size_t{64}, kStreamingGroup - 1,
+                      kStreamingGroup, kStreamingGroup + 63, 2 * kStreamingGroup + 1}) {
+    for (size_t offset : {0, 1, 63}) {
+      std::string dst(offset + size + 64, '#');
+      streamHost(dst.data() + offset, source.data(), size);
+      const std::string whole =
+          std::string(offset, '#') + source.substr(0, size) + std::string(64, '#');
+      ASSERT_EQ(dst, whole) << size << " bytes at +" << offset;
+    }
+  }
+}
+
+TEST(RowCopy, isExactInRowsAndOutOfThem) {
+  constexpr size_t kPiece = size_t{316} << 10;
+  constexpr size_t kSize = 2 * kStreamingThreshold + 100;
+  const std::string source = pattern(kSize);
+  std::string forwards(kSize, '#');
+  RowCopy row;
+  for (size_t at = 0; at < kSize; at += kPiece) {
+    row.copy(forwards.data() + at, source.data() + at, std::min(kPiece, kSize - at));
+  }
+  EXPECT_TRUE(forwards == source);
+  std::string backwards(kSize, '#');
+  for (size_t end = kSize; end > 0;) {
+    const size_t size = std::min(kPiece, end);
+    end -= size;
+    row.copy(backwards.data() + end, source.data() + end, size);
+  }
+  EXPECT_TRUE(backwards == source);
 }
 
 }  // namespace

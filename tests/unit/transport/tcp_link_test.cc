@@ -119,8 +119,8 @@ TEST_F(TcpOrigin, givesUpOnATargetThatBreaksTheProtocol) {
 }
 
 TEST_F(TcpOrigin, aPutThatIsAnsweredBeforeItWasSentBreaksTheProtocol) {
-  constexpr size_t kPuts = 14;  // more bytes than the sockets take, fewer than the window
-  std::string large(size_t{1} << 19, 'x');
+  constexpr size_t kPuts = 24;  // more bytes than the sockets take, fewer than the window
+  std::string large(kLargest, 'x');
   auto registration =
       *transport_->registerRegion({large.data(), large.size(), Device{}}, Access::readWrite);
   auto remote = *link_->importKey(Key{1, large.size(), true}.encode(), kPatience);
@@ -299,8 +299,8 @@ TEST(TcpLink, aTransportThatWasIdleForLongAnswersAgain) {
   expectPutArrives(*two.a, *two.dialler, *two.b);
 }
 
-TEST(TcpLink, moves64MiBInBothDirections) {
-  constexpr size_t kSize = size_t{64} << 20;
+TEST(TcpLink, movesManyMegabytesInBothDirections) {
+  constexpr size_t kSize = 200 * kLargest;
   Two two(2, 2);
   std::vector<uint64_t> ours(kSize / 8);
   std::vector<uint64_t> theirs(kSize / 8);

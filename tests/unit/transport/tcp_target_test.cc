@@ -33,9 +33,9 @@ TEST_F(TcpTarget, refusesWhatLiesOutsideAndGoesOn) {
 
 TEST_F(TcpTarget, refusesAnUnknownAreaAndDrainsItsBytes) {
   RawPeer peer = welcomePeer();
-  peer.say(requestBytes(RequestKind::put, 1, area() + 1, 0, 500000) + std::string(500000, '!'));
+  peer.say(requestBytes(RequestKind::put, 1, area() + 1, 0, 300000) + std::string(300000, '!'));
   expectRefused(peer, Code::notFound);
-  peer.say(requestBytes(RequestKind::get, 2, area() + 1, 0, 500000));
+  peer.say(requestBytes(RequestKind::get, 2, area() + 1, 0, 300000));
   expectRefused(peer, Code::notFound);
   expectServed(peer);
 }

@@ -18,13 +18,9 @@ namespace hmc::bench {
 
 namespace {
 
-// Above this, sleeping in the kernel costs nothing beside the copying, and leaves it the core.
-constexpr size_t kSpinUpTo = size_t{64} << 10;
-
 struct Sizes {
   uint64_t request;
   uint64_t reply;
-  uint64_t spin;
 };
 
 Status failure(const std::string& what) {
@@ -117,9 +113,9 @@ void answer(int fd) {
     char go = 1;
     if (!sendAll(fd, &go, 1, false)) return;
     for (;;) {
-      if (!receiveAll(fd, request.data(), request.size(), sizes.spin != 0)) return;
+      if (!receiveAll(fd, request.data(), request.size(), true)) return;
       if (request[0] != 0) break;
-      if (!sendAll(fd, reply.data(), reply.size(), sizes.spin != 0)) return;
+      if (!sendAll(fd, reply.data(), reply.size(), true)) return;
     }
   }
 }
@@ -144,7 +140,6 @@ Result<RawSocket> RawSocket::connect(const std::string& host, uint16_t port) {
 
 RawSocket::RawSocket(RawSocket&& other) noexcept
     : fd_(std::exchange(other.fd_, -1)),
-      spin_(other.spin_),
       request_(std::move(other.request_)),
       reply_(std::move(other.reply_)) {}
 
@@ -162,10 +157,9 @@ Status RawSocket::prepare(size_t request, size_t reply) {
     request_[0] = 1;  // the last one with the old sizes
     if (!sendAll(fd_, request_.data(), request_.size(), false)) return failure("sending");
   }
-  spin_ = request <= kSpinUpTo && reply <= kSpinUpTo;
   request_.assign(request, 0);
   reply_.assign(reply, 0);
-  Sizes sizes{request, reply, spin_ ? 1U : 0U};
+  Sizes sizes{request, reply};
   char go = 0;
   if (!sendAll(fd_, reinterpret_cast<char*>(&sizes), sizeof(sizes), false) ||
       !receiveAll(fd_, &go, 1, false)) {
@@ -175,8 +169,8 @@ Status RawSocket::prepare(size_t request, size_t reply) {
 }
 
 Status RawSocket::exchange() {
-  if (!sendAll(fd_, request_.data(), request_.size(), spin_)) return failure("sending");
-  if (!receiveAll(fd_, reply_.data(), reply_.size(), spin_)) return failure("receiving");
+  if (!sendAll(fd_, request_.data(), request_.size(), true)) return failure("sending");
+  if (!receiveAll(fd_, reply_.data(), reply_.size(), true)) return failure("receiving");
   return Status();
 }
 

@@ -25,7 +25,6 @@ class RawSocket {
  private:
   explicit RawSocket(int fd) : fd_(fd) {}
   int fd_;
-  bool spin_ = false;
   std::vector<char> request_;
   std::vector<char> reply_;
 };

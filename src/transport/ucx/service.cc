@@ -112,8 +112,13 @@ Service::~Service() {
   thread_.request_stop();
   eventfd_write(wake_.get(), 1);
   thread_.join();
+  eventfd_t ignored;
+  eventfd_read(wake_.get(), &ignored);
   const Deadline patience = kFarewell;
-  while ((unsettled() || partings_.step()) && !patience.passed()) step();
+  while ((unsettled() || partings_.step()) && !patience.passed()) {
+    epoll_event event;
+    if (!step()) epoll_wait(epoll_.get(), &event, 1, kPartingMs);
+  }
 }
 
 std::unique_lock<std::mutex> Service::enter() {

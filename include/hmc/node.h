@@ -57,8 +57,9 @@ class HMC_API Ticket {
   bool done();
   // The same without moving it along: done() may talk to the transport.
   bool over() const;
-  // Stops it. When this returns no byte of it moves any more, here or at the peer; that takes at
-  // most the lease. Its outcome is then `cancelled`, unless it was done before.
+  // Stops it. When this returns no byte of it moves any more, here or at the peer. That takes the
+  // peer's answer, or twice the lease: one for the answer, one for the peer to give up. Its outcome
+  // is then `cancelled`, unless it was done before.
   Status cancel();
   // The transport that carries it.
   const std::string& transport() const;
@@ -224,8 +225,8 @@ struct NodeOptions {
   // RDMA queue pairs to each peer, 1 to 16: more of them help where one cannot fill the NIC.
   int channels = 1;
   std::chrono::milliseconds heartbeat{1000};
-  // A peer that is silent for so long is lost, and a cancelled transfer ends after it at the
-  // latest.
+  // A peer that is silent for so long is lost, and a cancelled transfer ends after twice that at
+  // the latest.
   std::chrono::milliseconds lease{10000};
 };
 

@@ -97,8 +97,8 @@ DeadlineExceeded after `timeout` seconds, and then the transfer goes on.)")
 
 Stop it. When this returns, no byte of it moves any more, here or at the peer.
 
-wait() then raises Cancelled, unless it was done before. Takes at most the
-Node's lease.)")
+wait() then raises Cancelled, unless it was done before. Takes the
+peer's answer, or at most twice the Node's lease.)")
       .def_property_readonly(
           "path", [](const Transfer& self) { return self.ticket.path(); },
           "The transport that carries it and how, such as \"ipc (mapped)\".")

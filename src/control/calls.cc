@@ -7,9 +7,16 @@
 namespace hmc {
 
 uint64_t Calls::begin(Then then) {
-  std::lock_guard lock(mutex_);
-  open_.emplace(++last_, Question{std::nullopt, std::move(then)});
-  return last_;
+  std::unique_lock lock(mutex_);
+  const uint64_t number = ++last_;
+  if (then && !ended_.ok()) {
+    const Status why = ended_;
+    lock.unlock();
+    then(why);
+  } else {
+    open_.emplace(number, Question{std::nullopt, std::move(then)});
+  }
+  return number;
 }
 
 Result<std::string> Calls::wait(uint64_t number, Deadline deadline) {

@@ -26,7 +26,7 @@ class Calls {
 
   // An answer to nobody's question (its asker gave up) is dropped.
   void answer(uint64_t number, Result<std::string> answer);
-  // Everybody's answer from now on.
+  // Everybody's answer from now on, given at once to who comes later.
   void end(const Status& why);
 
  private:

@@ -15,9 +15,10 @@ namespace hmc::tcp {
 
 inline constexpr uint32_t kGreetingMagic = 0x31434d48;  // "HMC1"
 inline constexpr size_t kTokenSize = 16;
-// Most bytes in one put or get. With its header it fills five packets of the loopback device
-// (65,483 bytes each) and leaves little for a sixth; what is larger is shared by the streams.
-inline constexpr size_t kLargest = size_t{316} << 10;
+// Most bytes in one put or get; what is larger is shared by the streams, the more evenly the
+// smaller the pieces are. With its header it fills eight packets of the loopback device (65,483
+// bytes each) and leaves nothing for a ninth.
+inline constexpr size_t kLargest = size_t{508} << 10;
 inline constexpr size_t kLongestSentence = 400;
 
 enum class Role : uint32_t {

@@ -49,8 +49,9 @@ Status Engine::run(OpKind kind, const Route& route, uint64_t localOffset, uint64
     if (route.link->post({&op, 1}) == 1) {
       if (completion.done()) return completion.status();
       Deadline deadline(timeout);
-      do poller_.round(completion, deadline);
-      while (!completion.done() && !deadline.passed());
+      do {
+        poller_.round(completion, deadline);
+      } while (!completion.done() && !deadline.passed());
       if (completion.done()) return completion.status();
       end(*route.link, completion, route.lease);
       return completion.status().ok() ? Status() : late(kind);

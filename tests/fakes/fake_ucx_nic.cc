@@ -96,6 +96,7 @@ struct Nic {
   std::vector<std::unique_ptr<Opened>> opened;
   std::chrono::nanoseconds delay{0};
   std::atomic<unsigned> looks{0};
+  std::atomic<uint64_t> moves{0};
 
   Nic() {
     for (Asked& one : asked) free.push_back(&one);
@@ -169,8 +170,7 @@ void reportBroken(ucp_worker_h worker) {
   if (which && handler.cb) handler.cb(handler.arg, which, UCS_ERR_CONNECTION_RESET);
 }
 
-// A mapping of what lies at `there` in another process, up to the end of that one's; null if it is
-// not shared memory.
+// A mapping of what lies at `there` in another process; null if it is not shared memory.
 char* mapFrom(pid_t process, uintptr_t there) {
   const std::string folder = "/proc/" + std::to_string(process);
   std::ifstream lines(folder + "/maps");
@@ -219,6 +219,7 @@ ucs_status_ptr_t moveOver(bool put, ucp_ep_h endpoint, void* here, size_t size, 
     peers = allowed(*reinterpret_cast<const Reached*>(rkey), there, size);
     if (peers) put ? move(peers, here, size) : move(here, peers, size);
   }
+  if (peers) ++nic().moves;
   std::lock_guard lock(nic().mutex);
   if (!peers) nic().endpoints.at(endpoint).broken = true;
   if (put && size <= kInline) return nullptr;
@@ -286,9 +287,8 @@ FAKE ucs_status_ptr_t ucp_ep_close_nbx(ucp_ep_h endpoint, const ucp_request_para
 FAKE void ucp_request_free(void* request) {
   if (!nic().has(request)) return REAL(ucp_request_free)(request);
   std::lock_guard lock(nic().mutex);
-  Asked* const one = static_cast<Asked*>(request);
-  if (!std::exchange(one->used, false)) std::abort();  // freed twice
-  nic().free.push_back(one);
+  nic().free.push_back(static_cast<Asked*>(request));
+  if (!std::exchange(nic().free.back()->used, false)) std::abort();  // freed twice
 }
 
 FAKE ucs_status_t ucp_request_check_status(void* request) {
@@ -329,7 +329,11 @@ FAKE ucs_status_t ucp_ep_rkey_unpack(ucp_ep_h, const void* bytes, ucp_rkey_h* ma
   Reached reached{key.opened, key.then.begin, key.then.begin};
   if (key.process != getpid()) {
     reached.here = mapFrom(key.process, reinterpret_cast<uintptr_t>(key.then.begin));
-    if (!reached.here) return UCS_ERR_UNREACHABLE;
+    if (!reached.here) {
+      std::fprintf(stderr, "fake NIC: memory of process %d is not shared, or we are not root\n",
+                   key.process);
+      return UCS_ERR_UNREACHABLE;
+    }
     std::lock_guard lock(nic().mutex);
     nic().opened.push_back(std::make_unique<Opened>(key.then));
     reached.opened = nic().opened.back().get();
@@ -348,6 +352,11 @@ FAKE void ucp_ep_print_info(ucp_ep_h, FILE* stream) {
 
 FAKE void ucp_context_print_info(const ucp_context_h, FILE* stream) {
   std::fputs("#  resource 1  :  md 1  dev 1  flags -- rc_fake/nic0:1\n", stream);
+}
+
+// For tests: how many puts and gets it has done.
+FAKE uint64_t fakeNicMoves() {
+  return nic().moves;
 }
 
 // All else is the real library's.

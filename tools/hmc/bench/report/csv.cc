@@ -68,7 +68,10 @@ Record recordOf(const Figure& figure) {
 
 std::string csvText(const Run& run) {
   std::string out;
-  for (const char* column : kColumns) out += (out.empty() ? "" : ",") + std::string(column);
+  for (const char* column : kColumns) {
+    if (!out.empty()) out += ',';
+    out += column;
+  }
   out += "\n";
   for (const auto& [name, value] : run.header) {
     out += line({{"record", "header"}, {"name", name}, {"text", value}});

@@ -47,7 +47,7 @@ class HMC_API CtrlSocketManager {
   CtrlSocketManager(const CtrlSocketManager&) = delete;
   CtrlSocketManager& operator=(const CtrlSocketManager&) = delete;
 
-  // Port 0 means no TCP, an empty path no unix socket. Doors that are open already stay.
+  // Port 0 means no TCP, an empty path no unix socket. Listeners that are open already stay.
   CtrlResult start(const std::string& bind_ip, uint16_t tcp_port, const std::string& uds_path = "");
   void stop();
   bool isServer() const;

@@ -1,7 +1,7 @@
 #pragma once
 
-// The modern API. A Node registers memory, opens doors, connects to peers, opens their regions by
-// name and moves bytes between the two with one-sided put and get. Needs C++17.
+// The modern API. A Node registers memory, opens listeners, connects to peers, opens their regions
+// by name and moves bytes between the two with one-sided put and get. Needs C++17.
 //
 // All classes are cheap handles, safe from any thread; copies share what they stand for. A call
 // that can wait takes a timeout; when it passes, the call has undone what it started. Destroying
@@ -28,7 +28,7 @@ class PeerState;
 class LocalMemory;
 class RemoteMapping;
 class TransferState;
-class ArrivalList;
+class CompletionList;
 
 using Timeout = std::chrono::nanoseconds;
 inline constexpr Timeout kDefaultTimeout = std::chrono::seconds(30);
@@ -67,7 +67,7 @@ class HMC_API Ticket {
   std::string path() const;
 
  private:
-  friend class Arrivals;
+  friend class CompletionQueue;
   friend class RemoteMapping;
   Ticket(std::shared_ptr<RemoteMapping> mapping, std::shared_ptr<TransferState> state)
       : mapping_(std::move(mapping)), state_(std::move(state)) {}
@@ -79,12 +79,12 @@ class HMC_API Ticket {
 // moves along without anybody waiting for it, in a thread that uses no time while nothing is
 // watched; waiting for it and cancelling it work as ever. Destroying this ends the watching, not
 // the transfers. Safe from any thread.
-class HMC_API Arrivals {
+class HMC_API CompletionQueue {
  public:
-  static Result<Arrivals> create();
-  ~Arrivals();
-  Arrivals(Arrivals&&) noexcept;
-  Arrivals& operator=(Arrivals&&) noexcept;
+  static Result<CompletionQueue> create();
+  ~CompletionQueue();
+  CompletionQueue(CompletionQueue&&) noexcept;
+  CompletionQueue& operator=(CompletionQueue&&) noexcept;
 
   // For poll(2) and its kin: readable while take() has an answer. Stays ours.
   int fd() const;
@@ -95,8 +95,8 @@ class HMC_API Arrivals {
   std::vector<uint64_t> take();
 
  private:
-  explicit Arrivals(std::unique_ptr<ArrivalList> list);
-  std::unique_ptr<ArrivalList> list_;
+  explicit CompletionQueue(std::unique_ptr<CompletionList> list);
+  std::unique_ptr<CompletionList> list_;
 };
 
 struct Block {
@@ -146,7 +146,8 @@ class HMC_API RemoteRegion {
   bool getAtOnce(const LocalRegion& local, size_t localOffset, size_t remoteOffset,
                  size_t size) const;
 
-  // Start and return. Waiting on the Ticket is what moves it along, or an Arrivals that watches it.
+  // Start and return. Waiting on the Ticket is what moves it along, or an CompletionQueue that
+  // watches it.
   Result<Ticket> startPut(const LocalRegion& local, const std::vector<Block>& blocks) const;
   Result<Ticket> startGet(const LocalRegion& local, const std::vector<Block>& blocks) const;
   Result<Ticket> startPut(const LocalRegion& local, const Strided& shape) const;
@@ -165,7 +166,7 @@ struct PathReport {
   bool preferred = false;  // what a put takes, of the size that was asked about or else a small one
   std::string reason;      // why it is, or why it is not
   // How it has reached the peer's regions that were opened so far: "mapped", "process_vm, ring".
-  std::string ways;
+  std::string used;
   // One blocking put of the size that was asked about, in nanoseconds: what such a transport
   // typically takes, which is no promise, and what `hmc bench` measured on this host.
   std::optional<double> predictedNs;
@@ -242,7 +243,7 @@ class HMC_API Node {
   // The transports of this process, best first, and for each that cannot run here why.
   std::vector<PathReport> transports() const;
 
-  // Opens a door: "tcp://127.0.0.1:0", "tcp://[::1]:5001", "unix:///run/me.sock". Answers the
+  // Opens a listener: "tcp://127.0.0.1:0", "tcp://[::1]:5001", "unix:///run/me.sock". Answers the
   // address with the port that was picked.
   Result<std::string> listen(const std::string& address);
 

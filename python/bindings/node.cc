@@ -34,7 +34,7 @@ std::string listen(NodeOf& self, const std::string& address) {
   return bound;
 }
 
-NodeOf make(const std::string& name, const std::optional<std::string>& door,
+NodeOf make(const std::string& name, const std::optional<std::string>& listener,
             const std::string& secret, const std::optional<std::vector<std::string>>& transports,
             int channels, double heartbeat, double lease) {
   NodeOptions options;
@@ -49,7 +49,7 @@ NodeOf make(const std::string& name, const std::optional<std::string>& door,
   options.heartbeat = millisecondsFrom(heartbeat, "a heartbeat");
   options.lease = millisecondsFrom(lease, "a lease");
   NodeOf made{Handle<Node>(check(withoutGil([&] { return Node::create(options); }))), {}, {}};
-  if (door) listen(made, *door);
+  if (listener) listen(made, *listener);
   return made;
 }
 
@@ -180,14 +180,14 @@ void bindPeers(Class& node) {
            R"(listen(self, address)
 --
 
-Open a door for peers, and return its address with the port that was picked.
+Open a listener for peers, and return its address with the port that was picked.
 
 "tcp://127.0.0.1:0", "tcp://[::1]:5001", "unix:///run/me.sock".)")
       .def("connect", connect, py::arg("address"), py::arg("timeout") = 30,
            R"(connect(self, address, timeout=30)
 --
 
-Connect to the Node that has a door at that address: a Peer.)")
+Connect to the Node that has a listener at that address: a Peer.)")
       .def("peer", peerNamed, py::arg("name"), py::arg("timeout") = 30,
            R"(peer(self, name, timeout=30)
 --
@@ -223,7 +223,7 @@ void bindNode(py::module_& module) {
 with hmc.Node(name="a", listen="tcp://127.0.0.1:0") as node: ...
 
 name        what peers call it; a random one when empty
-listen      an address to open a door at; port 0 picks one, see `address`
+listen      an address to open a listener at; port 0 picks one, see `address`
 secret      both sides need the same
 transports  the names of those to use, best first; all when None
 channels    RDMA queue pairs to each peer, 1 to 16
@@ -243,7 +243,7 @@ made is in use any more.)");
 )")
       .def_property_readonly(
           "name", [](const NodeOf& self) { return self.node->name(); }, "What peers call it.")
-      .def_readonly("address", &NodeOf::address, "Of the first door; None without one.")
+      .def_readonly("address", &NodeOf::address, "Of the first listener; None without one.")
       .def(
           "transports", [](const NodeOf& self) { return self.node->transports(); },
           R"(transports(self)
@@ -253,7 +253,7 @@ Every transport of this process as a PathReport, best first, usable or not.)")
       .def("close", close, R"(close(self)
 --
 
-End everything: doors, peers, transfers. Handles that are left raise PeerLost.)")
+End everything: listeners, peers, transfers. Handles that are left raise PeerLost.)")
       .def(
           "__enter__", [](py::object self) { return self; }, "__enter__(self)\n--\n\n")
       .def(

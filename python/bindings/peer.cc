@@ -44,7 +44,7 @@ void bindPathReport(py::module_& module) {
       .def_readonly("usable", &PathReport::usable, "Whether it works here, or with this peer.")
       .def_readonly("preferred", &PathReport::preferred, "Whether puts take it.")
       .def_readonly("reason", &PathReport::reason, "Why it is usable, or why it is not.")
-      .def_readonly("ways", &PathReport::ways,
+      .def_readonly("used", &PathReport::used,
                     "How it has reached the peer's regions so far, such as \"mapped\".")
       .def_readonly("predicted_ns", &PathReport::predictedNs,
                     "What one put of the size asked about typically takes, or None.")

@@ -16,11 +16,12 @@ py::object await(const py::object& transfer) {
   return py::module_::import("hmc.event_loop").attr("outcome")(transfer).attr("__await__")();
 }
 
-void bindArrivals(py::module_& module) {
-  using Watcher = Handle<Arrivals>;
-  py::class_<Watcher>(module, "Arrivals",
+void bindCompletionQueue(py::module_& module) {
+  using Watcher = Handle<CompletionQueue>;
+  py::class_<Watcher>(module, "CompletionQueue",
                       "Tells which of the transfers that it watches are done, by a descriptor.")
-      .def(py::init([] { return Watcher(check(Arrivals::create())); }), "__init__(self)\n--\n\n")
+      .def(py::init([] { return Watcher(check(CompletionQueue::create())); }),
+           "__init__(self)\n--\n\n")
       .def(
           "fileno", [](const Watcher& self) { return self->fd(); },
           "fileno(self)\n--\n\nReadable while take() has an answer.")
@@ -105,7 +106,7 @@ peer's answer, or at most twice the Node's lease.)")
       .def("__await__", await, "__await__(self)\n--\n\nWait in asyncio; cancelling cancels it.")
       .def("__repr__",
            [](const Transfer& self) { return "<hmc.Transfer over " + self.ticket.path() + ">"; });
-  bindArrivals(module);
+  bindCompletionQueue(module);
 }
 
 }  // namespace hmc::python

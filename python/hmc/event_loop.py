@@ -20,20 +20,20 @@ class _Watch:
     """The transfers that one event loop waits for. Used by the loop's thread only."""
 
     def __init__(self, loop: AbstractEventLoop) -> None:
-        self._arrivals = _core.Arrivals()
+        self._completed = _core.CompletionQueue()
         self._futures: Dict[int, Future[None]] = {}
         self._last = 0
-        loop.add_reader(self._arrivals.fileno(), self._take)
+        loop.add_reader(self._completed.fileno(), self._take)
 
     def future_of(self, loop: AbstractEventLoop, transfer: _core.Transfer) -> Future[None]:
         """Done when the transfer is, or cancelled."""
         self._last += 1
-        self._arrivals.watch(transfer, self._last)
+        self._completed.watch(transfer, self._last)
         future = self._futures[self._last] = loop.create_future()
         return future
 
     def _take(self) -> None:
-        for number in self._arrivals.take():
+        for number in self._completed.take():
             future = self._futures.pop(number)
             if not future.done():
                 future.set_result(None)

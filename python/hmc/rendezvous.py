@@ -36,11 +36,11 @@ def _address(store):
 
 def _collect(host, port, world, mine, deadline):
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as door, _Guests() as guests:
-        door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        door.bind((host, port))
-        door.listen(world)
-        found = guests.welcome(door, world, mine, deadline)
+    with socket.socket(family, socket.SOCK_STREAM) as listener, _Guests() as guests:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(world)
+        found = guests.welcome(listener, world, mine, deadline)
         everybody = [found[rank] for rank in range(world)]
         guests.tell({"members": everybody})
     return everybody
@@ -65,10 +65,10 @@ class _Guests:
                 key.data.line.close()
         self._selector.close()
 
-    def welcome(self, door, world, mine, deadline):
+    def welcome(self, listener, world, mine, deadline):
         """Waits until every rank has come. Answers what they say of themselves, by rank."""
         found = {0: mine}
-        self._selector.register(door, selectors.EVENT_READ)
+        self._selector.register(listener, selectors.EVENT_READ)
         while len(found) < world:
             ready = self._selector.select(_left(deadline))
             if not ready and time.monotonic() >= deadline:
@@ -77,7 +77,7 @@ class _Guests:
                     ", ".join(map(str, missing)), self._turned_away))
             for key, _ in ready:
                 try:
-                    self._look(key, door, world, found, deadline)
+                    self._look(key, listener, world, found, deadline)
                 except (HMCError, ValueError, KeyError, TypeError, OSError) as error:
                     self._turned_away = "; somebody was turned away: %s" % error
                     if key.data is not None:
@@ -85,9 +85,9 @@ class _Guests:
                         key.data.line.close()
         return found
 
-    def _look(self, key, door, world, found, deadline):
+    def _look(self, key, listener, world, found, deadline):
         if key.data is None:
-            guest = _Guest(_Line(door.accept()[0], deadline))
+            guest = _Guest(_Line(listener.accept()[0], deadline))
             self._selector.register(guest.line.connection, selectors.EVENT_READ, guest)
             return
         said = key.data.said()

@@ -60,9 +60,9 @@ class Session(_core.SessionCore):
         """Listens for peers. Connecting, reading and writing is then up to them.
 
         init_server(bind_ip=..., ucx_port=..., rdma_port=..., ctrl_tcp_port=..., self_id=...) opens
-        a door for each port that is named, and a unix socket for tags of peers on this host.
+        a listener for each port that is named, and a unix socket for tags of peers on this host.
 
-        init_server(ip, port, conn) opens one door. It may be called again for another one.
+        init_server(ip, port, conn) opens one listener. It may be called again for another one.
         """
         if bind_ip is None and ip is None:
             raise TypeError("init_server needs an address: bind_ip= and ports, or (ip, port, conn)")
@@ -74,11 +74,11 @@ class Session(_core.SessionCore):
         uds_path = ""
         if self_id is not None:
             uds_path = _uds_path(ctrl_uds_dir or self.ctrl_uds_dir, self_id)
-        doors = [(rdma_port, ConnType.RDMA), (ucx_port, ConnType.UCX)]
-        doors = [(number, kind) for number, kind in doors if number]
-        if not doors and not ctrl_tcp_port:
+        listeners = [(rdma_port, ConnType.RDMA), (ucx_port, ConnType.UCX)]
+        listeners = [(number, kind) for number, kind in listeners if number]
+        if not listeners and not ctrl_tcp_port:
             raise ValueError("init_server was given no port: name ucx_port, rdma_port or both")
-        for number, kind in doors or [(0, ConnType.RDMA)]:
+        for number, kind in listeners or [(0, ConnType.RDMA)]:
             try:
                 self._listen(where, number, ctrl_tcp_port or 0, uds_path, kind)
             except HMCError:
@@ -97,7 +97,7 @@ class Session(_core.SessionCore):
         self._serving = True
 
     def close_server(self):
-        """Closes every door and the connections that came in through them."""
+        """Closes every listener and the connections that came in through them."""
         _core.check(self.comm.closeServer())
         self._serving = False
 

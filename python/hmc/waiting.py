@@ -52,14 +52,14 @@ def wait_any(transfers: Iterable[_core.Transfer], timeout: float = 30) -> _core.
     for transfer in waiting:
         if transfer.done():
             return transfer
-    arrivals = _core.Arrivals()
+    completed = _core.CompletionQueue()
     for number, transfer in enumerate(waiting):
-        arrivals.watch(transfer, number)
+        completed.watch(transfer, number)
     poll = select.poll()
-    poll.register(arrivals.fileno(), select.POLLIN)
+    poll.register(completed.fileno(), select.POLLIN)
     end = _end(timeout)
     while True:
-        done = arrivals.take()
+        done = completed.take()
         if done:
             return waiting[done[0]]
         left = end - time.monotonic()

@@ -175,12 +175,12 @@ status_t Communicator::ctrlRecv(CtrlId peer, uint64_t* tag, Timeout timeout) {
 status_t Communicator::initCtrlServer(const std::string& bind_ip, uint16_t tcp_port,
                                       const std::string& uds_path) {
   HMC_IMPL();
-  return report(impl.doors().open(controlDoors(bind_ip, tcp_port, uds_path)));
+  return report(impl.listeners().open(controlListeners(bind_ip, tcp_port, uds_path)));
 }
 
 status_t Communicator::closeCtrl() {
   HMC_IMPL();
-  impl.doors().closeAll();
+  impl.listeners().closeAll();
   return status_t::SUCCESS;
 }
 
@@ -205,14 +205,15 @@ status_t Communicator::initServer(const std::string& bind_ip, uint16_t data_port
   HMC_IMPL();
   Status usable = impl.checkType(serverType);
   if (!usable.ok()) return reportFor(serverType, usable);
-  auto doors = controlDoors(bind_ip, ctrl_tcp_port, ctrl_uds_path);
-  if (data_port != 0) doors.push_back({tcpAddress(bind_ip, data_port), connTypeName(serverType)});
-  return report(impl.doors().open(doors));
+  auto listeners = controlListeners(bind_ip, ctrl_tcp_port, ctrl_uds_path);
+  if (data_port != 0)
+    listeners.push_back({tcpAddress(bind_ip, data_port), connTypeName(serverType)});
+  return report(impl.listeners().open(listeners));
 }
 
 status_t Communicator::closeServer() {
   HMC_IMPL();
-  impl.doors().closeAll();
+  impl.listeners().closeAll();
   return status_t::SUCCESS;
 }
 

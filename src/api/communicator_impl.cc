@@ -65,7 +65,7 @@ Communicator::Impl::Impl(Settings settings, std::shared_ptr<NodeImpl> node,
       node_(std::move(node)),
       buffer_(std::move(buffer)),
       memory_(std::move(memory)),
-      doors_(node_),
+      listeners_(node_),
       ranks_(node_),
       connections_(node_, settings_) {}
 
@@ -116,8 +116,8 @@ bool Communicator::Impl::runAtOnce(OpKind kind, const std::string& ip, uint16_t 
 Result<std::shared_ptr<Connection>> Communicator::Impl::findLegacy(const std::string& ip,
                                                                    ConnType type) {
   auto found = connections_.find(ip, type);
-  const bool yetToCome =
-      found.status().code() == Code::notFound && doors_.any() && connections_.peersAt(ip).empty();
+  const bool yetToCome = found.status().code() == Code::notFound && listeners_.any() &&
+                         connections_.peersAt(ip).empty();
   if (!yetToCome) return found;
   HMC_TRY(connections_.waitFor(ip, settings_.transfer));
   return connections_.find(ip, type);
@@ -259,8 +259,8 @@ Status Communicator::Impl::connect(CtrlId peer, CtrlId self, const std::string& 
 // it and see who answers.
 Status Communicator::Impl::checkDataPort(const std::shared_ptr<PeerState>& peer,
                                          const std::string& ip, uint16_t port, Deadline deadline) {
-  for (const auto& door : peer->attributes().doors) {
-    if (door.port == port) return Status();
+  for (const auto& listener : peer->attributes().listeners) {
+    if (listener.port == port) return Status();
   }
   HMC_ASSIGN(auto other, dialPatiently(*node_, tcpAddress(ip, port), {}, deadline));
   if (other == peer) return Status();
@@ -288,7 +288,7 @@ std::string Communicator::Impl::explain(const std::string& ip, uint16_t port) {
   for (const auto& path : node_->explain(*(*connection)->peer, local.device, local.size)) {
     const char* mark = path.preferred ? "used" : path.usable ? "could be used" : "not usable";
     text += fmt::format("{}: {}{}: {}{}\n", path.transport, mark,
-                        path.ways.empty() ? "" : " (" + path.ways + ")", path.reason,
+                        path.used.empty() ? "" : " (" + path.used + ")", path.reason,
                         figuresOf(path, local.size));
   }
   return text;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "api/connections.h"
-#include "api/doors.h"
+#include "api/listeners.h"
 #include "api/ranks.h"
 #include "api/settings.h"
 #include "base/fork_guard.h"
@@ -52,7 +52,7 @@ class Communicator::Impl {
   Result<std::shared_ptr<Connection>> findLegacy(const std::string& ip, ConnType type);
   Status checkType(ConnType type) const;
 
-  Doors& doors() { return doors_; }
+  Listeners& listeners() { return listeners_; }
   Ranks& ranks() { return ranks_; }
   Connections& connections() { return connections_; }
   const Settings& settings() const { return settings_; }
@@ -72,7 +72,7 @@ class Communicator::Impl {
   const std::shared_ptr<NodeImpl> node_;
   const std::shared_ptr<ConnBuffer> buffer_;
   const std::shared_ptr<LocalMemory> memory_;
-  Doors doors_;
+  Listeners listeners_;
   Ranks ranks_;
   Connections connections_;
 

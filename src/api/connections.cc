@@ -47,11 +47,11 @@ bool answersTo(const PeerState& peer, const std::string& ip) {
 }
 
 bool answersTo(const PeerState& peer, uint16_t port) {
-  const auto doors = peer.attributes().doors;
-  if (port == 0) return doors.empty();
+  const auto listeners = peer.attributes().listeners;
+  if (port == 0) return listeners.empty();
   if (peer.channel().remotePort() == port) return true;
-  return std::any_of(doors.begin(), doors.end(),
-                     [&](const auto& door) { return door.port == port; });
+  return std::any_of(listeners.begin(), listeners.end(),
+                     [&](const auto& listener) { return listener.port == port; });
 }
 
 }  // namespace

@@ -52,21 +52,21 @@ Result<std::shared_ptr<CtrlSocketManager::Impl::Running>> CtrlSocketManager::Imp
 Status CtrlSocketManager::Impl::start(const std::string& ip, uint16_t port,
                                       const std::string& path) {
   HMC_ASSIGN(auto now, running());
-  return now->doors.open(controlDoors(ip, port, path));
+  return now->listeners.open(controlListeners(ip, port, path));
 }
 
 void CtrlSocketManager::Impl::stop() {
-  if (auto now = current()) now->doors.closeAll();
+  if (auto now = current()) now->listeners.closeAll();
 }
 
 bool CtrlSocketManager::Impl::isServer() const {
   auto now = current();
-  return now && now->doors.any();
+  return now && now->listeners.any();
 }
 
 uint16_t CtrlSocketManager::Impl::port() const {
   auto now = current();
-  return now ? now->doors.firstTcpPort() : 0;
+  return now ? now->listeners.firstTcpPort() : 0;
 }
 
 Status CtrlSocketManager::Impl::connect(CtrlId peer, const std::string& address, CtrlId self) {

@@ -5,7 +5,7 @@
 #include <mutex>
 #include <string>
 
-#include "api/doors.h"
+#include "api/listeners.h"
 #include "api/ranks.h"
 #include "api/settings.h"
 #include "hmc/ctrl_socket_manager.h"
@@ -39,11 +39,11 @@ class CtrlSocketManager::Impl {
  private:
   struct Running {
     Running(Settings from, std::shared_ptr<NodeImpl> made)
-        : settings(std::move(from)), node(std::move(made)), doors(node), ranks(node) {}
+        : settings(std::move(from)), node(std::move(made)), listeners(node), ranks(node) {}
     ~Running() { node->close(); }
     const Settings settings;
     const std::shared_ptr<NodeImpl> node;
-    Doors doors;
+    Listeners listeners;
     Ranks ranks;
     std::mutex mutex;
     std::map<std::string, std::shared_ptr<PeerState>> dialled;  // guarded by mutex, by address

@@ -7,7 +7,7 @@
 
 namespace hmc {
 
-// Where a door is: "tcp://host:port", "tcp://[::1]:port" or "unix:///path".
+// Where a listener is: "tcp://host:port", "tcp://[::1]:port" or "unix:///path".
 struct Address {
   bool isUnix = false;
   std::string host;  // without brackets

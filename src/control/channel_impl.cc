@@ -24,7 +24,7 @@ std::string describe(const Identity& peer, const std::string& where) {
 
 std::shared_ptr<ChannelImpl> ChannelImpl::create(std::shared_ptr<Loop> loop, ChannelOwner& owner,
                                                  ControlEvents& events,
-                                                 std::unique_ptr<Stream> stream,
+                                                 std::unique_ptr<ByteStream> stream,
                                                  ChannelFacts facts) {
   std::shared_ptr<ChannelImpl> channel(
       new ChannelImpl(std::move(loop), owner, events, std::move(facts)));

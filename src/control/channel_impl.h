@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/fd_exchange.h"
+#include "control/byte_stream.h"
 #include "control/calls.h"
 #include "control/channel.h"
 #include "control/control.h"
@@ -13,7 +14,6 @@
 #include "control/loop.h"
 #include "control/outbox.h"
 #include "control/ring.h"
-#include "control/stream.h"
 
 namespace hmc {
 
@@ -47,7 +47,7 @@ class RingOffer {
 struct ChannelFacts {
   Identity peer;
   bool initiator = false;
-  Ends ends;
+  SocketEnds ends;
   std::string where;  // "127.0.0.1:5001" or "unix:///path", for sentences
   std::chrono::milliseconds lease;
   std::shared_ptr<RingMemory> ring;  // null when the two share no host
@@ -57,7 +57,8 @@ struct ChannelFacts {
 class ChannelImpl final : public Channel, public std::enable_shared_from_this<ChannelImpl> {
  public:
   static std::shared_ptr<ChannelImpl> create(std::shared_ptr<Loop> loop, ChannelOwner& owner,
-                                             ControlEvents& events, std::unique_ptr<Stream> stream,
+                                             ControlEvents& events,
+                                             std::unique_ptr<ByteStream> stream,
                                              ChannelFacts facts);
 
   const Identity& peer() const override { return facts_.peer; }

@@ -44,7 +44,7 @@ ControlImpl::ControlImpl(ControlOptions options, FdExchange& fds, ControlEvents&
 
 ControlImpl::~ControlImpl() {
   loop_->run([this] {
-    doors_.clear();
+    listeners_.clear();
     held_.clear();
     for (const auto& visitor : std::vector<VisitorPtr>(visitors_.begin(), visitors_.end())) {
       visitor->refuse(error(Code::disconnected, "the peer is closing"));
@@ -78,15 +78,15 @@ std::string ControlImpl::attributes() const {
 
 Result<std::string> ControlImpl::listen(const std::string& text) {
   HMC_ASSIGN(Address address, parseAddress(text));
-  HMC_ASSIGN(auto door, Door::open(address));
-  std::string name = door->address().toString();
+  HMC_ASSIGN(auto listener, Listener::open(address));
+  std::string name = listener->address().toString();
   Status status;
   loop_->run([&] {
-    auto watch = loop_->watch(door->fd());
+    auto watch = loop_->watch(listener->fd());
     status = watch.status();
     if (!status.ok()) return;
-    OpenDoor& open = doors_[name];
-    open.door = std::move(door);
+    OpenListener& open = listeners_[name];
+    open.listener = std::move(listener);
     open.watch = *std::move(watch);
     open.pause = std::make_unique<Loop::Timer>(*loop_);
     open.watch->whenReadable([this, &open] { visitors(open); });
@@ -95,11 +95,11 @@ Result<std::string> ControlImpl::listen(const std::string& text) {
   return name;
 }
 
-Status ControlImpl::closeDoor(const std::string& text) {
+Status ControlImpl::closeListener(const std::string& text) {
   HMC_ASSIGN(Address address, parseAddress(text));
   size_t closed = 0;
-  loop_->run([&] { closed = doors_.erase(address.toString()); });
-  if (closed == 0) return error(Code::notFound, "no door is open at {}", text);
+  loop_->run([&] { closed = listeners_.erase(address.toString()); });
+  if (closed == 0) return error(Code::notFound, "no listener is open at {}", text);
   return Status();
 }
 

@@ -43,7 +43,7 @@ struct ControlOptions {
   bool ring = true;
 };
 
-// The control plane of one Node: its doors, its channels and the one thread that serves them.
+// The control plane of one Node: its listeners, its channels and the one thread that serves them.
 // Addresses are "tcp://host:port" ("tcp://[::1]:5001" for IPv6; port 0 picks one) and
 // "unix:///path".
 class Control {
@@ -58,14 +58,14 @@ class Control {
   // Our Identity::attributes for handshakes from now on.
   virtual void setAttributes(std::string attributes) = 0;
 
-  // Opens a door and answers its address with the port that was picked. A port or path in use is
-  // alreadyExists; a unix path that nobody listens on any more is taken over.
+  // Opens a listener and answers its address with the port that was picked. A port or path in use
+  // is alreadyExists; a unix path that nobody listens on any more is taken over.
   virtual Result<std::string> listen(const std::string& address) = 0;
-  virtual Status closeDoor(const std::string& address) = 0;
+  virtual Status closeListener(const std::string& address) = 0;
 
-  // Dials a door and returns when both sides know each other. When the two are connected already,
-  // in either direction, answers that channel, and the peer sees joinedAgain(). Two that dial each
-  // other at the same time end with one channel.
+  // Dials a listener and returns when both sides know each other. When the two are connected
+  // already, in either direction, answers that channel, and the peer sees joinedAgain(). Two that
+  // dial each other at the same time end with one channel.
   virtual Result<std::shared_ptr<Channel>> connect(const std::string& address,
                                                    const std::string& attributes,
                                                    Deadline deadline) = 0;

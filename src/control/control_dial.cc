@@ -17,7 +17,7 @@ struct OwnedFrame {
 };
 
 // Reads exactly one frame, so that nothing that follows it is lost.
-Result<OwnedFrame> readFrame(Stream& stream, const std::string& who, Deadline deadline) {
+Result<OwnedFrame> readFrame(ByteStream& stream, const std::string& who, Deadline deadline) {
   FrameReader reader(kLargestGreeting);
   std::string bytes(kFrameHeader, '\0');
   HMC_TRY(readAll(stream, bytes.data(), bytes.size(), who, deadline));
@@ -36,11 +36,11 @@ Result<OwnedFrame> readFrame(Stream& stream, const std::string& who, Deadline de
 }  // namespace
 
 struct ControlImpl::Dialled {
-  std::unique_ptr<Stream> stream;
+  std::unique_ptr<ByteStream> stream;
   std::string who;    // the address that was dialled
   std::string where;  // the same, as the channel's sentences say it
   std::string peerId;
-  Ends ends;
+  SocketEnds ends;
 };
 
 // While it lives, the control thread knows that we are dialling that peer.

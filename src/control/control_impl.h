@@ -10,7 +10,7 @@
 
 #include "control/channel_impl.h"
 #include "control/control.h"
-#include "control/door.h"
+#include "control/listener.h"
 #include "control/loop.h"
 #include "control/visitor.h"
 
@@ -25,7 +25,7 @@ class ControlImpl final : public Control, private ChannelOwner, private VisitorH
   const std::string& id() const override { return id_; }
   void setAttributes(std::string attributes) override;
   Result<std::string> listen(const std::string& address) override;
-  Status closeDoor(const std::string& address) override;
+  Status closeListener(const std::string& address) override;
   Result<std::shared_ptr<Channel>> connect(const std::string& address,
                                            const std::string& attributes,
                                            Deadline deadline) override;
@@ -34,8 +34,8 @@ class ControlImpl final : public Control, private ChannelOwner, private VisitorH
   using ChannelPtr = std::shared_ptr<ChannelImpl>;
   using VisitorPtr = std::shared_ptr<Visitor>;
 
-  struct OpenDoor {
-    std::unique_ptr<Door> door;
+  struct OpenListener {
+    std::unique_ptr<Listener> listener;
     std::unique_ptr<Loop::Watch> watch;
     std::unique_ptr<Loop::Timer> pause;  // after an accept that failed
   };
@@ -57,8 +57,8 @@ class ControlImpl final : public Control, private ChannelOwner, private VisitorH
   std::string attributes() const;
 
   // Visitors, on the control thread (control_visit.cc).
-  void visitors(OpenDoor& open);
-  void admit(OpenDoor& open, Fd socket);
+  void visitors(OpenListener& open);
+  void admit(OpenListener& open, Fd socket);
   void introduced(const VisitorPtr& visitor) override;
   void dropped(const VisitorPtr& visitor, const Status& why) override;
   void decide(const VisitorPtr& visitor);
@@ -98,7 +98,7 @@ class ControlImpl final : public Control, private ChannelOwner, private VisitorH
 
   // All below belong to the control thread.
   std::set<ChannelPtr> channels_;  // all that have a socket, also those that linger
-  std::map<std::string, OpenDoor> doors_;
+  std::map<std::string, OpenListener> listeners_;
   std::set<VisitorPtr> visitors_;
   std::vector<Held> held_;
   size_t greeting_ = 0;  // visitors that are not introduced

@@ -4,7 +4,7 @@
 #include "base/log.h"
 #include "control/control_impl.h"
 
-// Who comes through the doors, and which of two conversations with one peer stays.
+// Who comes through the listeners, and which of two conversations with one peer stays.
 
 namespace hmc {
 
@@ -12,11 +12,11 @@ namespace {
 constexpr std::chrono::milliseconds kAcceptPause{100};
 }
 
-void ControlImpl::visitors(OpenDoor& open) {
+void ControlImpl::visitors(OpenListener& open) {
   while (!crowded()) {
-    Door::Visit visit = open.door->accept();
+    Listener::Visit visit = open.listener->accept();
     if (visit.errnum != 0) {
-      logWarn("accept at {}: {}; trying again in {} ms", open.door->address().toString(),
+      logWarn("accept at {}: {}; trying again in {} ms", open.listener->address().toString(),
               errnoText(visit.errnum), kAcceptPause.count());
       open.pause->after(kAcceptPause, [this, &open] { visitors(open); });
       return;
@@ -31,9 +31,9 @@ void ControlImpl::visitors(OpenDoor& open) {
   // is dropped; see welcomeMore().
 }
 
-void ControlImpl::admit(OpenDoor& open, Fd socket) {
-  const Address& at = open.door->address();
-  Ends ends = endsOf(socket.get());
+void ControlImpl::admit(OpenListener& open, Fd socket) {
+  const Address& at = open.listener->address();
+  SocketEnds ends = endsOf(socket.get());
   std::string where =
       at.isUnix ? at.toString() : fmt::format("{}:{}", ends.remoteHost, ends.remotePort);
   auto visitor = std::make_shared<Visitor>(
@@ -62,15 +62,15 @@ void ControlImpl::dropped(const VisitorPtr& visitor, const Status& why) {
 
 void ControlImpl::welcomeMore() {
   if (crowded()) return;
-  for (auto& [name, open] : doors_) {
-    open.watch->whenReadable([this, &door = open] { visitors(door); });
+  for (auto& [name, open] : listeners_) {
+    open.watch->whenReadable([this, &listener = open] { visitors(listener); });
   }
 }
 
 // One channel per pair of Controls. A dialler that has a channel with us says so, and uses it. One
 // that has none although we have: either it gave that channel up and we have not heard so yet, or
 // it is about to learn of it; a probe through the channel tells. When both dial at once, see
-// claim(). Our own id is no peer: who dials its own door has two ends that know nothing of each
+// claim(). Our own id is no peer: who dials its own listener has two ends that know nothing of each
 // other.
 void ControlImpl::decide(const VisitorPtr& visitor) {
   const Ident& ident = visitor->ident();

@@ -66,7 +66,7 @@ void Intake::rest() {
   if (gate_) gate_->open();
 }
 
-void Intake::begin(Stream& stream, std::unique_ptr<ReadGate> gate) {
+void Intake::begin(ByteStream& stream, std::unique_ptr<ReadGate> gate) {
   std::lock_guard lock(mutex_);
   stream_ = &stream;
   gate_ = std::move(gate);

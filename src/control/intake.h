@@ -5,11 +5,11 @@
 #include <mutex>
 
 #include "base/lease.h"
+#include "control/byte_stream.h"
 #include "control/frame.h"
 #include "control/inbox.h"
 #include "control/loop.h"
 #include "control/read_gate.h"
-#include "control/stream.h"
 
 namespace hmc {
 
@@ -34,7 +34,7 @@ class Intake final : public MessageSource {
   void resume() override { --resting_; }
 
   // All below are the control thread's. Before begin() and after stop() nobody else reads.
-  void begin(Stream& stream, std::unique_ptr<ReadGate> gate);
+  void begin(ByteStream& stream, std::unique_ptr<ReadGate> gate);
   // Answers whether a user's thread left frames unhandled.
   bool take();
   void giveBack();
@@ -63,7 +63,7 @@ class Intake final : public MessageSource {
   // Guards everything below, but not what belongs to the control thread while it has the turn.
   std::mutex mutex_;
   Turn turn_ = Turn::control;
-  Stream* stream_ = nullptr;
+  ByteStream* stream_ = nullptr;
   std::unique_ptr<ReadGate> gate_;
   FrameReader frames_{kLargestFrame};
   bool handed_ = false;

@@ -19,7 +19,7 @@ iovec part(std::string_view bytes) {
 
 }  // namespace
 
-Outbox::Outbox(std::unique_ptr<Stream> stream, std::string who, Loop::Task wantFlush)
+Outbox::Outbox(std::unique_ptr<ByteStream> stream, std::string who, Loop::Task wantFlush)
     : who_(std::move(who)), wantFlush_(std::move(wantFlush)), stream_(std::move(stream)) {}
 
 // Ring or socket is decided in the same critical section as the sending: a message must not follow

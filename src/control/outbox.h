@@ -8,11 +8,11 @@
 #include <string>
 #include <string_view>
 
+#include "control/byte_stream.h"
 #include "control/frame.h"
 #include "control/loop.h"
 #include "control/message.h"
 #include "control/ring.h"
-#include "control/stream.h"
 #include "hmc/deadline.h"
 #include "hmc/result.h"
 
@@ -26,7 +26,7 @@ class Outbox {
  public:
   // `wantFlush` asks the control thread to call flush() when the socket takes bytes; it may be
   // called from any thread and under no lock. `who` names the peer in sentences.
-  Outbox(std::unique_ptr<Stream> stream, std::string who, Loop::Task wantFlush);
+  Outbox(std::unique_ptr<ByteStream> stream, std::string who, Loop::Task wantFlush);
 
   // Through the ring where there is one. Waits for room until the deadline.
   Status sendMessage(MessageKind kind, uint16_t flags, std::string_view payload, Deadline deadline);
@@ -52,7 +52,7 @@ class Outbox {
   // Gives the socket up; control thread.
   void disconnect();
   // For reading, with the Intake's turn, until disconnect().
-  Stream& stream() { return *stream_; }
+  ByteStream& stream() { return *stream_; }
 
  private:
   using Lock = std::unique_lock<std::mutex>;
@@ -73,8 +73,8 @@ class Outbox {
   // Guards everything below but the ring's inside, which belongs to the thread that has set
   // ringBusy_, or to the holder of the lock while nobody has.
   mutable std::mutex mutex_;
-  std::condition_variable changed_;  // room in the queue, the ring's turn, or the end
-  std::unique_ptr<Stream> stream_;   // reset and read by the control thread only
+  std::condition_variable changed_;     // room in the queue, the ring's turn, or the end
+  std::unique_ptr<ByteStream> stream_;  // reset and read by the control thread only
   bool corked_ = true;
   std::deque<std::string> queue_;
   size_t sentOfFront_ = 0;

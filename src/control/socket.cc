@@ -10,7 +10,7 @@
 #include <memory>
 
 #include "base/error.h"
-#include "control/stream.h"
+#include "control/byte_stream.h"
 
 namespace hmc {
 
@@ -49,7 +49,7 @@ int connectOne(int socket, const SocketAddress& to, Deadline deadline) {
   for (;;) {
     if (connect(socket, to.get(), to.size) == 0) return 0;
     if (errno == EINTR || errno == EINPROGRESS) return finishConnect(socket, deadline);
-    // A unix door whose queue is full: there is nothing to poll for, so look again in a moment.
+    // A unix listener whose queue is full: there is nothing to poll for, so look again in a moment.
     if (errno != EAGAIN || to.family() != AF_UNIX) return errno;
     if (deadline.passed()) return ETIMEDOUT;
     poll(nullptr, 0, deadline.leftMs(1));

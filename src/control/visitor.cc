@@ -4,7 +4,7 @@
 
 namespace hmc {
 
-Visitor::Visitor(VisitorHost& host, Loop& loop, std::unique_ptr<Stream> stream, Ends ends,
+Visitor::Visitor(VisitorHost& host, Loop& loop, std::unique_ptr<ByteStream> stream, SocketEnds ends,
                  std::string where, AcceptorGreeting greeting)
     : host_(host),
       loop_(loop),
@@ -101,7 +101,7 @@ void Visitor::refuse(const Status& why) {
   drop(why);
 }
 
-std::unique_ptr<Stream> Visitor::take() {
+std::unique_ptr<ByteStream> Visitor::take() {
   watch_.reset();
   patience_.cancel();
   auto stream = std::move(stream_);

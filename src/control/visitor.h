@@ -3,16 +3,16 @@
 #include <memory>
 #include <string>
 
+#include "control/byte_stream.h"
 #include "control/frame.h"
 #include "control/greeting.h"
 #include "control/loop.h"
-#include "control/stream.h"
 
 namespace hmc {
 
 class Visitor;
 
-// What a visitor tells the Control whose door it came through.
+// What a visitor tells the Control whose listener it came through.
 class VisitorHost {
  public:
   virtual ~VisitorHost() = default;
@@ -23,25 +23,25 @@ class VisitorHost {
   virtual void dropped(const std::shared_ptr<Visitor>& visitor, const Status& why) = 0;
 };
 
-// Somebody at a door who has not become a channel yet: the accepting side of the greeting. Lives on
-// the control thread.
+// Somebody at a listener who has not become a channel yet: the accepting side of the greeting.
+// Lives on the control thread.
 class Visitor : public std::enable_shared_from_this<Visitor> {
  public:
-  Visitor(VisitorHost& host, Loop& loop, std::unique_ptr<Stream> stream, Ends ends,
+  Visitor(VisitorHost& host, Loop& loop, std::unique_ptr<ByteStream> stream, SocketEnds ends,
           std::string where, AcceptorGreeting greeting);
 
   Status start(std::chrono::milliseconds patience);
 
   bool isIntroduced() const { return introduced_; }
   const Ident& ident() const { return ident_; }
-  const Ends& ends() const { return ends_; }
+  const SocketEnds& ends() const { return ends_; }
   const std::string& where() const { return where_; }
 
   // The last words: one of them, once.
   void yield();
   void refuse(const Status& why);
   // It becomes a channel, which goes on with the stream.
-  std::unique_ptr<Stream> take();
+  std::unique_ptr<ByteStream> take();
 
  private:
   void readable();
@@ -52,8 +52,8 @@ class Visitor : public std::enable_shared_from_this<Visitor> {
 
   VisitorHost& host_;
   Loop& loop_;
-  std::unique_ptr<Stream> stream_;
-  const Ends ends_;
+  std::unique_ptr<ByteStream> stream_;
+  const SocketEnds ends_;
   const std::string where_;
   AcceptorGreeting greeting_;
   FrameReader reader_{kLargestGreeting};

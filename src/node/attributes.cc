@@ -9,8 +9,8 @@ std::string Attributes::encode() const {
   out.u32(static_cast<uint32_t>(transports.size()));
   for (const auto& offer : transports) out.string(offer.name).string(offer.domain);
   out.u8(rank.has_value() ? 1 : 0).u32(rank.value_or(0));
-  out.u32(static_cast<uint32_t>(doors.size()));
-  for (const auto& door : doors) out.string(door.label).u16(door.port);
+  out.u32(static_cast<uint32_t>(listeners.size()));
+  for (const auto& listener : listeners) out.string(listener.label).u16(listener.port);
   return out.take();
 }
 
@@ -26,7 +26,7 @@ Result<Attributes> Attributes::decode(std::string_view bytes) {
   if (hasRank) attributes.rank = rank;
   for (uint32_t left = in.u32(); left > 0 && !in.failed(); --left) {
     std::string label = in.string();
-    attributes.doors.push_back({std::move(label), in.u16()});
+    attributes.listeners.push_back({std::move(label), in.u16()});
   }
   HMC_TRY(in.finish("the peer's introduction"));
   return attributes;

@@ -13,13 +13,13 @@ namespace hmc {
 
 // What a Node tells a peer about itself in the handshake.
 struct Attributes {
-  struct Door {
-    std::string label;  // what the door is for: "RDMA", "UCX", "control", ...
+  struct Listener {
+    std::string label;  // what the listener is for: "RDMA", "UCX", "control", ...
     uint16_t port = 0;
   };
   std::vector<TransportOffer> transports;
   std::optional<uint32_t> rank;  // what the peer shall call us
-  std::vector<Door> doors;
+  std::vector<Listener> listeners;
 
   std::string encode() const;
   static Result<Attributes> decode(std::string_view bytes);

@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "memory/backends.h"
 #include "node/node_impl.h"
-#include "transfer/arrival_list.h"
+#include "transfer/completion_list.h"
 
 namespace hmc {
 
@@ -47,22 +47,22 @@ std::string Ticket::path() const {
   return mapping_->pathOf(state_.get());
 }
 
-Result<Arrivals> Arrivals::create() {
-  HMC_ASSIGN(auto list, ArrivalList::create());
-  return Arrivals(std::move(list));
+Result<CompletionQueue> CompletionQueue::create() {
+  HMC_ASSIGN(auto list, CompletionList::create());
+  return CompletionQueue(std::move(list));
 }
-Arrivals::Arrivals(std::unique_ptr<ArrivalList> list) : list_(std::move(list)) {}
-Arrivals::~Arrivals() = default;
-Arrivals::Arrivals(Arrivals&&) noexcept = default;
-Arrivals& Arrivals::operator=(Arrivals&&) noexcept = default;
+CompletionQueue::CompletionQueue(std::unique_ptr<CompletionList> list) : list_(std::move(list)) {}
+CompletionQueue::~CompletionQueue() = default;
+CompletionQueue::CompletionQueue(CompletionQueue&&) noexcept = default;
+CompletionQueue& CompletionQueue::operator=(CompletionQueue&&) noexcept = default;
 
-int Arrivals::fd() const {
+int CompletionQueue::fd() const {
   return list_->fd();
 }
-Status Arrivals::watch(const Ticket& ticket, uint64_t id) {
+Status CompletionQueue::watch(const Ticket& ticket, uint64_t id) {
   return list_->watch(ticket.state_, id);
 }
-std::vector<uint64_t> Arrivals::take() {
+std::vector<uint64_t> CompletionQueue::take() {
   return list_->take();
 }
 

@@ -65,7 +65,7 @@ Attributes NodeImpl::attributes(std::optional<uint32_t> rank) const {
   }
   mine.rank = rank;
   std::lock_guard lock(mutex_);
-  for (const auto& [address, door] : doors_) mine.doors.push_back(door);
+  for (const auto& [address, listener] : listeners_) mine.listeners.push_back(listener);
   return mine;
 }
 
@@ -77,17 +77,17 @@ Result<std::string> NodeImpl::listen(const std::string& address, const std::stri
   int port = tcp ? std::atoi(bound.c_str() + colon + 1) : 0;
   {
     std::lock_guard lock(mutex_);
-    doors_[bound] = {label, static_cast<uint16_t>(port)};
+    listeners_[bound] = {label, static_cast<uint16_t>(port)};
   }
   control_->setAttributes(attributes({}).encode());
   return bound;
 }
 
-Status NodeImpl::closeDoor(const std::string& address) {
-  HMC_TRY(control_->closeDoor(address));
+Status NodeImpl::closeListener(const std::string& address) {
+  HMC_TRY(control_->closeListener(address));
   {
     std::lock_guard lock(mutex_);
-    doors_.erase(address);
+    listeners_.erase(address);
   }
   control_->setAttributes(attributes({}).encode());
   return Status();
@@ -234,18 +234,18 @@ void NodeImpl::setNoteEventLocked() {
 
 void NodeImpl::close() {
   std::vector<std::shared_ptr<PeerState>> all;
-  std::vector<std::string> doors;
+  std::vector<std::string> listeners;
   {
     std::lock_guard lock(mutex_);
     if (closed_) return;
     closed_ = true;
     all = peers_;
-    for (const auto& [address, door] : doors_) doors.push_back(address);
+    for (const auto& [address, listener] : listeners_) listeners.push_back(address);
     changed_.notify_all();
     setNoteEventLocked();
   }
   Status why = error(Code::disconnected, "the Node {} was closed", name_);
-  for (const auto& address : doors) control_->closeDoor(address);
+  for (const auto& address : listeners) control_->closeListener(address);
   for (const auto& peer : all) peer->close(why);
 }
 

@@ -33,8 +33,8 @@ inline constexpr uint16_t kOpenRegion = 4;
 inline constexpr uint16_t kLeave = 7;
 inline constexpr uint16_t kVisit = 8;
 
-// One participant: its transports, doors, peers and registered memory. Handles share it; close()
-// ends it for all of them. Safe from any thread.
+// One participant: its transports, listeners, peers and registered memory. Handles share it;
+// close() ends it for all of them. Safe from any thread.
 class NodeImpl final : public ControlEvents, public std::enable_shared_from_this<NodeImpl> {
  public:
   // Where the transports come from; tests bring their own.
@@ -56,9 +56,9 @@ class NodeImpl final : public ControlEvents, public std::enable_shared_from_this
   // As they were when the Node was made, so that what explain() says is what put() does.
   const Figures& figures() const { return figures_; }
 
-  // `label` says what the door is for; peers are told.
+  // `label` says what the listener is for; peers are told.
   Result<std::string> listen(const std::string& address, const std::string& label = "");
-  Status closeDoor(const std::string& address);
+  Status closeListener(const std::string& address);
 
   // Memory of the caller's, or with `owned` what a Backend's allocate() answered. Without a name no
   // peer can open it. `owner` goes last.
@@ -121,7 +121,7 @@ class NodeImpl final : public ControlEvents, public std::enable_shared_from_this
   // Readable while nextNote() has an answer; made when it is first asked for.
   Result<int> noteFd();
 
-  // Closes every door, says goodbye to every peer and finishes everything pending.
+  // Closes every listener, says goodbye to every peer and finishes everything pending.
   void close();
 
   // ControlEvents
@@ -171,7 +171,7 @@ class NodeImpl final : public ControlEvents, public std::enable_shared_from_this
       leftBehind_;                          // guarded by mutex_: gone, with unread messages
   std::atomic<size_t> leftBehindCount_{0};  // its size: spares takeLeftBehind() the lock
   std::map<std::string, std::weak_ptr<LocalMemory>> memory_;  // guarded by mutex_
-  std::map<std::string, Attributes::Door> doors_;             // guarded by mutex_, by address
+  std::map<std::string, Attributes::Listener> listeners_;     // guarded by mutex_, by address
   std::deque<NoteFrom> notes_;                                // guarded by mutex_
   Fd noteEvent_;                        // guarded by mutex_: none until somebody asks for it
   bool noteEventSet_ = false;           // guarded by mutex_: it is readable

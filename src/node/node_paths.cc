@@ -23,11 +23,11 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// The fastest way that was taken, or before any was, the fastest that there is.
-const Transport::Way* wayTaken(const Transport::Facts& facts,
-                               const std::vector<std::string>& taken) {
-  for (const auto& way : facts.ways) {
-    if (taken.empty() || contains(taken, way.how)) return &way;
+// The fastest path that was taken, or before any was, the fastest that there is.
+const Transport::Path* pathTaken(const Transport::Facts& facts,
+                                 const std::vector<std::string>& taken) {
+  for (const auto& path : facts.paths) {
+    if (taken.empty() || contains(taken, path.name)) return &path;
   }
   return nullptr;
 }
@@ -117,7 +117,7 @@ std::optional<size_t> NodeImpl::taken(const PeerState& peer, DeviceKind local, s
       if (!peer.paths().failure(factsOf(i).name).empty()) continue;
       transports.push_back(i);
       options.push_back(
-          {engines_[i].get(), wayTaken(factsOf(i), peer.paths().waysOf(factsOf(i).name)), false});
+          {engines_[i].get(), pathTaken(factsOf(i), peer.paths().usedOf(factsOf(i).name)), false});
     }
     if (options.empty()) continue;
     const PathChooser chooser(figures_, peer.away(), DeviceKind::cpu);
@@ -136,7 +136,7 @@ std::vector<PathReport> NodeImpl::explain(const PeerState& peer) const {
   for (const auto& choice : peer.choices()) {
     const size_t i = report.size();
     report.push_back({choice.name, choice.usable, used == i, choice.reason,
-                      listed(peer.paths().waysOf(choice.name))});
+                      listed(peer.paths().usedOf(choice.name))});
     if (!choice.usable) continue;
     if (onlyByName(i)) report.back().reason += "; only when asked for by name";
     if (const std::string why = peer.paths().failure(choice.name); !why.empty())
@@ -166,9 +166,9 @@ std::vector<PathReport> NodeImpl::explain(const PeerState& peer, Device local, s
     if (!engines_[i]->touches(local.kind))
       path.reason += fmt::format("; {} memory passes through the host", local.toString());
     const PathOption option{engines_[i].get(),
-                            wayTaken(factsOf(i), peer.paths().waysOf(factsOf(i).name)), false};
+                            pathTaken(factsOf(i), peer.paths().usedOf(factsOf(i).name)), false};
     const PathTimes times = chooser.times(option, OpKind::put, local.kind);
-    if (option.way) path.predictedNs = times.typical(size);
+    if (option.path) path.predictedNs = times.typical(size);
     path.measuredNs = times.measured(size);
   }
   return report;

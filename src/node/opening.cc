@@ -10,10 +10,10 @@ namespace hmc {
 
 namespace {
 
-// The way that a path took, or before it is open, the fastest that there is.
-const Transport::Way* wayOf(const Transport::Facts& facts, const OpenPath* path) {
-  for (const auto& way : facts.ways) {
-    if (path == nullptr || way.how == path->reached().how()) return &way;
+// The path that is open, or before it is, the fastest that there is.
+const Transport::Path* pathOf(const Transport::Facts& facts, const OpenPath* open) {
+  for (const auto& path : facts.paths) {
+    if (open == nullptr || path.name == open->reached().path()) return &path;
   }
   return nullptr;
 }
@@ -89,7 +89,7 @@ void Opening::giveUp(size_t transport, const Status& why) {
 
 PathOption Opening::optionOf(const Candidate& candidate) const {
   return {node_->engines()[candidate.transport].get(),
-          wayOf(node_->factsOf(candidate.transport), candidate.path.get()), candidate.staged};
+          pathOf(node_->factsOf(candidate.transport), candidate.path.get()), candidate.staged};
 }
 
 Result<std::unique_ptr<OpenPath>> Opening::open(const Candidate& candidate,
@@ -105,7 +105,7 @@ Result<std::unique_ptr<OpenPath>> Opening::open(const Candidate& candidate,
     return std::make_unique<OpenPath>(candidate.transport, engine, std::move(link),
                                       *std::move(stage), description, why.message());
   }
-  HMC_ASSIGN(auto memory, link->importKey(candidate.offer->key, deadline_));
+  HMC_ASSIGN(auto memory, link->importKey(candidate.offer->key, deadline_, nullptr));
   return std::make_unique<OpenPath>(candidate.transport, engine, std::move(link),
                                     std::move(memory));
 }
@@ -118,7 +118,7 @@ std::shared_ptr<RemoteMapping> Opening::finish(const PathChooser& chooser,
   for (auto& candidate : candidates) {
     options.push_back(optionOf(candidate));
     const OpenPath& path = *candidate.path;
-    peer_->paths().used(path.name(), path.reached().how());
+    peer_->paths().used(path.name(), path.reached().path());
     if (path.far) peer_->paths().staged(path.name(), path.farBecause);
     paths.push_back(std::move(candidate.path));
   }

@@ -14,11 +14,11 @@ constexpr OpKind kOperations[] = {OpKind::put, OpKind::get};
 std::optional<double> measured(const Figures& figures, const PathOption& option, DeviceKind local,
                                OpKind operation, size_t size, bool away) {
   const auto& facts = option.engine->transport().facts();
-  if (option.way != nullptr) {
+  if (option.path != nullptr) {
     auto exact =
-        figures.find(facts.name + "/" + option.way->how, local, opName(operation), size, away);
-    // A bare name stands for the fastest way.
-    if (exact || option.way != &facts.ways.front()) return exact;
+        figures.find(facts.name + "/" + option.path->name, local, opName(operation), size, away);
+    // A bare name stands for the fastest path.
+    if (exact || option.path != &facts.paths.front()) return exact;
   }
   return figures.find(facts.name, local, opName(operation), size, away);
 }
@@ -26,10 +26,10 @@ std::optional<double> measured(const Figures& figures, const PathOption& option,
 }  // namespace
 
 PathTimes PathChooser::times(const PathOption& option, OpKind operation, DeviceKind local) const {
-  Ends ends{local, remote_, !option.engine->touches(local), option.stagedThere};
+  MemoryEnds ends{local, remote_, !option.engine->touches(local), option.stagedThere};
   PathTimes times;
-  times.typical = [way = option.way, ends](uint64_t size) {
-    return way ? predict(*way, ends, size) : std::numeric_limits<double>::infinity();
+  times.typical = [path = option.path, ends](uint64_t size) {
+    return path ? predict(*path, ends, size) : std::numeric_limits<double>::infinity();
   };
   times.measured = [this, option, operation, local](uint64_t size) -> std::optional<double> {
     // Figures are of transfers to host memory that the transport reaches.

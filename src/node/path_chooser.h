@@ -9,10 +9,10 @@
 
 namespace hmc {
 
-// A way to one peer's memory that could be taken, as far as choosing goes.
+// A path to one peer's memory that could be taken, as far as choosing goes.
 struct PathOption {
   const Engine* engine = nullptr;
-  const Transport::Way* way = nullptr;  // none: nothing is known about its speed
+  const Transport::Path* path = nullptr;  // none: nothing is known about its speed
   bool stagedThere = false;
 };
 

@@ -14,10 +14,10 @@ void PassedOver::addUnasked(const std::string& transport) {
   unasked += (unasked.empty() ? "" : ", ") + transport;
 }
 
-void PathNotes::used(const std::string& transport, const std::string& how) {
+void PathNotes::used(const std::string& transport, const std::string& path) {
   std::lock_guard lock(mutex_);
-  auto& ways = ways_[transport];
-  if (std::find(ways.begin(), ways.end(), how) == ways.end()) ways.push_back(how);
+  auto& used = used_[transport];
+  if (std::find(used.begin(), used.end(), path) == used.end()) used.push_back(path);
   failures_.erase(transport);
 }
 
@@ -32,10 +32,10 @@ std::string PathNotes::failure(const std::string& transport) const {
   return found == failures_.end() ? std::string() : found->second;
 }
 
-std::vector<std::string> PathNotes::waysOf(const std::string& transport) const {
+std::vector<std::string> PathNotes::usedOf(const std::string& transport) const {
   std::lock_guard lock(mutex_);
-  auto found = ways_.find(transport);
-  return found == ways_.end() ? std::vector<std::string>() : found->second;
+  auto found = used_.find(transport);
+  return found == used_.end() ? std::vector<std::string>() : found->second;
 }
 
 void PathNotes::staged(const std::string& transport, const std::string& why) {

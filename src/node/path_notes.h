@@ -22,13 +22,13 @@ struct PassedOver {
 // What opening regions of one peer has shown about the paths to it. Safe from any thread.
 class PathNotes {
  public:
-  void used(const std::string& transport, const std::string& how);
+  void used(const std::string& transport, const std::string& path);
   // The last region that was to be opened over that transport could not be, until used() says
   // otherwise. Empty when none failed.
   void failed(const std::string& transport, const std::string& why);
   std::string failure(const std::string& transport) const;
-  // How that transport was used, in the order of first use.
-  std::vector<std::string> waysOf(const std::string& transport) const;
+  // The paths of that transport that were used, in the order of first use.
+  std::vector<std::string> usedOf(const std::string& transport) const;
 
   // A region of the peer's is staged over there, because the transport cannot reach it; the reason
   // of the last one, empty when there was none.
@@ -45,7 +45,7 @@ class PathNotes {
   bool first(const std::string& about);
 
   mutable std::mutex mutex_;
-  std::map<std::string, std::vector<std::string>> ways_;  // guarded by mutex_, by transport
+  std::map<std::string, std::vector<std::string>> used_;  // guarded by mutex_, by transport
   std::map<std::string, std::string> failures_;           // guarded by mutex_, by transport
   std::map<std::string, std::string> staged_;             // guarded by mutex_, by transport
   std::set<std::string> told_;                            // guarded by mutex_

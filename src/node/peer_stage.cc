@@ -13,7 +13,7 @@ Result<std::shared_ptr<FarStage>> PeerState::stage(size_t transport, Link& link,
   const std::string request = Writer().string(what.transport).take();
   HMC_ASSIGN(const std::string reply, channel_->call(kOpenStage, request, deadline));
   HMC_ASSIGN(const auto offer, StageOffer::decode(reply));
-  HMC_ASSIGN(auto memory, link.importKey(offer.key, deadline));
+  HMC_ASSIGN(auto memory, link.importKey(offer.key, deadline, nullptr));
   if (memory->size < offer.slots * StagePool::kSlotSize) {
     return error(Code::outOfRange, "the peer offers {} slots in {} bytes", offer.slots,
                  memory->size);

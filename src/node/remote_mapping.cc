@@ -52,7 +52,7 @@ uint64_t typicalPiece(const std::vector<Shape>& shapes) {
 
 std::string OpenPath::words() const {
   if (far) return name() + " (staged at the target)";
-  return memory->how().empty() ? name() : fmt::format("{} ({})", name(), memory->how());
+  return memory->path().empty() ? name() : fmt::format("{} ({})", name(), memory->path());
 }
 
 RemoteMapping::RemoteMapping(std::shared_ptr<NodeImpl> node, std::shared_ptr<PeerState> peer,

@@ -71,8 +71,8 @@ Status Engine::runSlowly(OpKind kind, const Route& route, const Shape& shape, De
 std::shared_ptr<TransferState> Engine::start(OpKind kind, const Route& route,
                                              std::vector<Shape> shapes,
                                              std::vector<std::shared_ptr<const void>> keep) {
-  auto transfer = std::make_shared<TransferState>(*this, &mover_, kind, route, std::move(shapes),
-                                                  std::move(keep));
+  auto transfer = std::make_shared<TransferState>(*this, &progressThread_, kind, route,
+                                                  std::move(shapes), std::move(keep));
   pump(*transfer, Deadline::now(), kBytesInPassing);
   if (route.far && !transfer->done()) remember(transfer);
   return transfer;
@@ -325,7 +325,7 @@ void Engine::endPiece(TransferState& transfer, TransferState::StagedPiece& piece
   if (!status.ok() && transfer.stopped_.ok()) transfer.stopped_ = status;
   if (piece.farSlot) {
     transfer.route_.far->give(*piece.farSlot);
-    if (mover_.watching()) mover_.nudge();
+    if (progressThread_.watching()) progressThread_.nudge();
   }
   piece.farSlot.reset();
   piece.step = TransferState::StagedPiece::Step::idle;

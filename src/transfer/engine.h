@@ -3,8 +3,8 @@
 #include <memory>
 #include <vector>
 
-#include "transfer/mover.h"
 #include "transfer/poller.h"
+#include "transfer/progress_thread.h"
 #include "transfer/shape.h"
 #include "transfer/stage.h"
 #include "transfer/transfer.h"
@@ -17,11 +17,11 @@ namespace hmc {
 class Engine {
  public:
   explicit Engine(std::unique_ptr<Transport> transport)
-      : mover_(*this),
+      : progressThread_(*this),
         transport_(std::move(transport)),
         poller_(*transport_),
         stages_(*transport_) {}
-  ~Engine() { mover_.stop(); }
+  ~Engine() { progressThread_.stop(); }
 
   Transport& transport() const { return *transport_; }
 
@@ -40,16 +40,16 @@ class Engine {
   Status cancel(TransferState& transfer);
 
   // Moves watched transfers along while nobody waits for them.
-  Mover& mover() { return mover_; }
+  ProgressThread& progressThread() { return progressThread_; }
 
   // A link was closed by another thread: whoever waits looks again.
   void kick() {
-    mover_.nudge();
+    progressThread_.nudge();
     poller_.kick();
   }
 
  private:
-  friend class Mover;
+  friend class ProgressThread;
 
   Status runSlowly(OpKind kind, const Route& route, const Shape& shape, Deadline deadline);
   // Posts until the time is over, and at least once; not much more than `most` bytes at a time.
@@ -74,16 +74,17 @@ class Engine {
   void end(Link& link, const Completion& completion, std::chrono::milliseconds lease);
 
   // The end of a copy at the target, which no progress() sees.
-  struct FarNews final : CompletionListener {
-    explicit FarNews(Mover& who) : mover(who) {}
-    void over(const Completion*) override {
-      if (mover.watching()) mover.nudge();
+  struct FarNews final : CompletionObserver {
+    explicit FarNews(ProgressThread& who) : thread(who) {}
+    void onComplete(const Completion*) override {
+      if (thread.watching()) thread.nudge();
     }
-    Mover& mover;
+    ProgressThread& thread;
   };
 
-  Mover mover_;  // outlives the transport, whose threads tell it the ends of transfers
-  FarNews farNews_{mover_};
+  ProgressThread
+      progressThread_;  // outlives the transport, whose threads tell it the ends of transfers
+  FarNews farNews_{progressThread_};
   const std::unique_ptr<Transport> transport_;
   Poller poller_;
   StagePool stages_;

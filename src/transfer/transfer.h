@@ -27,17 +27,17 @@ struct Route {
   FarStage* far = nullptr;  // it cannot reach the target's memory: in the place of `remote`
 };
 
-// A transfer or batch on its way. Only Engine and its Mover look inside.
+// A transfer or batch on its way. Only Engine and its ProgressThread look inside.
 class TransferState {
  public:
-  // `keep` holds alive whatever the route points at; `listener` is told of the end.
-  TransferState(Engine& engine, CompletionListener* listener, OpKind kind, Route route,
+  // `keep` holds alive whatever the route points at; `observer` is told of the end.
+  TransferState(Engine& engine, CompletionObserver* observer, OpKind kind, Route route,
                 std::vector<Shape> shapes, std::vector<std::shared_ptr<const void>> keep)
       : engine_(engine),
         kind_(kind),
         route_(route),
         shapes_(std::move(shapes)),
-        completion_(1, listener),
+        completion_(1, observer),
         next_(shapes_),
         keep_(std::move(keep)) {}
 
@@ -49,7 +49,7 @@ class TransferState {
 
  private:
   friend class Engine;
-  friend class Mover;
+  friend class ProgressThread;
 
   // A piece that passes through a host slot, of ours, of the target's, or both. A put is posted and
   // then copied at the target, a get the other way round.

@@ -8,6 +8,12 @@ const char* opName(OpKind kind) {
   return kind == OpKind::put ? "put" : "get";
 }
 
+Status checkPlace(const void* place, const char* transport) {
+  if (!place) return Status();
+  return error(Code::unsupported, "{} does not map a peer's memory, so not at {} either", transport,
+               place);
+}
+
 Status checkOp(const Op& op, size_t largest) {
   if (op.size == 0 || op.size > largest) {
     return error(Code::invalidArgument, "{} of {} bytes: one operation moves 1 to {}",

@@ -6,6 +6,9 @@ namespace hmc {
 
 const char* opName(OpKind kind);  // "put", "get"
 
+// For a transport that does not map memory: ok without a place.
+Status checkPlace(const void* place, const char* transport);
+
 // The origin's part of point 7: does the operation have a size that one may have, lie inside the
 // peer's memory, and not write where it may only read?
 Status checkOp(const Op& op, size_t largest);

@@ -3,14 +3,14 @@
 namespace hmc {
 
 void Completion::fail(const Status& status, uint32_t operations) {
-  CompletionListener* const listener = listener_;
+  CompletionObserver* const observer = observer_;
   {
     std::lock_guard lock(mutex_);
     if (error_.ok()) error_ = status;
     failed_.store(true, std::memory_order_release);
   }
   if (pending_.fetch_sub(operations, std::memory_order_release) != operations) return;
-  if (listener) listener->over(this);
+  if (observer) observer->onComplete(this);
 }
 
 Status Completion::status() const {

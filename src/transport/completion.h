@@ -12,10 +12,10 @@ class Completion;
 
 // Told when the last operation of a Completion has ended, by whoever ended it, with a transport's
 // locks held perhaps: it must not call back. The Completion may be gone by then.
-class CompletionListener {
+class CompletionObserver {
  public:
-  virtual ~CompletionListener() = default;
-  virtual void over(const Completion* completion) = 0;
+  virtual ~CompletionObserver() = default;
+  virtual void onComplete(const Completion* completion) = 0;
 };
 
 // Counts down the operations that share it and keeps the first error. Lives where the caller
@@ -23,12 +23,12 @@ class CompletionListener {
 // in finish() or fail(), which are called exactly once for every operation that post() accepted.
 class Completion {
  public:
-  explicit Completion(uint32_t operations, CompletionListener* listener = nullptr)
-      : pending_(operations), listener_(listener) {}
+  explicit Completion(uint32_t operations, CompletionObserver* observer = nullptr)
+      : pending_(operations), observer_(observer) {}
 
   // `operations` of them went well. Whoever sees done() sees their bytes.
   void finish(uint32_t operations = 1) {
-    CompletionListener* const listener = listener_;  // once it is over, this may be gone
+    CompletionObserver* const observer = observer_;  // once it is over, this may be gone
     // Who holds all that is pending is alone with it, and a plain store does not wait for the
     // copy's own stores to leave the core, as a locked instruction would.
     if (pending_.load(std::memory_order_acquire) == operations) {
@@ -36,7 +36,7 @@ class Completion {
     } else if (pending_.fetch_sub(operations, std::memory_order_release) != operations) {
       return;
     }
-    if (listener) listener->over(this);
+    if (observer) observer->onComplete(this);
   }
   void fail(const Status& status, uint32_t operations = 1);
 
@@ -54,7 +54,7 @@ class Completion {
  private:
   std::atomic<uint32_t> pending_;
   std::atomic<bool> failed_{false};
-  CompletionListener* const listener_;
+  CompletionObserver* const observer_;
   mutable std::mutex mutex_;
   Status error_;  // guarded by mutex_
 };

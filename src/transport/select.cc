@@ -83,9 +83,9 @@ std::vector<TransportChoice> chooseTransports(const std::vector<const Transport*
   return choices;
 }
 
-double predict(const Transport::Way& way, const Ends& ends, uint64_t size) {
+double predict(const Transport::Path& path, const MemoryEnds& ends, uint64_t size) {
   const auto bytes = static_cast<double>(size);
-  double ns = way.latencyNs + bytes / way.bytesPerNs;
+  double ns = path.latencyNs + bytes / path.bytesPerNs;
   if (ends.local != DeviceKind::cpu) ns += kDeviceCopyNs;
   if (ends.stagedHere) ns += bytes / kStagingBytesPerNs;
   if (ends.stagedThere) ns += kAskingNs + kDeviceCopyNs + bytes / kStagingBytesPerNs;

@@ -29,16 +29,16 @@ std::vector<TransportChoice> chooseTransports(const std::vector<const Transport*
 
 // The memories at the two ends of a transfer, and where its bytes have to pass through the host
 // because the transport cannot touch them.
-struct Ends {
+struct MemoryEnds {
   DeviceKind local = DeviceKind::cpu;
   DeviceKind remote = DeviceKind::cpu;
   bool stagedHere = false;
   bool stagedThere = false;
 };
 
-// What one blocking transfer of `size` bytes typically takes that way, in nanoseconds: right within
-// a factor of a few.
-double predict(const Transport::Way& way, const Ends& ends, uint64_t size);
+// What one blocking transfer of `size` bytes typically takes on that path, in nanoseconds: right
+// within a factor of a few.
+double predict(const Transport::Path& path, const MemoryEnds& ends, uint64_t size);
 
 // What is known about the time that a path takes, in nanoseconds for a size.
 struct PathTimes {

@@ -53,26 +53,26 @@ struct Mapped {
   const std::atomic<bool>* closed = nullptr;
 };
 
-// How a Link reaches a peer's memory, in words.
-struct PathWords {
-  std::string how;            // one of Facts::ways: "mapped"; empty where there is only one way
-  std::string slowerBecause;  // why, with the fix; empty when no faster way was there to take
+// The path that a Link takes to a peer's memory.
+struct PathTaken {
+  std::string name;           // one of Facts::paths: "mapped"; empty where there is only one
+  std::string slowerBecause;  // why, with the fix; empty when there was no faster path
 };
 
 // A peer's Registration as one Link sees it. Must not outlive the Link.
 class RemoteMemory {
  public:
-  RemoteMemory(uint64_t bytes, Access allowed, Mapped here = {}, PathWords words = {})
+  RemoteMemory(uint64_t bytes, Access allowed, Mapped here = {}, PathTaken taken = {})
       : size(bytes),
         access(allowed),
         mapped(here),
-        words_(std::make_unique<PathWords>(std::move(words))) {}
+        taken_(std::make_unique<PathTaken>(std::move(taken))) {}
   virtual ~RemoteMemory() = default;
   RemoteMemory(const RemoteMemory&) = delete;
   RemoteMemory& operator=(const RemoteMemory&) = delete;
 
-  const std::string& how() const { return words_->how; }
-  const std::string& slowerBecause() const { return words_->slowerBecause; }
+  const std::string& path() const { return taken_->name; }
+  const std::string& slowerBecause() const { return taken_->slowerBecause; }
 
   const uint64_t size;
   const Access access;
@@ -80,8 +80,10 @@ class RemoteMemory {
 
  private:
   // Apart from the rest, which every put reads.
-  const std::unique_ptr<const PathWords> words_;
+  const std::unique_ptr<const PathTaken> taken_;
 };
+
+class DeviceEvent;
 
 enum class OpKind : uint8_t { put, get };
 
@@ -95,6 +97,9 @@ struct Op {
   uint64_t remoteOffset;
   size_t size;
   Completion* completion;
+  // The local memory is ready when this has passed; null: it is ready. Only for transports whose
+  // device copies can wait for it (Facts::waitsForEvents): for others the engine posts later.
+  const DeviceEvent* after = nullptr;
 };
 
 // The data path to one peer. Safe from any thread.
@@ -115,9 +120,12 @@ class Link {
   virtual Status connect(std::string_view peerAddress) = 0;
 
   // May talk to the peer's host, but not to its control plane. Where it shows only then whether the
-  // path works, it waits for that: who asks can still take another transport.
-  virtual Result<std::unique_ptr<RemoteMemory>> importKey(std::string_view key,
-                                                          Deadline deadline) = 0;
+  // path works, it waits for that, so that the caller can still take another transport.
+  //
+  // With a `place`, the memory is mapped there or nowhere: the place lies in a range that the
+  // memory's backend has reserved. `unsupported` where this transport does not map that memory.
+  virtual Result<std::unique_ptr<RemoteMemory>> importKey(std::string_view key, Deadline deadline,
+                                                          void* place) = 0;
 
   // Starts operations, in any order, possibly finishing them before it returns. Answers how many of
   // them, from the front, were accepted; fewer than all means: call Transport::progress() and post
@@ -135,19 +143,31 @@ struct LinkOptions {
   // The side that dialled the control channel; it also dials whatever the transport dials.
   bool initiator = false;
   // The local address of the control channel, "127.0.0.1" for a unix socket. Where the peer can
-  // reach us, and no more public than the door that it came through.
+  // reach us, and no more public than the listener that it came through.
   std::string localHost = "127.0.0.1";
   // Kept alive by heartbeats on the control channel. Where software serves the target side it
   // applies nothing once this has expired.
   std::shared_ptr<Lease> lease;
+  // Secret bytes that this link's two ends alone know, from the handshake of the control channel. A
+  // transport that opens connections of its own proves with them who it is.
+  std::string credentials;
+};
+
+// What a transport did since it was made. Read at any time; the numbers of one moment need not fit
+// together.
+struct TransportCounters {
+  std::atomic<uint64_t> operations{0};  // accepted by post()
+  std::atomic<uint64_t> bytes{0};       // of those operations
+  std::atomic<uint64_t> retries{0};     // operations that the transport had to start again
+  std::atomic<uint64_t> stalls{0};      // post() accepted fewer operations than it was offered
 };
 
 class Transport {
  public:
-  // One way in which it reaches memory, and what that typically costs on the hosts of today: for
+  // One path to memory, and what it typically costs on the hosts of today: for
   // predictions that are right within a factor of a few.
-  struct Way {
-    std::string how;  // RemoteMemory::how()
+  struct Path {
+    std::string name;  // RemoteMemory::path()
     double latencyNs = 0;
     double bytesPerNs = 1;  // as much as GB/s
   };
@@ -156,10 +176,11 @@ class Transport {
     std::string domain;             // two processes with the same domain can reach each other
     std::vector<DeviceKind> local;  // kinds of memory that post() can read and write on our side
     size_t largest;                 // most bytes in one Op
-    std::vector<Way> ways;          // fastest first
+    std::vector<Path> paths;        // fastest first
     // Using it changes the process (a library with signal handlers, hooks or threads of its own):
     // memory is registered and links are opened only when somebody asks for it by name.
     bool onDemand = false;
+    bool waitsForEvents = false;  // post() takes operations whose Op::after has not passed
   };
 
   explicit Transport(Facts facts) : facts_(std::move(facts)) {}
@@ -168,6 +189,8 @@ class Transport {
   Transport& operator=(const Transport&) = delete;
 
   const Facts& facts() const { return facts_; }
+  // The engine counts operations, bytes and stalls; the transport itself counts retries.
+  TransportCounters& counters() { return counters_; }
 
   // `unsupported` when this transport cannot reach memory of that kind.
   virtual Result<std::unique_ptr<Registration>> registerRegion(const Region& region,
@@ -184,6 +207,7 @@ class Transport {
 
  private:
   const Facts facts_;
+  TransportCounters counters_;
 };
 
 }  // namespace hmc

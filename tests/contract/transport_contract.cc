@@ -192,7 +192,7 @@ Buffer TransportContract::targetBuffer(Transport& transport, size_t size, Access
 }
 
 std::unique_ptr<RemoteMemory> TransportContract::import(Link& link, const Buffer& target) const {
-  auto remote = link.importKey(target.key(), kPatience);
+  auto remote = link.importKey(target.key(), kPatience, nullptr);
   EXPECT_TRUE(remote.ok()) << remote.status().toString();
   return *std::move(remote);
 }

@@ -28,11 +28,11 @@ TEST_P(TransportContract, aDamagedKeyIsAStatus) {
   Ends ends = connect();
   const std::string good = target.key();
   for (size_t size = 0; size < good.size(); ++size) {
-    EXPECT_FALSE(ends.a->importKey(good.substr(0, size), kPatience).ok())
+    EXPECT_FALSE(ends.a->importKey(good.substr(0, size), kPatience, nullptr).ok())
         << "cut to " << size << " bytes";
   }
-  EXPECT_FALSE(ends.a->importKey(std::string(300, '\xff'), kPatience).ok());
-  EXPECT_FALSE(ends.a->importKey(good + "x", kPatience).ok());
+  EXPECT_FALSE(ends.a->importKey(std::string(300, '\xff'), kPatience, nullptr).ok());
+  EXPECT_FALSE(ends.a->importKey(good + "x", kPatience, nullptr).ok());
 }
 
 TEST_P(TransportContract, anImportedKeyTellsSizeAndAccess) {

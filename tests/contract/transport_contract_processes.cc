@@ -47,7 +47,7 @@ class TransportProcesses : public TransportContract {
     if (targetDials) {
       ASSERT_EQ(ask(connectThem), "ok");
     }
-    auto remote = link_->importKey(target_->key(), kPatience);
+    auto remote = link_->importKey(target_->key(), kPatience, nullptr);
     ASSERT_TRUE(remote.ok()) << remote.status().toString();
     remote_ = *std::move(remote);
     local_ = localBuffer(*a_, kSize);

@@ -35,8 +35,8 @@ TEST_P(TransportContract, namesTheLaneAndTakesTheOneThatTheRunIsAbout) {
   Buffer target = targetBuffer(*b_, 4096);
   Ends ends = connect();
   auto remote = import(*ends.a, target);
-  ASSERT_NE(remote->how(), "");
-  EXPECT_EQ(remote->how().rfind(wantedLane(), 0), 0u) << remote->how();
+  ASSERT_NE(remote->path(), "");
+  EXPECT_EQ(remote->path().rfind(wantedLane(), 0), 0u) << remote->path();
 }
 
 }  // namespace hmc::contract

@@ -33,7 +33,7 @@ TEST_P(TransportContract, putsAndGetsGoThroughTheNic) {
   Buffer target = targetBuffer(*b_, 4096);
   Ends ends = connect();
   auto remote = import(*ends.a, target);
-  EXPECT_EQ(remote->how(), "rc_fake/nic0:1");
+  EXPECT_EQ(remote->path(), "rc_fake/nic0:1");
   for (OpKind kind : {OpKind::put, OpKind::get}) {
     const uint64_t before = movedByNic();
     const Status status = transfer(*a_, *ends.a, kind, local, 0, *remote, 0, 4096);

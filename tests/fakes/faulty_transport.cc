@@ -68,9 +68,9 @@ class FaultyLink : public Link {
 
   const std::string& address() const override { return inner_->address(); }
   Status connect(std::string_view peer) override { return inner_->connect(peer); }
-  Result<std::unique_ptr<RemoteMemory>> importKey(std::string_view key,
-                                                  Deadline deadline) override {
-    return inner_->importKey(key, deadline);
+  Result<std::unique_ptr<RemoteMemory>> importKey(std::string_view key, Deadline deadline,
+                                                  void* place) override {
+    return inner_->importKey(key, deadline, place);
   }
 
   size_t post(std::span<const Op> ops) override {

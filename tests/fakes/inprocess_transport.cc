@@ -11,6 +11,7 @@
 #include "base/codec.h"
 #include "base/error.h"
 #include "memory/copy.h"
+#include "transport/check.h"
 
 namespace hmc::fakes {
 
@@ -121,7 +122,9 @@ class InProcessLink : public Link {
     return Status();
   }
 
-  Result<std::unique_ptr<RemoteMemory>> importKey(std::string_view key, Deadline) override {
+  Result<std::unique_ptr<RemoteMemory>> importKey(std::string_view key, Deadline,
+                                                  void* place) override {
+    HMC_TRY(checkPlace(place, "inprocess"));
     Reader reader(key);
     const uint32_t magic = reader.u32();
     const uint64_t id = reader.u64();
@@ -194,7 +197,7 @@ class InProcessTransport : public Transport {
                    options.name,
                    {DeviceKind::cpu},
                    options.largest,
-                   options.ways,
+                   options.paths,
                    options.onDemand}),
         wire_(std::move(wire)),
         options_(std::move(options)) {}

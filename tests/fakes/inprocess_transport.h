@@ -19,7 +19,7 @@ struct InProcessOptions {
   size_t largest = size_t{1} << 20;
   // Facts of the transport that it plays.
   std::string name = "inprocess";
-  std::vector<Transport::Way> ways;
+  std::vector<Transport::Path> paths;
   bool onDemand = false;
   // Memory of no other kind than the host's can be registered.
   bool hostOnly = false;

@@ -123,7 +123,7 @@ TEST(BadInput, portInUseIsNamedAndTheFirstServerGoesOn) {
   EXPECT_EQ(second.communicator->initServer(kHere, taken, open, "", ConnType::AUTO),
             status_t::ERROR);
   EXPECT_THAT(lastError(), HasSubstr(std::to_string(taken)));
-  // The door that could be opened did not stay open.
+  // The listener that could be opened did not stay open.
   EXPECT_EQ(second.communicator->initServer(kHere, open, 0, "", ConnType::AUTO), status_t::SUCCESS)
       << lastError();
   EXPECT_EQ(pair->put(kHere, pair.port(), 0, 0, 64, pair.type), status_t::SUCCESS) << lastError();

@@ -36,7 +36,7 @@ class Peer : public Process {
     return ask("checkconn " + server.address() + " " + type);
   }
 
-  // "IP PORT" of its data door.
+  // "IP PORT" of its data listener.
   std::string address() const { return ip_ + " " + std::to_string(dataPort_); }
   const std::string& ip() const { return ip_; }
   uint16_t dataPort() const { return dataPort_; }

@@ -1,4 +1,4 @@
-// Sockets that knock on a server's doors and do not speak its language.
+// Sockets that knock on a server's listeners and do not speak its language.
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
@@ -97,7 +97,7 @@ class Visitors : public testing::Test {
     EXPECT_TRUE(late.transfer("put", server, 0, 0, 4096, "IPC").ok);
   }
 
-  std::vector<uint16_t> doors() const { return {server.dataPort(), server.controlPort()}; }
+  std::vector<uint16_t> listeners() const { return {server.dataPort(), server.controlPort()}; }
 
   Peer server, client;
 };
@@ -105,7 +105,7 @@ class Visitors : public testing::Test {
 TEST_F(Visitors, thatSayNothingKeepNobodyWaiting) {
   std::vector<std::unique_ptr<Visitor>> silent;
   for (int i = 0; i < 20; ++i) {
-    for (uint16_t port : doors()) silent.push_back(std::make_unique<Visitor>(port));
+    for (uint16_t port : listeners()) silent.push_back(std::make_unique<Visitor>(port));
   }
   expectServed(1);
   expectNewcomersServed();
@@ -119,7 +119,7 @@ TEST_F(Visitors, thatSayGarbageAreSentAway) {
                                    header(0, 200),
                                    header(24, 16) + noise(24)};
   for (int i = 0; i < 20; ++i) garbage.push_back(noise(64 + 97 * i));
-  for (uint16_t port : doors()) {
+  for (uint16_t port : listeners()) {
     // Noise can read as the beginning of a frame; then the server waits for the rest a while.
     std::vector<std::unique_ptr<Visitor>> visitors;
     for (const auto& bytes : garbage) {
@@ -138,7 +138,7 @@ TEST_F(Visitors, thatAnnounceFourGigabytesGetNoMemoryForThem) {
   int before = countsOf(server).kilobytes;
   std::vector<std::unique_ptr<Visitor>> visitors;
   for (int i = 0; i < 20; ++i) {
-    for (uint16_t port : doors()) {
+    for (uint16_t port : listeners()) {
       visitors.push_back(std::make_unique<Visitor>(port));
       visitors.back()->say(header(~uint32_t{0}, static_cast<uint8_t>(1 + i)));
       visitors.back()->say(std::string(1000, 'x'));
@@ -153,7 +153,7 @@ TEST_F(Visitors, thatAnnounceFourGigabytesGetNoMemoryForThem) {
 TEST_F(Visitors, leaveNothingBehind) {
   auto visit = [&] {
     for (int i = 0; i < 50; ++i) {
-      Visitor visitor(doors()[static_cast<size_t>(i) % 2]);
+      Visitor visitor(listeners()[static_cast<size_t>(i) % 2]);
       if (i % 3 != 0) visitor.say(noise(200));
     }
   };

@@ -163,13 +163,13 @@ def test_strangers_keep_nobody_waiting():
 
 
 def test_who_was_turned_away_is_named_when_a_rank_is_missing():
-    with socket.socket() as door, rendezvous._Guests() as guests:
-        door.bind((HERE, 0))
-        door.listen()
-        with socket.create_connection(door.getsockname()) as stranger:
+    with socket.socket() as listener, rendezvous._Guests() as guests:
+        listener.bind((HERE, 0))
+        listener.listen()
+        with socket.create_connection(listener.getsockname()) as stranger:
             stranger.sendall(b"nonsense\n")
             with pytest.raises(hmc.DeadlineExceeded, match="rank 1 in time.*away.*nonsense"):
-                guests.welcome(door, 2, None, time.monotonic())
+                guests.welcome(listener, 2, None, time.monotonic())
 
 
 def test_ranks_that_do_not_come_are_named(tmp_path):

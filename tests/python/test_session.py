@@ -177,9 +177,9 @@ def test_a_unix_socket_that_a_crash_left_behind_does_not_keep_peers_apart(tmp_pa
 
 def test_a_busy_unix_socket_is_somebodys_and_costs_no_wait(tmp_path):
     path = str(tmp_path / "busy.sock")
-    with contextlib.ExitStack() as open_ones, socket.socket(socket.AF_UNIX) as door:
-        door.bind(path)
-        door.listen(0)
+    with contextlib.ExitStack() as open_ones, socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+        listener.listen(0)
         code = 0
         while code == 0:  # until its queue is full
             caller = open_ones.enter_context(socket.socket(socket.AF_UNIX))

@@ -93,7 +93,7 @@ def test_a_port_that_is_taken_is_named(pair):
             other.init_server(HERE, pair.port, hmc.ConnType.UCX)
 
 
-def test_a_server_opens_all_of_its_doors_or_none(pair, tmp_path):
+def test_a_server_opens_all_of_its_listeners_or_none(pair, tmp_path):
     free = free_port()
     with hmc.create_session(buffer_size=4096) as other:
         with pytest.raises(hmc.AlreadyExists):

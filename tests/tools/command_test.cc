@@ -93,17 +93,17 @@ TEST(Command, doctorFailsWhereTheDefaultPathDoes) {
 
 TEST(Command, doctorAndExplainLookAtALivePeer) {
   Node node = *Node::create();
-  std::string door = *node.listen("tcp://127.0.0.1:0");
-  auto doctor = hmcCommand("doctor " + door);
+  std::string listener = *node.listen("tcp://127.0.0.1:0");
+  auto doctor = hmcCommand("doctor " + listener);
   EXPECT_THAT(doctor.output, testing::ContainsRegex("ok +hello"));
   EXPECT_THAT(doctor.output, testing::ContainsRegex("ok +clocks"));
-  auto explain = hmcCommand("explain " + door + " --size 4KiB", "HMC_TRANSPORTS=tcp");
+  auto explain = hmcCommand("explain " + listener + " --size 4KiB", "HMC_TRANSPORTS=tcp");
   EXPECT_EQ(explain.status, 0) << explain.output;
   EXPECT_THAT(explain.output, HasSubstr("a put of 4096 bytes of cpu memory"));
   EXPECT_THAT(explain.output, testing::ContainsRegex("tcp +used +[0-9.]+ us"));
-  auto guarded = hmcCommand("explain " + door, "HMC_SECRET=sesame");
+  auto guarded = hmcCommand("explain " + listener, "HMC_SECRET=sesame");
   EXPECT_EQ(guarded.status, 1);
-  EXPECT_THAT(guarded.output, HasSubstr("hmc doctor " + door));
+  EXPECT_THAT(guarded.output, HasSubstr("hmc doctor " + listener));
 }
 
 }  // namespace

@@ -85,8 +85,8 @@ class Socket {
 
 TEST(DoctorPeer, aLiveNodeIsHealthyInEveryRespect) {
   Node node = *Node::create();
-  std::string door = *node.listen("tcp://127.0.0.1:0");
-  auto findings = checkPeer(door, doctor(), kPatience);
+  std::string listener = *node.listen("tcp://127.0.0.1:0");
+  auto findings = checkPeer(listener, doctor(), kPatience);
   EXPECT_TRUE(healthy(findings)) << shown(findings);
   for (const char* what :
        {"name", "reachability", "hello", "versions", "clocks", "round trip", "transport"}) {
@@ -98,7 +98,7 @@ TEST(DoctorPeer, aLiveNodeIsHealthyInEveryRespect) {
   EXPECT_THAT(find(findings, "transport")->detail, HasSubstr("ipc: both sides"));
 }
 
-TEST(DoctorPeer, aUnixDoorIsAPeerToo) {
+TEST(DoctorPeer, aUnixListenerIsAPeerToo) {
   Node node = *Node::create();
   std::string path = testing::TempDir() + "doctor" + std::to_string(getpid()) + ".sock";
   ASSERT_TRUE(node.listen("unix://" + path).ok());
@@ -113,7 +113,7 @@ TEST(DoctorPeer, aClosedPortIsRefused) {
                 "ss -ltn");
 }
 
-TEST(DoctorPeer, aUnixPathWithoutADoorIsRefused) {
+TEST(DoctorPeer, aUnixPathWithoutAListenerIsRefused) {
   expectFailure(checkPeer("unix:///nowhere/at/all", doctor(), kPatience), "reachability", "refused",
                 "ls -l /nowhere/at/all");
 }
@@ -183,12 +183,12 @@ TEST(DoctorPeer, aSecretOnOneSideOrAnotherOneIsNamed) {
   NodeOptions guarded;
   guarded.secret = "sesame";
   Node node = *Node::create(guarded);
-  std::string door = *node.listen("tcp://127.0.0.1:0");
+  std::string listener = *node.listen("tcp://127.0.0.1:0");
   for (const char* wrong : {"", "simsim"}) {
-    expectFailure(checkPeer(door, doctor(wrong), kPatience), "hello", "secrets differ",
+    expectFailure(checkPeer(listener, doctor(wrong), kPatience), "hello", "secrets differ",
                   "export HMC_SECRET");
   }
-  auto findings = checkPeer(door, doctor("sesame"), kPatience);
+  auto findings = checkPeer(listener, doctor("sesame"), kPatience);
   EXPECT_TRUE(healthy(findings)) << shown(findings);
 }
 

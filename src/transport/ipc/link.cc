@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "transport/check.h"
 
 namespace hmc::ipc {
 
@@ -97,8 +98,9 @@ Status IpcLink::checkKey(const Key& key) const {
   return Status();
 }
 
-Result<std::unique_ptr<RemoteMemory>> IpcLink::importKey(std::string_view bytes,
-                                                         Deadline deadline) {
+Result<std::unique_ptr<RemoteMemory>> IpcLink::importKey(std::string_view bytes, Deadline deadline,
+                                                         void* place) {
+  HMC_TRY(checkPlace(place, "ipc"));
   HMC_ASSIGN(Key key, decodeKey(bytes));
   HMC_TRY(checkKey(key));
   Refusals refusals;

@@ -23,7 +23,8 @@ class IpcLink final : public Link {
 
   const std::string& address() const override { return address_; }
   Status connect(std::string_view peerAddress) override;
-  Result<std::unique_ptr<RemoteMemory>> importKey(std::string_view key, Deadline deadline) override;
+  Result<std::unique_ptr<RemoteMemory>> importKey(std::string_view key, Deadline deadline,
+                                                  void* place) override;
   size_t post(std::span<const Op> ops) override;
   void close(const Status& why) override;
 

@@ -16,7 +16,7 @@ namespace {
 using Clock = Deadline::Clock;
 
 // How long the thread looks for more work before it sleeps: a wake-up costs its peer more.
-constexpr std::chrono::microseconds kSpin{50};
+constexpr std::chrono::microseconds kServiceSpin{50};
 // How long a guest may take to hand over its ring. Others wait meanwhile.
 constexpr std::chrono::seconds kHandOver{1};
 
@@ -90,7 +90,7 @@ void Service::run(const std::stop_token& stop) {
     worked = serveAll() || worked;
     if (worked) {
       lastWork = Clock::now();
-    } else if (Clock::now() - lastWork < kSpin) {
+    } else if (Clock::now() - lastWork < kServiceSpin) {
       std::this_thread::yield();
     } else if (!stop.stop_requested()) {
       bell.sleep(seen, Deadline::never());

@@ -133,7 +133,9 @@ void TcpLink::arrived(Fd fd) {
   progress_.wake();
 }
 
-Result<std::unique_ptr<RemoteMemory>> TcpLink::importKey(std::string_view bytes, Deadline) {
+Result<std::unique_ptr<RemoteMemory>> TcpLink::importKey(std::string_view bytes, Deadline,
+                                                         void* place) {
+  HMC_TRY(checkPlace(place, "tcp"));
   HMC_ASSIGN(Key key, Key::decode(bytes));
   return std::unique_ptr<RemoteMemory>(new TcpRemote(
       key.area, key.size, key.writable ? Access::readWrite : Access::read, describe(options_)));

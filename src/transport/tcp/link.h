@@ -25,7 +25,8 @@ class TcpLink final : public Link, private Service::Host, private Progress::Watc
 
   const std::string& address() const override { return encoded_; }
   Status connect(std::string_view peerAddress) override;
-  Result<std::unique_ptr<RemoteMemory>> importKey(std::string_view key, Deadline) override;
+  Result<std::unique_ptr<RemoteMemory>> importKey(std::string_view key, Deadline,
+                                                  void* place) override;
   size_t post(std::span<const Op> ops) override;
   void close(const Status& why) override;
 

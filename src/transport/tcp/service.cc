@@ -16,8 +16,8 @@ namespace hmc::tcp {
 namespace {
 
 constexpr size_t kMostVisitors = 128;
-constexpr std::chrono::microseconds kSpin{50};
-constexpr int kLooksPerPoll = 4;
+constexpr std::chrono::microseconds kServiceSpin{50};
+constexpr int kServiceLooksPerPoll = 4;
 
 }  // namespace
 
@@ -51,13 +51,13 @@ Service::~Service() {
 
 Result<uint16_t> Service::open(const std::string& address) {
   std::lock_guard lock(mutex_);
-  if (auto door = doors_.find(address); door != doors_.end()) {
-    return std::get<Door>(entries_.at(door->second)).port;
+  if (auto listener = listeners_.find(address); listener != listeners_.end()) {
+    return std::get<Listener>(entries_.at(listener->second)).port;
   }
   HMC_ASSIGN(Listening listening, listenOn(address));
   const int fd = listening.fd.get();
   const uint16_t port = listening.port;
-  doors_[address] = add(fd, EPOLLIN, Door{std::move(listening.fd), port});
+  listeners_[address] = add(fd, EPOLLIN, Listener{std::move(listening.fd), port});
   return port;
 }
 
@@ -84,7 +84,7 @@ void Service::run(const std::stop_token& stop) {
   auto lastTraffic = Deadline::Clock::time_point::min();
   for (int looks = 0; !stop.stop_requested(); ++looks) {
     const bool spin = spinning(lastTraffic);
-    if (spin && looks % kLooksPerPoll != 0) {
+    if (spin && looks % kServiceLooksPerPoll != 0) {
       std::lock_guard lock(mutex_);
       if (lookAgain()) lastTraffic = Deadline::Clock::now();
       continue;
@@ -118,7 +118,7 @@ bool Service::lookAgain() {
 // Answers come in bursts: who sleeps between two of them adds a wake-up to each.
 bool Service::spinning(Deadline::Clock::time_point lastTraffic) const {
   return lastTraffic != Deadline::Clock::time_point::min() &&
-         Deadline::Clock::now() - lastTraffic < kSpin;
+         Deadline::Clock::now() - lastTraffic < kServiceSpin;
 }
 
 int Service::patienceLeftMs() {
@@ -163,7 +163,7 @@ bool Service::handle(uint64_t id, uint32_t events) {
   if (Visitor* visitor = std::get_if<Visitor>(&found->second)) {
     greet(id, *visitor);
   } else {
-    admit(std::get<Door>(found->second));
+    admit(std::get<Listener>(found->second));
   }
   return false;
 }
@@ -185,10 +185,10 @@ bool Service::step(uint64_t id, Guest& guest, uint32_t events) {
   return guest.stream->moved();
 }
 
-void Service::admit(Door& door) {
-  Fd fd = acceptFrom(door.fd.get());
+void Service::admit(Listener& listener) {
+  Fd fd = acceptFrom(listener.fd.get());
   if (!fd) {
-    if (errno == EMFILE || errno == ENFILE) shedLoad(door);
+    if (errno == EMFILE || errno == ENFILE) shedLoad(listener);
     return;
   }
   if (visitors_.size() == kMostVisitors) {
@@ -200,11 +200,11 @@ void Service::admit(Door& door) {
   visitors_.emplace(id, Deadline(patience_));
 }
 
-// Without a descriptor for it the visitor would stay at the door and keep this thread busy.
-void Service::shedLoad(Door& door) {
+// Without a descriptor for it the visitor would stay at the listener and keep this thread busy.
+void Service::shedLoad(Listener& listener) {
   logWarn("tcp: a connection is turned away because all file descriptors are in use");
   spare_.reset();
-  acceptFrom(door.fd.get()).reset();
+  acceptFrom(listener.fd.get()).reset();
   spare_ = Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
 }
 

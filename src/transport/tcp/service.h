@@ -12,7 +12,7 @@
 
 namespace hmc::tcp {
 
-// The thread that serves what peers ask of us, and the doors through which they come. It never
+// The thread that serves what peers ask of us, and the listeners through which they come. It never
 // blocks on a peer and sleeps when there is nothing to do. Safe from any thread.
 class Service {
  public:
@@ -38,7 +38,7 @@ class Service {
   void drop(Host& host);
 
  private:
-  struct Door {
+  struct Listener {
     Fd fd;
     uint16_t port;
   };
@@ -54,7 +54,7 @@ class Service {
     Host* host;
     bool sending;  // which readiness we wait for
   };
-  using Entry = std::variant<Door, Visitor, Guest>;
+  using Entry = std::variant<Listener, Visitor, Guest>;
 
   Service(Areas& areas, std::chrono::milliseconds patience, Fd epoll, Fd wake);
   void run(const std::stop_token& stop);
@@ -64,8 +64,8 @@ class Service {
 
   // These with mutex_ held. handle() answers whether a peer's bytes moved.
   bool handle(uint64_t id, uint32_t events);
-  void admit(Door& door);
-  void shedLoad(Door& door);
+  void admit(Listener& listener);
+  void shedLoad(Listener& listener);
   void greet(uint64_t id, Visitor& visitor);
   uint64_t add(int fd, uint32_t events, Entry entry);
   void addGuest(Host& host, Fd fd, std::string greeting);
@@ -81,10 +81,10 @@ class Service {
   uint64_t nextId_ = 1;  // 0 is wake_
   uint64_t recent_ = 0;  // the guest that asked last
   std::map<uint64_t, Entry> entries_;
-  std::map<uint64_t, Deadline> visitors_;  // the oldest first
-  std::map<std::string, uint64_t> doors_;  // by address
-  std::map<std::string, Host*> hosts_;     // by token
-  Fd spare_;                               // to be able to turn away who comes when all are in use
+  std::map<uint64_t, Deadline> visitors_;      // the oldest first
+  std::map<std::string, uint64_t> listeners_;  // by address
+  std::map<std::string, Host*> hosts_;         // by token
+  Fd spare_;  // to be able to turn away who comes when all are in use
   std::jthread thread_;
 };
 

@@ -123,23 +123,23 @@ std::string slowerBecause(const Api& api, const std::string& lane) {
   return slowerBecause(lane, api.version, fs::path(api.path).parent_path() / "ucx", kDevices);
 }
 
-std::vector<Transport::Way> waysOfThisMachine() {
-  std::vector<Transport::Way> ways;
+std::vector<Transport::Path> pathsOfThisMachine() {
+  std::vector<Transport::Path> paths;
   const auto devices = namesIn(kDevices);
   for (const char* transport : {"rc_mlx5", "dc_mlx5", "rc_verbs", "ud_mlx5", "ud_verbs"}) {
     for (const std::string& device : devices) {
       for (const std::string& port : namesIn(fmt::format("{}/{}/ports", kDevices, device))) {
-        ways.push_back({fmt::format("{}/{}:{}", transport, device, port), 3000, 10});
+        paths.push_back({fmt::format("{}/{}:{}", transport, device, port), 3000, 10});
       }
     }
   }
   if (auto* interfaces = if_nameindex()) {
     for (auto* at = interfaces; at->if_index != 0; ++at) {
-      ways.push_back({fmt::format("tcp/{}", at->if_name), 15000, 2});
+      paths.push_back({fmt::format("tcp/{}", at->if_name), 15000, 2});
     }
     if_freenameindex(interfaces);
   }
-  return ways;
+  return paths;
 }
 
 }  // namespace hmc::ucx

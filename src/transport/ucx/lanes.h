@@ -33,6 +33,6 @@ std::string slowerBecause(const std::string& lane, const std::string& version,
 std::string slowerBecause(const Api& api, const std::string& lane);
 
 // The lanes that there can be on this machine, fastest first.
-std::vector<Transport::Way> waysOfThisMachine();
+std::vector<Transport::Path> pathsOfThisMachine();
 
 }  // namespace hmc::ucx

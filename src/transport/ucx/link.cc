@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "transport/check.h"
 
 namespace hmc::ucx {
 
@@ -45,8 +46,9 @@ Status UcxLink::connect(std::string_view peerAddress) {
   return status;
 }
 
-Result<std::unique_ptr<RemoteMemory>> UcxLink::importKey(std::string_view bytes,
-                                                         Deadline deadline) {
+Result<std::unique_ptr<RemoteMemory>> UcxLink::importKey(std::string_view bytes, Deadline deadline,
+                                                         void* place) {
+  HMC_TRY(checkPlace(place, "ucx"));
   HMC_ASSIGN(const Key key, Key::decode(bytes));
   // First of all what tells when the peer goes.
   if (connected_) HMC_TRY(service_.awaitPeer(number_, deadline));

@@ -21,7 +21,8 @@ class UcxLink final : public Link, private Service::Host {
 
   const std::string& address() const override { return encoded_; }
   Status connect(std::string_view peerAddress) override;
-  Result<std::unique_ptr<RemoteMemory>> importKey(std::string_view key, Deadline deadline) override;
+  Result<std::unique_ptr<RemoteMemory>> importKey(std::string_view key, Deadline deadline,
+                                                  void* place) override;
   size_t post(std::span<const Op> ops) override { return out_.post(ops); }
   void close(const Status& why) override;
 

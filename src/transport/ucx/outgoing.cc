@@ -49,7 +49,7 @@ Result<std::unique_ptr<RemoteMemory>> Outgoing::importKey(const Key& key, Deadli
   HMC_TRY(awaitPath(earlier(deadline, Deadline(kPatience))));
   std::lock_guard lock(origin_.mutex_);
   if (!why_.ok()) return why_;
-  PathWords words = words_;
+  PathTaken words = taken_;
   if (hardware_ && !key.hindrance.empty()) words.slowerBecause = key.hindrance;
   RemoteKeys& keys = *this;
   auto remote = std::make_unique<UcxRemote>(keys, key, std::move(words));
@@ -73,11 +73,11 @@ Status Outgoing::beginPath() {
   if (epoll_ctl(origin_.epoll_.get(), EPOLL_CTL_ADD, path_->fd(), &event) != 0) {
     return errnoStatus("watching a ucx worker");
   }
-  words_.how = laneOf(api(), path_->endpoint());
-  words_.slowerBecause = slowerBecause(api(), words_.how);
-  hardware_ = isHardware(words_.how);
-  inPlace_ = isTcp(words_.how) && origin_.context_.wholeOverTcp();
-  who_ = fmt::format("the peer with UCX {} over {}", peer_->version, words_.how);
+  taken_.name = laneOf(api(), path_->endpoint());
+  taken_.slowerBecause = slowerBecause(api(), taken_.name);
+  hardware_ = isHardware(taken_.name);
+  inPlace_ = isTcp(taken_.name) && origin_.context_.wholeOverTcp();
+  who_ = fmt::format("the peer with UCX {} over {}", peer_->version, taken_.name);
   if (!slots_.empty()) return Status();
   slots_.resize(kMostOps);
   for (Slot& slot : slots_) {

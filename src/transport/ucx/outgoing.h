@@ -133,7 +133,7 @@ class Outgoing final : private Path::User, private RemoteKeys {
   const std::function<void()> failed_;
   // All of it guarded by the origin's mutex.
   std::unique_ptr<Path> path_;  // none before the first key, and once closed
-  PathWords words_;
+  PathTaken taken_;
   std::optional<Address> peer_;
   std::string who_ = "the peer";  // for sentences
   Status why_;                    // not ok: closed

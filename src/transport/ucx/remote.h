@@ -30,7 +30,7 @@ class RemoteKeys {
 // A peer's memory, as one link reaches it.
 class UcxRemote final : public RemoteMemory {
  public:
-  UcxRemote(RemoteKeys& keys, Key from, PathWords words)
+  UcxRemote(RemoteKeys& keys, Key from, PathTaken words)
       : RemoteMemory(from.size, from.access, {}, std::move(words)),
         area(from.area),
         address(from.address),

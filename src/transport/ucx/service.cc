@@ -16,7 +16,7 @@ namespace hmc::ucx {
 
 namespace {
 
-constexpr std::chrono::microseconds kSpin{50};
+constexpr std::chrono::microseconds kServiceSpin{50};
 constexpr unsigned kMessage = 0;  // the only kind of active message
 constexpr uint64_t kWake = 0;     // in epoll; links have random numbers
 constexpr uint64_t kWords = 1;
@@ -339,7 +339,7 @@ void Service::run(const std::stop_token& stop) {
     const auto now = Clock::now();
     if (moved) lastTraffic = now;
     // Requests come in bursts: who sleeps between two of them adds a wake-up to each.
-    if (lastTraffic != Clock::time_point::min() && now - lastTraffic < kSpin) continue;
+    if (lastTraffic != Clock::time_point::min() && now - lastTraffic < kServiceSpin) continue;
     {
       std::lock_guard lock(mutex_);
       if (!armAll()) continue;

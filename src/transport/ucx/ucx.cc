@@ -43,7 +43,7 @@ class UcxTransport final : public Transport {
                    .domain = "ucx",
                    .local = {DeviceKind::cpu},
                    .largest = kLargest,
-                   .ways = waysOfThisMachine(),
+                   .paths = pathsOfThisMachine(),
                    .onDemand = true}),
         library_(std::move(library)) {}
 

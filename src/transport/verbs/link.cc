@@ -103,8 +103,9 @@ Status VerbsLink::connectLocked(const Address& peer) {
   return initiator_ ? words_->send({Word::Kind::hello, 0, 0}) : Status();
 }
 
-Result<std::unique_ptr<RemoteMemory>> VerbsLink::importKey(std::string_view key,
-                                                           Deadline deadline) {
+Result<std::unique_ptr<RemoteMemory>> VerbsLink::importKey(std::string_view key, Deadline deadline,
+                                                           void* place) {
+  HMC_TRY(checkPlace(place, "verbs"));
   std::unique_lock lock(mutex_);
   // Whether packets really arrive shows only now: better here, where another transport can still
   // be taken, than in the first put.

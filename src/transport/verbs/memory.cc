@@ -96,7 +96,7 @@ VerbsRegistration::VerbsRegistration(const Region& where, Access allowed,
       key_(encode(where, allowed, *pinned_)) {}
 
 Result<std::unique_ptr<RemoteMemory>> VerbsRemote::decode(std::string_view key, size_t nics,
-                                                          PathWords words) {
+                                                          PathTaken words) {
   Reader in(key);
   const uint32_t magic = in.u32();
   const uint64_t base = in.u64();

@@ -32,8 +32,8 @@ class VerbsRegistration final : public Registration {
 class VerbsRemote final : public RemoteMemory {
  public:
   static Result<std::unique_ptr<RemoteMemory>> decode(std::string_view key, size_t nics,
-                                                      PathWords words);
-  VerbsRemote(uint64_t bytes, Access allowed, PathWords words, uint64_t base, bool host,
+                                                      PathTaken words);
+  VerbsRemote(uint64_t bytes, Access allowed, PathTaken words, uint64_t base, bool host,
               std::vector<uint32_t> rkeys)
       : RemoteMemory(bytes, allowed, {}, std::move(words)),
         base_(base),

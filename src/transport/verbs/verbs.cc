@@ -19,7 +19,7 @@ std::string domainOf(const Port& port) {
 }
 
 // What such a port typically does; its rate is its own word.
-Transport::Way typical(const Nics& nics) {
+Transport::Path typical(const Nics& nics) {
   double gbits = 0;
   for (const auto& nic : nics) gbits += nic->port().gbits;
   const bool soft = nics[0]->port().soft;

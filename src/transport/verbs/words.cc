@@ -9,7 +9,7 @@ namespace hmc::verbs {
 
 namespace {
 
-constexpr int kEntries = 128;  // both directions
+constexpr int kControlEntries = 128;  // both directions
 
 uint64_t pack(const Word& word) {
   return static_cast<uint64_t>(word.kind) | uint64_t{word.channel} << 8 |
@@ -34,10 +34,10 @@ uint64_t swapIfBig(uint64_t bytes) {
 
 Result<std::unique_ptr<Words>> Words::create(const Nic& nic, size_t nicIndex,
                                              CompletionQueues& queues) {
-  HMC_ASSIGN(ibv_cq * queue, queues.reserve(kEntries));
+  HMC_ASSIGN(ibv_cq * queue, queues.reserve(kControlEntries));
   auto pair = QueuePair::create(nic, queue, {kDepth, kDepth, 0}, QueuePair::Serves::nothing);
   if (!pair.ok()) {
-    queues.release(queue, kEntries);
+    queues.release(queue, kControlEntries);
     return pair.status();
   }
   std::unique_ptr<Words> words(new Words(nicIndex, queues, queue, *std::move(pair)));
@@ -57,13 +57,13 @@ Words::Words(size_t nicIndex, CompletionQueues& queues, ibv_cq* queue, QueuePair
       queue_(queue),
       pair_(std::move(pair)),
       firstPacket_(randomPacketNumber()) {
-  static_assert(kEntries == 2 * kDepth && kEntries * sizeof(uint64_t) <= kPage);
+  static_assert(kControlEntries == 2 * kDepth && kControlEntries * sizeof(uint64_t) <= kPage);
   for (size_t i = 0; i < 2 * kDepth; ++i) slots_.push_back({this, i >= kDepth, memory_.get() + i});
   for (size_t i = kDepth; i < 2 * kDepth; ++i) free_.push_back(&slots_[i]);
 }
 
 Words::~Words() {
-  queues_.release(queue_, kEntries);
+  queues_.release(queue_, kControlEntries);
 }
 
 Address::Pair Words::pair() const {

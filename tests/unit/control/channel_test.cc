@@ -263,8 +263,8 @@ TEST(Channel, heartbeatsKeepAnIdleChannelAlive) {
 TEST(Channel, aProtocolErrorEndsItAndNoOther) {
   Party server("server");
   Party client("client");
-  std::string door = server.listen();
-  auto good = client.connect(door);
+  std::string listener = server.listen();
+  auto good = client.connect(listener);
   ASSERT_TRUE(good.ok());
   auto huge = frameHeader(FrameType::message, 0, 0, 0xfffffff0u);
   auto badKind = frameHeader(FrameType::message, 200, 0, 0);
@@ -277,7 +277,7 @@ TEST(Channel, aProtocolErrorEndsItAndNoOther) {
       frameBytes(FrameType::drain),
   };
   for (size_t i = 0; i < lies.size(); ++i) {
-    RawPeer peer(door);
+    RawPeer peer(listener);
     ASSERT_TRUE(peer.join("liar"));
     ASSERT_TRUE(peer.say(std::string_view(lies[i])).ok());
     Status left = server.events.waitLeft(i + 1);

@@ -18,12 +18,12 @@ using test::sendTag;
 TEST(Connect, whereNobodyListensIsAnErrorAtOnce) {
   Party server("server");
   Party client("client");
-  std::string door = server.listen();
-  ASSERT_TRUE(server.control->closeDoor(door).ok());
-  auto channel = client.connect(door);
+  std::string listener = server.listen();
+  ASSERT_TRUE(server.control->closeListener(listener).ok());
+  auto channel = client.connect(listener);
   ASSERT_FALSE(channel.ok());
   EXPECT_EQ(channel.status().code(), Code::disconnected);
-  EXPECT_EQ(channel.status().message(), "nobody listens at " + door);
+  EXPECT_EQ(channel.status().message(), "nobody listens at " + listener);
   EXPECT_EQ(client.connect("tcp://127.0.0.1:0").status().code(), Code::invalidArgument);
   EXPECT_EQ(client.connect("nonsense").status().code(), Code::invalidArgument);
   EXPECT_EQ(client.connect("unix:///nonexistent/x").status().code(), Code::disconnected);
@@ -32,8 +32,8 @@ TEST(Connect, whereNobodyListensIsAnErrorAtOnce) {
 TEST(Connect, aHostNameIsResolved) {
   Party server("server");
   Party client("client");
-  std::string door = server.listen();
-  std::string port = door.substr(door.rfind(':'));
+  std::string listener = server.listen();
+  std::string port = listener.substr(listener.rfind(':'));
   auto channel = client.connect("tcp://localhost" + port);
   EXPECT_TRUE(channel.ok()) << channel.status().toString();
   EXPECT_EQ(client.connect("tcp://no-such-host.invalid:1").status().code(), Code::notFound);
@@ -42,9 +42,9 @@ TEST(Connect, aHostNameIsResolved) {
 TEST(Connect, dialledAgainAnswersTheSameChannelAndTellsThePeer) {
   Party server("server");
   Party client("client");
-  std::string door = server.listen();
-  auto first = client.connect(door, "first");
-  auto second = client.connect(door, "second");
+  std::string listener = server.listen();
+  auto first = client.connect(listener, "first");
+  auto second = client.connect(listener, "second");
   ASSERT_TRUE(first.ok() && second.ok()) << second.status().toString();
   EXPECT_EQ(*first, *second);
   ASSERT_EQ(server.events.again().size(), 1u);
@@ -69,11 +69,11 @@ TEST(Connect, inTheOtherDirectionAnswersTheSameChannelToo) {
 TEST(Connect, aPeerMayRefuseTheSecondDial) {
   Party server("server");
   Party client("client");
-  std::string door = server.listen();
-  auto first = client.connect(door);
+  std::string listener = server.listen();
+  auto first = client.connect(listener);
   ASSERT_TRUE(first.ok());
   server.events.refuseWith(error(Code::invalidArgument, "not like this"));
-  auto second = client.connect(door);
+  auto second = client.connect(listener);
   EXPECT_EQ(second.status().code(), Code::invalidArgument);
   EXPECT_TRUE((*first)->call(1, "", kPatience).ok());
 }
@@ -81,9 +81,9 @@ TEST(Connect, aPeerMayRefuseTheSecondDial) {
 TEST(Connect, afterCloseMakesANewChannel) {
   Party server("server");
   Party client("client");
-  std::string door = server.listen();
+  std::string listener = server.listen();
   for (size_t i = 0; i < 50; ++i) {
-    auto channel = client.connect(door);
+    auto channel = client.connect(listener);
     ASSERT_TRUE(channel.ok()) << i << ": " << channel.status().toString();
     auto theirs = server.events.waitJoined(i + 1);
     ASSERT_TRUE(theirs);
@@ -100,14 +100,14 @@ TEST(Connect, afterCloseMakesANewChannel) {
 TEST(Connect, aRestartedPeerIsSomebodyElse) {
   Party client("client");
   auto server = std::make_unique<Party>("server");
-  std::string door = server->listen();
-  auto old = client.connect(door);
+  std::string listener = server->listen();
+  auto old = client.connect(listener);
   ASSERT_TRUE(old.ok());
   server = nullptr;
   ASSERT_EQ(client.events.waitLeft().code(), Code::disconnected);
   server = std::make_unique<Party>("server");
-  ASSERT_EQ(server->listen(door), door);
-  auto fresh = client.connect(door);
+  ASSERT_EQ(server->listen(listener), listener);
+  auto fresh = client.connect(listener);
   ASSERT_TRUE(fresh.ok()) << fresh.status().toString();
   EXPECT_NE((*fresh)->peer().id, (*old)->peer().id);
   EXPECT_FALSE((*old)->status().ok());
@@ -118,17 +118,17 @@ TEST(Connect, atTheSameTimeFromBothSidesMakesOneChannel) {
   for (int round = 0; round < 100; ++round) {
     Party a("a");
     Party b("b");
-    std::string doorA = a.listen();
-    std::string doorB = b.listen();
+    std::string listenerA = a.listen();
+    std::string listenerB = b.listen();
     Result<std::shared_ptr<Channel>> fromA = Status(Code::failed, "not yet");
     Result<std::shared_ptr<Channel>> fromB = Status(Code::failed, "not yet");
     std::barrier start(2);
     std::jthread dialA([&] {
       start.arrive_and_wait();
-      fromA = a.connect(doorB, "from a");
+      fromA = a.connect(listenerB, "from a");
     });
     start.arrive_and_wait();
-    fromB = b.connect(doorA, "from b");
+    fromB = b.connect(listenerA, "from b");
     dialA.join();
     ASSERT_TRUE(fromA.ok()) << fromA.status().toString();
     ASSERT_TRUE(fromB.ok()) << fromB.status().toString();
@@ -144,13 +144,13 @@ TEST(Connect, atTheSameTimeFromBothSidesMakesOneChannel) {
 TEST(Connect, fromManyThreadsMakesOneChannel) {
   Party server("server");
   Party client("client");
-  std::string door = server.listen();
+  std::string listener = server.listen();
   std::vector<std::shared_ptr<Channel>> channels(16);
   {
     std::vector<std::jthread> threads;
     for (auto& slot : channels) {
-      threads.emplace_back([&client, &door, &slot] {
-        auto channel = client.connect(door);
+      threads.emplace_back([&client, &listener, &slot] {
+        auto channel = client.connect(listener);
         EXPECT_TRUE(channel.ok()) << channel.status().toString();
         if (channel.ok()) slot = *channel;
       });
@@ -161,14 +161,14 @@ TEST(Connect, fromManyThreadsMakesOneChannel) {
   EXPECT_EQ(server.events.again().size(), 15u);
 }
 
-TEST(Connect, thirtyTwoPeersToOneDoor) {
+TEST(Connect, thirtyTwoPeersToOneListener) {
   Party server("server");
-  std::string door = server.listen();
+  std::string listener = server.listen();
   std::vector<std::unique_ptr<Party>> clients;
   std::vector<std::shared_ptr<Channel>> channels;
   for (int i = 0; i < 32; ++i) {
     clients.push_back(std::make_unique<Party>("client" + std::to_string(i)));
-    auto channel = clients.back()->connect(door);
+    auto channel = clients.back()->connect(listener);
     ASSERT_TRUE(channel.ok()) << channel.status().toString();
     channels.push_back(*channel);
   }
@@ -182,10 +182,10 @@ TEST(Connect, thirtyTwoPeersToOneDoor) {
   }
 }
 
-TEST(Connect, toOnesOwnDoorMakesTwoEnds) {
+TEST(Connect, toOnesOwnListenerMakesTwoEnds) {
   Party party("self");
-  std::string door = party.listen();
-  auto dialled = party.connect(door, "mine");
+  std::string listener = party.listen();
+  auto dialled = party.connect(listener, "mine");
   ASSERT_TRUE(dialled.ok()) << dialled.status().toString();
   ASSERT_TRUE(party.events.waitJoined(2));
   auto accepted = party.events.waitJoined(1);
@@ -199,7 +199,7 @@ TEST(Connect, toOnesOwnDoorMakesTwoEnds) {
   EXPECT_EQ(receiveText(**dialled, MessageKind::tag), "and back");
   EXPECT_TRUE((*dialled)->call(1, "", kPatience).ok());
 
-  auto second = party.connect(door);
+  auto second = party.connect(listener);
   ASSERT_TRUE(second.ok());
   EXPECT_NE(*second, *dialled);
   (*dialled)->close(Status());
@@ -219,16 +219,16 @@ TEST(Connect, twoHundredTimesLeaksNoDescriptorAndNoThread) {
   {
     Party server("server");
     Party client("client");
-    std::string door = server.listen();
+    std::string listener = server.listen();
     for (size_t i = 0; i < 200; ++i) {
-      auto channel = client.connect(door);
+      auto channel = client.connect(listener);
       ASSERT_TRUE(channel.ok()) << channel.status().toString();
       (*channel)->close(Status());
       server.events.waitLeft(i + 1);
     }
     for (int i = 0; i < 20; ++i) {
       Party passing("passing");
-      ASSERT_TRUE(passing.connect(door).ok());
+      ASSERT_TRUE(passing.connect(listener).ok());
       passing.connect("tcp://127.0.0.1:1");
     }
     server.events.waitLeft(220);

@@ -20,8 +20,8 @@ TEST(Handshake, introducesBothSidesToEachOther) {
   Party server("server");
   Party client("client");
   server.control->setAttributes("server's attributes");
-  std::string door = server.listen();
-  auto mine = client.connect(door, "client's attributes");
+  std::string listener = server.listen();
+  auto mine = client.connect(listener, "client's attributes");
   ASSERT_TRUE(mine.ok()) << mine.status().toString();
   auto theirs = server.events.waitJoined();
   ASSERT_TRUE(theirs);
@@ -34,7 +34,7 @@ TEST(Handshake, introducesBothSidesToEachOther) {
   EXPECT_TRUE((*mine)->initiator());
   EXPECT_FALSE(theirs->initiator());
   EXPECT_EQ((*mine)->remoteHost(), "127.0.0.1");
-  EXPECT_EQ(door, "tcp://127.0.0.1:" + std::to_string((*mine)->remotePort()));
+  EXPECT_EQ(listener, "tcp://127.0.0.1:" + std::to_string((*mine)->remotePort()));
   EXPECT_EQ(theirs->localHost(), "127.0.0.1");
   EXPECT_EQ(client.events.joinedCount(), 1u);
   EXPECT_TRUE((*mine)->status().ok());
@@ -70,8 +70,8 @@ TEST(Handshake, differentSecretsAreRefusedByTheDialler) {
 TEST(Handshake, aVisitorWithoutTheSecretLearnsNothing) {
   Party server("the name", "hush");
   server.control->setAttributes("the attributes");
-  std::string door = server.listen();
-  RawPeer peer(door, "shush");
+  std::string listener = server.listen();
+  RawPeer peer(listener, "shush");
   peer.say(FrameType::hello, DiallerGreeting("shush", "").hello());
   auto challenge = peer.hear();
   ASSERT_EQ(challenge.type, FrameType::challenge);
@@ -124,11 +124,11 @@ TEST(Handshake, aDiallerThatRefusesSaysSoAndTheAcceptorSeesItLeave) {
 }
 
 // On a busy machine our own greeting may take too long as well.
-Result<std::shared_ptr<Channel>> connectAtLast(Party& client, const std::string& door) {
+Result<std::shared_ptr<Channel>> connectAtLast(Party& client, const std::string& listener) {
   Deadline deadline = kPatience;
-  auto channel = client.connect(door);
+  auto channel = client.connect(listener);
   while (channel.status().code() == Code::disconnected && !deadline.passed()) {
-    channel = client.connect(door);
+    channel = client.connect(listener);
   }
   return channel;
 }
@@ -139,11 +139,11 @@ TEST(Handshake, aSilentVisitorIsDroppedAndOthersAreServedMeanwhile) {
   options.greeting = std::chrono::milliseconds(1500);
   Party server(options);
   Party client("client");
-  std::string door = server.listen();
-  RawPeer silent(door);
-  RawPeer stalled(door);
+  std::string listener = server.listen();
+  RawPeer silent(listener);
+  RawPeer stalled(listener);
   stalled.greet();
-  EXPECT_TRUE(connectAtLast(client, door).ok());
+  EXPECT_TRUE(connectAtLast(client, listener).ok());
   EXPECT_TRUE(silent.hangsUp());
   EXPECT_TRUE(stalled.hangsUp());
 }
@@ -154,27 +154,27 @@ TEST(Handshake, moreSilentVisitorsThanAreLetInDoNotKeepOthersOutForEver) {
   options.greeting = std::chrono::milliseconds(1500);
   Party server(options);
   Party client("client");
-  std::string door = server.listen();
+  std::string listener = server.listen();
   std::vector<std::unique_ptr<RawPeer>> crowd;
-  for (int i = 0; i < 150; ++i) crowd.push_back(std::make_unique<RawPeer>(door));
-  auto channel = connectAtLast(client, door);
+  for (int i = 0; i < 150; ++i) crowd.push_back(std::make_unique<RawPeer>(listener));
+  auto channel = connectAtLast(client, listener);
   EXPECT_TRUE(channel.ok()) << channel.status().toString();
 }
 
 TEST(Handshake, garbageIsHungUpOn) {
   Party server("server");
   Party client("client");
-  std::string door = server.listen();
+  std::string listener = server.listen();
   std::string huge(frameHeader(FrameType::hello, 0, 0, 0xffffffffu).data(), kFrameHeader);
   for (const std::string& bytes :
        {std::string("GET / HTTP/1.0\r\n\r\n"), std::string(100, '\0'), std::string(5000, '\xff'),
         huge, frameBytes(FrameType::message, "too early"), frameBytes(FrameType::hello, "short"),
         frameBytes(FrameType::hello, std::string(24, 'x'))}) {
-    RawPeer peer(door);
+    RawPeer peer(listener);
     peer.say(std::string_view(bytes));
     EXPECT_TRUE(peer.hangsUp());
   }
-  EXPECT_TRUE(client.connect(door).ok());
+  EXPECT_TRUE(client.connect(listener).ok());
 }
 
 TEST(Handshake, speakingBeforeTheAnswerIsHungUpOn) {
@@ -191,11 +191,11 @@ TEST(Handshake, speakingBeforeTheAnswerIsHungUpOn) {
 TEST(Handshake, survivesRandomChangesOfItsBytes) {
   Party server("server");
   Party client("client");
-  std::string door = server.listen();
+  std::string listener = server.listen();
   std::mt19937 random(1);
   for (int round = 0; round < 300; ++round) {
-    RawPeer peer(door);
-    DiallerGreeting greeting("", door);
+    RawPeer peer(listener);
+    DiallerGreeting greeting("", listener);
     std::string bytes = frameBytes(FrameType::hello, greeting.hello()) +
                         frameBytes(FrameType::ident,
                                    greeting.ident({std::string(16, 'f'), false, "fuzz", "a", "h"}));
@@ -205,30 +205,30 @@ TEST(Handshake, survivesRandomChangesOfItsBytes) {
     bytes.resize(random() % 2 ? bytes.size() : random() % bytes.size());
     peer.say(std::string_view(bytes));
   }
-  EXPECT_TRUE(client.connect(door).ok());
+  EXPECT_TRUE(client.connect(listener).ok());
 }
 
 TEST(Handshake, aDialledStrangerThatSpeaksNonsenseIsAnError) {
   Party client("client");
-  auto listener = Fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  auto server = Fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   SocketAddress at = resolve(*parseAddress("tcp://127.0.0.1:0"))->front();
-  ASSERT_EQ(bind(listener.get(), at.get(), at.size), 0);
-  ASSERT_EQ(listen(listener.get(), 8), 0);
+  ASSERT_EQ(bind(server.get(), at.get(), at.size), 0);
+  ASSERT_EQ(listen(server.get(), 8), 0);
   socklen_t size = sizeof(at.bytes);
-  getsockname(listener.get(), at.get(), &size);
-  std::string door =
+  getsockname(server.get(), at.get(), &size);
+  std::string listener =
       "tcp://127.0.0.1:" + std::to_string(ntohs(reinterpret_cast<sockaddr_in&>(at.bytes).sin_port));
   std::jthread stranger([&] {
-    auto stream = socketStream(Fd(accept(listener.get(), nullptr, nullptr)));
+    auto stream = socketStream(Fd(accept(server.get(), nullptr, nullptr)));
     (void)writeAll(*stream, "220 mail.example ESMTP ready\r\n", "", kPatience);
     char ignored[64];
     (void)readAll(*stream, ignored, sizeof(ignored), "", kPatience);
   });
-  auto channel = client.connect(door);
+  auto channel = client.connect(listener);
   ASSERT_FALSE(channel.ok());
   EXPECT_EQ(channel.status().code(), Code::failed) << channel.status().toString();
 
-  auto silent = client.control->connect(door, "", std::chrono::milliseconds(200));
+  auto silent = client.control->connect(listener, "", std::chrono::milliseconds(200));
   ASSERT_FALSE(silent.ok());
   EXPECT_EQ(silent.status().code(), Code::deadlineExceeded) << silent.status().toString();
 }

@@ -5,10 +5,10 @@
 
 #include "base/random.h"
 #include "control/address.h"
+#include "control/byte_stream.h"
 #include "control/frame.h"
 #include "control/greeting.h"
 #include "control/socket.h"
-#include "control/stream.h"
 #include "party.h"
 
 namespace hmc::test {
@@ -79,7 +79,7 @@ class RawPeer {
 
  private:
   DiallerGreeting greeting_;
-  std::unique_ptr<Stream> stream_;
+  std::unique_ptr<ByteStream> stream_;
 };
 
 }  // namespace hmc::test

@@ -9,14 +9,14 @@ TEST(Attributes, surviveTheWire) {
   Attributes sent;
   sent.transports = {{"ipc", "here"}, {"tcp", "everywhere"}};
   sent.rank = 7;
-  sent.doors = {{"UCX", 2025}, {"control", 5001}};
+  sent.listeners = {{"UCX", 2025}, {"control", 5001}};
   auto got = Attributes::decode(sent.encode());
   ASSERT_TRUE(got.ok());
   EXPECT_EQ(got->transports.size(), 2U);
   EXPECT_EQ(got->transports[1].domain, "everywhere");
   EXPECT_EQ(got->rank, 7U);
-  EXPECT_EQ(got->doors[0].label, "UCX");
-  EXPECT_EQ(got->doors[1].port, 5001);
+  EXPECT_EQ(got->listeners[0].label, "UCX");
+  EXPECT_EQ(got->listeners[1].port, 5001);
 }
 
 TEST(Attributes, aRankIsOptional) {
@@ -26,7 +26,7 @@ TEST(Attributes, aRankIsOptional) {
 TEST(Attributes, everyTruncationIsRefused) {
   Attributes sent;
   sent.transports = {{"ipc", "here"}};
-  sent.doors = {{"UCX", 2025}};
+  sent.listeners = {{"UCX", 2025}};
   std::string bytes = sent.encode();
   for (size_t size = 0; size < bytes.size(); ++size) {
     EXPECT_FALSE(Attributes::decode(bytes.substr(0, size)).ok()) << size;

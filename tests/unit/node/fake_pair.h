@@ -15,10 +15,10 @@ namespace hmc {
 
 // A transport of a FakePair, and what the two Nodes' ends of it do.
 struct FakeTransport {
-  explicit FakeTransport(const std::string& name, std::vector<Transport::Way> ways = {}) {
+  explicit FakeTransport(const std::string& name, std::vector<Transport::Path> paths = {}) {
     for (auto* side : {&a, &b}) {
       side->name = name;
-      side->ways = ways;
+      side->paths = paths;
     }
   }
   fakes::InProcessOptions a;

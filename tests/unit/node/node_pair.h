@@ -39,13 +39,13 @@ struct NodePair {
   explicit NodePair(std::vector<std::string> transports = {})
       : a(must(Node::create(named("a", transports)))),
         b(must(Node::create(named("b", transports)))),
-        door(must(a.listen("tcp://127.0.0.1:0"))),
-        toA(must(b.connect(door))),
+        listener(must(a.listen("tcp://127.0.0.1:0"))),
+        toA(must(b.connect(listener))),
         toB(must(a.peer("b"))) {}
 
   Node a;
   Node b;
-  std::string door;
+  std::string listener;
   Peer toA;
   Peer toB;
 };

@@ -64,9 +64,9 @@ TEST_F(NodePaths, aRegionSaysHowItIsReached) {
   auto registered = must(nodes.a.registerMemory("registered", own.data(), own.size()));
   EXPECT_EQ(must(nodes.toA.open("allocated")).path(), "ipc (mapped)");
   EXPECT_EQ(must(nodes.toA.open("registered")).path(), "ipc (process_vm)");
-  EXPECT_EQ(over(nodes.toA.explain(), "ipc").ways, "mapped, process_vm");
-  EXPECT_EQ(over(nodes.toA.explain(), "tcp").ways, "");
-  EXPECT_EQ(over(nodes.toB.explain(), "ipc").ways, "") << "b opened, not a";
+  EXPECT_EQ(over(nodes.toA.explain(), "ipc").used, "mapped, process_vm");
+  EXPECT_EQ(over(nodes.toA.explain(), "tcp").used, "");
+  EXPECT_EQ(over(nodes.toB.explain(), "ipc").used, "") << "b opened, not a";
   NodePair slow({"tcp"});
   auto there = must(slow.a.allocate("there", 4096));
   EXPECT_EQ(must(slow.toA.open("there")).path(), "tcp (2 streams)");
@@ -138,7 +138,7 @@ TEST_F(NodePaths, aPathThatTheCallerAskedForIsOnlyInformation) {
   auto target = must(nodes.a.allocate("target", 64));
   testing::internal::CaptureStderr();
   Node strict = must(Node::create(named("strict", {"tcp"})));
-  Peer peer = must(strict.connect(nodes.door));
+  Peer peer = must(strict.connect(nodes.listener));
   EXPECT_EQ(must(peer.open("target")).path(), "tcp (2 streams)");
   must(peer.open("target"));
   std::string lines = testing::internal::GetCapturedStderr();
@@ -153,7 +153,7 @@ TEST_F(NodePaths, aCallThatNamesItsTransportIsOnlyInformed) {
   NodePair nodes;
   auto target = must(nodes.a.allocate("target", 64));
   auto impl = must(NodeImpl::create(named("c")));
-  auto peer = must(impl->connect(nodes.door, {}, kDefaultTimeout));
+  auto peer = must(impl->connect(nodes.listener, {}, kDefaultTimeout));
   testing::internal::CaptureStderr();
   EXPECT_EQ(must(impl->open(peer, "target", {"tcp"}, kDefaultTimeout))->path(), "tcp (2 streams)");
   EXPECT_EQ(must(impl->open(peer, "target", {"ipc"}, kDefaultTimeout))->path(), "ipc (mapped)");

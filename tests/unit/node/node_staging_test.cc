@@ -131,17 +131,17 @@ TEST_F(NodeStaging, watchedTicketsArriveThoughNobodyWaits) {
   auto local = FakePair::allocate(*nodes.b, "local", kSize);
   auto remote = nodes.open("target");
   write(*local, pattern(3));
-  Arrivals arrivals = must(Arrivals::create());
+  CompletionQueue queue = must(CompletionQueue::create());
   Ticket unwatched = must(RemoteMapping::start(remote, OpKind::put, local, {{0, 0, kSize}}));
   constexpr size_t kCount = 6;
   for (size_t i = 0; i < kCount; ++i) {
     const OpKind kind = i % 2 == 0 ? OpKind::put : OpKind::get;
     Ticket ticket = must(RemoteMapping::start(remote, kind, local, {{0, 0, kSize}}));
-    ASSERT_TRUE(arrivals.watch(ticket, i).ok());
+    ASSERT_TRUE(queue.watch(ticket, i).ok());
   }
   size_t arrived = 0;
-  pollfd event{arrivals.fd(), POLLIN, 0};
-  while (arrived < kCount && poll(&event, 1, 60000) == 1) arrived += arrivals.take().size();
+  pollfd event{queue.fd(), POLLIN, 0};
+  while (arrived < kCount && poll(&event, 1, 60000) == 1) arrived += queue.take().size();
   EXPECT_EQ(arrived, kCount);
   EXPECT_TRUE(unwatched.wait(60s).ok());
 }

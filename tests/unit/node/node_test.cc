@@ -137,7 +137,7 @@ TEST_P(NodeOver, rangesAreCheckedOnBothSidesWithoutWrapping) {
 
 TEST_P(NodeOver, aClosedPeerFailsOldHandlesAndAllOthersGoOn) {
   Node other = must(Node::create(named("c", {GetParam()})));
-  Peer otherToA = must(other.connect(nodes_.door));
+  Peer otherToA = must(other.connect(nodes_.listener));
   auto target = must(nodes_.a.allocate("target", 4096));
   auto local = must(nodes_.b.allocate("local", 4096));
   auto third = must(other.allocate("third", 4096));
@@ -149,7 +149,7 @@ TEST_P(NodeOver, aClosedPeerFailsOldHandlesAndAllOthersGoOn) {
   EXPECT_EQ(gone.code(), Code::disconnected) << gone.toString();
   EXPECT_EQ(nodes_.toA.open("target").status().code(), Code::disconnected);
   EXPECT_TRUE(otherRemote.put(third, 0, 0, 8).ok());
-  Peer again = must(nodes_.b.connect(nodes_.door));
+  Peer again = must(nodes_.b.connect(nodes_.listener));
   EXPECT_TRUE(must(again.open("target")).put(local, 0, 0, 8).ok());
 }
 
@@ -229,27 +229,27 @@ TEST(Node, memoryOfAnotherNodeIsRefused) {
   EXPECT_EQ(remote.put(wrong, 0, 0, 8).code(), Code::invalidArgument);
 }
 
-TEST(Node, needsTheSecretOfTheDoor) {
+TEST(Node, needsTheSecretOfTheListener) {
   NodeOptions options = named("a");
   options.secret = "sesame";
   Node a = must(Node::create(options));
-  std::string door = must(a.listen("tcp://127.0.0.1:0"));
+  std::string listener = must(a.listen("tcp://127.0.0.1:0"));
   Node stranger = must(Node::create(named("stranger")));
-  EXPECT_EQ(stranger.connect(door).status().code(), Code::permissionDenied);
+  EXPECT_EQ(stranger.connect(listener).status().code(), Code::permissionDenied);
   EXPECT_TRUE(a.peers().empty());
   options.name = "friend";
   Node guest = must(Node::create(options));
-  EXPECT_TRUE(guest.connect(door).ok());
+  EXPECT_TRUE(guest.connect(listener).ok());
 }
 
 TEST(Node, bothSidesMayDialAtOnceAndEndWithOnePeer) {
   for (int round = 0; round < 20; ++round) {
     Node a = must(Node::create(named("a")));
     Node b = must(Node::create(named("b")));
-    std::string doorA = must(a.listen("tcp://127.0.0.1:0"));
-    std::string doorB = must(b.listen("tcp://127.0.0.1:0"));
-    std::thread other([&] { must(a.connect(doorB)); });
-    must(b.connect(doorA));
+    std::string listenerA = must(a.listen("tcp://127.0.0.1:0"));
+    std::string listenerB = must(b.listen("tcp://127.0.0.1:0"));
+    std::thread other([&] { must(a.connect(listenerB)); });
+    must(b.connect(listenerA));
     other.join();
     EXPECT_EQ(a.peers().size(), 1U);
     EXPECT_EQ(b.peers().size(), 1U);
@@ -266,13 +266,13 @@ TEST(Node, waitsForAPeerByNameAndSaysWhoIsMissing) {
 TEST(Node, handlesThatOutliveItAnswerWithAnError) {
   Node a = must(Node::create(named("a")));
   auto target = must(a.allocate("target", 4096));
-  std::string door = must(a.listen("tcp://127.0.0.1:0"));
+  std::string listener = must(a.listen("tcp://127.0.0.1:0"));
   std::vector<LocalRegion> locals;
   std::vector<RemoteRegion> remotes;
   std::vector<Peer> peers;
   {
     Node b = must(Node::create(named("b")));
-    peers.push_back(must(b.connect(door)));
+    peers.push_back(must(b.connect(listener)));
     locals.push_back(must(b.allocate("local", 4096)));
     remotes.push_back(must(peers[0].open("target")));
   }

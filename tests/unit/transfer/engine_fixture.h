@@ -34,7 +34,7 @@ class EngineFixture : public testing::Test {
     std::iota(local_.begin(), local_.end(), 1);
     fromHost_ = *a_->transport().registerRegion(hostRegion(local_), Access::readWrite);
     target_ = *b_->registerRegion(hostRegion(remote_), Access::readWrite);
-    memory_ = *link_->importKey(target_->key(), std::chrono::seconds(10));
+    memory_ = *link_->importKey(target_->key(), std::chrono::seconds(10), nullptr);
     route_ = {link_.get(), fromHost_.get(), hostRegion(local_), memory_.get(), false, kLease};
   }
 

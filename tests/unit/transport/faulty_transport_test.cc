@@ -21,7 +21,7 @@ class FaultyTransport : public testing::Test {
     peer_ = *b_->openLink({});
     link_ = *a_->openLink({});
     ASSERT_TRUE(link_->connect(peer_->address()).ok());
-    remote_ = *link_->importKey(theirs_->key(), std::chrono::seconds(30));
+    remote_ = *link_->importKey(theirs_->key(), std::chrono::seconds(30), nullptr);
   }
   Op put(Completion& completion) {
     return {OpKind::put, from_.data(), ours_.get(), remote_.get(), 0, 10, &completion};

@@ -48,7 +48,7 @@ class IpcPair {
   }
 
   std::unique_ptr<RemoteMemory> import(const Registration& registration) {
-    return must(link->importKey(registration.key(), kPatience));
+    return must(link->importKey(registration.key(), kPatience, nullptr));
   }
   Way wayOf(const RemoteMemory& remote) { return static_cast<const IpcRemote&>(remote).way; }
 

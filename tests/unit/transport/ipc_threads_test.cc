@@ -77,7 +77,7 @@ TEST_P(IpcThreads, destroyTheLinkOnceEverythingIsDone) {
     auto link = must(pair.origin->openLink({}));
     auto back = must(pair.target->openLink({}));
     ASSERT_TRUE(link->connect(back->address()).ok());
-    auto remote = must(link->importKey(registration->key(), kPatience));
+    auto remote = must(link->importKey(registration->key(), kPatience, nullptr));
     Completion completion(kThreads * 50);
     std::atomic<size_t> accepted{0};
     std::vector<std::jthread> threads;
@@ -113,7 +113,7 @@ TEST_P(IpcThreads, closeWhileOthersPost) {
     auto link = must(pair.origin->openLink({}));
     auto back = must(pair.target->openLink({}));
     ASSERT_TRUE(link->connect(back->address()).ok());
-    auto remote = must(link->importKey(registration->key(), kPatience));
+    auto remote = must(link->importKey(registration->key(), kPatience, nullptr));
     std::atomic<size_t> ended{0};
     std::atomic<uint32_t> started{0};
     std::deque<Completion> completions;

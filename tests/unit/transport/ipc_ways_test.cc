@@ -140,7 +140,7 @@ TEST(IpcWays, aKeyWhoseNonceDiffersIsNotTrusted) {
   Key key = must(decodeKey(registration->key()));
   key.nonce[3] ^= 1;
   key.bellsToken.clear();  // else the ring would do
-  auto remote = pair.link->importKey(encode(key), kPatience);
+  auto remote = pair.link->importKey(encode(key), kPatience, nullptr);
   ASSERT_FALSE(remote.ok());
   EXPECT_NE(remote.status().message().find("is not the peer"), std::string::npos)
       << remote.status().toString();
@@ -153,9 +153,9 @@ TEST(IpcWays, onlyAWayThatWasOfferedAndFailedMakesItASlowerOne) {
     IpcPair pair(options);
     for (const Region& region : {hostRegion(heap.data(), heap.size()), memory.region}) {
       auto registration = must(pair.target->registerRegion(region, Access::readWrite));
-      auto remote = pair.link->importKey(registration->key(), kPatience);
+      auto remote = pair.link->importKey(registration->key(), kPatience, nullptr);
       if (!remote.ok()) continue;  // what is offered for mapping alone, to who may not map
-      EXPECT_EQ((*remote)->slowerBecause(), "") << (*remote)->how();
+      EXPECT_EQ((*remote)->slowerBecause(), "") << (*remote)->path();
     }
   }
   IpcPair pair;
@@ -163,8 +163,8 @@ TEST(IpcWays, onlyAWayThatWasOfferedAndFailedMakesItASlowerOne) {
       must(pair.target->registerRegion(hostRegion(heap.data(), heap.size()), Access::readWrite));
   Key key = must(decodeKey(registration->key()));
   key.nonce[3] ^= 1;
-  auto remote = must(pair.link->importKey(encode(key), kPatience));
-  EXPECT_EQ(remote->how(), "ring");
+  auto remote = must(pair.link->importKey(encode(key), kPatience, nullptr));
+  EXPECT_EQ(remote->path(), "ring");
   EXPECT_NE(remote->slowerBecause().find("process_vm: process"), std::string::npos)
       << remote->slowerBecause();
   EXPECT_NE(remote->slowerBecause().find("let the owner's Node allocate"), std::string::npos)
@@ -178,7 +178,8 @@ TEST(IpcWays, aKeyOfAnotherProcessIsRefused) {
   auto registration = must(pair.target->registerRegion(memory.region, Access::readWrite));
   Key key = must(decodeKey(registration->key()));
   key.process[0] ^= 1;
-  EXPECT_EQ(pair.link->importKey(encode(key), kPatience).status().code(), Code::invalidArgument);
+  EXPECT_EQ(pair.link->importKey(encode(key), kPatience, nullptr).status().code(),
+            Code::invalidArgument);
 }
 
 TEST(IpcWays, aKeyOfMemoryThatIsGoneCannotBeImported) {
@@ -187,7 +188,7 @@ TEST(IpcWays, aKeyOfMemoryThatIsGoneCannotBeImported) {
   auto registration = must(pair.target->registerRegion(memory.region, Access::readWrite));
   std::string key = registration->key();
   registration.reset();
-  EXPECT_EQ(pair.link->importKey(key, kPatience).status().code(), Code::notFound);
+  EXPECT_EQ(pair.link->importKey(key, kPatience, nullptr).status().code(), Code::notFound);
 }
 
 TEST(IpcWays, damagedKeysNeverDoMoreThanFail) {
@@ -200,10 +201,10 @@ TEST(IpcWays, damagedKeysNeverDoMoreThanFail) {
       for (int change : {1, 0x80}) {
         std::string bad = registration->key();
         bad[i] = static_cast<char>(bad[i] ^ change);
-        (void)pair.link->importKey(bad, std::chrono::milliseconds(20));
+        (void)pair.link->importKey(bad, std::chrono::milliseconds(20), nullptr);
       }
     }
-    EXPECT_TRUE(pair.link->importKey(registration->key(), kPatience).ok());
+    EXPECT_TRUE(pair.link->importKey(registration->key(), kPatience, nullptr).ok());
   }
 }
 

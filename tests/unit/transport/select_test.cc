@@ -8,8 +8,8 @@ namespace {
 constexpr size_t kKiB = 1024;
 
 PathTimes typical(double latencyNs, double bytesPerNs) {
-  Transport::Way way{"", latencyNs, bytesPerNs};
-  return {[way](uint64_t size) { return predict(way, Ends{}, size); },
+  Transport::Path way{"", latencyNs, bytesPerNs};
+  return {[way](uint64_t size) { return predict(way, MemoryEnds{}, size); },
           [](uint64_t) { return std::nullopt; }};
 }
 
@@ -66,8 +66,8 @@ TEST(Select, nothingAndOneNeedNoChoice) {
 }
 
 TEST(Select, memoryThatIsNotTheHostsAndStagingCostTime) {
-  const Transport::Way way{"", 1000, 1};
-  Ends ends;
+  const Transport::Path way{"", 1000, 1};
+  MemoryEnds ends;
   double last = predict(way, ends, 4096);
   EXPECT_DOUBLE_EQ(last, 1000 + 4096);
   ends.local = DeviceKind::cuda;

@@ -44,7 +44,7 @@ class TcpOrigin : public testing::Test {
     link_ = *transport_->openLink(linkOptions(true));
     Address peer{"127.0.0.1", listening_.port, std::string(kTokenSize, 't')};
     ASSERT_TRUE(link_->connect(peer.encode()).ok());
-    remote_ = *link_->importKey(Key{1, memory_.size(), true}.encode(), kPatience);
+    remote_ = *link_->importKey(Key{1, memory_.size(), true}.encode(), kPatience, nullptr);
   }
   // The stream over which the link asks.
   RawPeer forwardStream() {
@@ -123,7 +123,7 @@ TEST_F(TcpOrigin, aPutThatIsAnsweredBeforeItWasSentBreaksTheProtocol) {
   std::string large(kLargest, 'x');
   auto registration =
       *transport_->registerRegion({large.data(), large.size(), Device{}}, Access::readWrite);
-  auto remote = *link_->importKey(Key{1, large.size(), true}.encode(), kPatience);
+  auto remote = *link_->importKey(Key{1, large.size(), true}.encode(), kPatience, nullptr);
   Completion completion(kPuts);
   std::vector<Op> puts(kPuts, Op{OpKind::put, large.data(), registration.get(), remote.get(), 0,
                                  large.size(), &completion});
@@ -172,7 +172,7 @@ TEST(TcpLink, aRefusedConnectionFailsWithTheReason) {
   }
   auto link = *transport->openLink(linkOptions(true));
   (void)link->connect(Address{"127.0.0.1", port, std::string(kTokenSize, 't')}.encode());
-  auto remote = *link->importKey(Key{1, 100, true}.encode(), kPatience);
+  auto remote = *link->importKey(Key{1, 100, true}.encode(), kPatience, nullptr);
   Completion completion(1);
   Op op{OpKind::put, memory.data(), registration.get(), remote.get(), 0, 10, &completion};
   Status status = run(*transport, *link, op, completion);
@@ -188,7 +188,7 @@ TEST(TcpLink, aPeerThatNeverDialsFailsOperationsInTheEnd) {
       *transport->registerRegion({memory.data(), memory.size(), Device{}}, Access::readWrite);
   auto link = *transport->openLink(linkOptions(false));
   ASSERT_TRUE(link->connect(Address{"10.1.2.3", 0, ""}.encode()).ok());
-  auto remote = *link->importKey(Key{1, 100, true}.encode(), kPatience);
+  auto remote = *link->importKey(Key{1, 100, true}.encode(), kPatience, nullptr);
   Completion completion(1);
   Op op{OpKind::put, memory.data(), registration.get(), remote.get(), 0, 10, &completion};
   EXPECT_EQ(link->post({&op, 1}), 0u) << "nothing can start before the peer is there";
@@ -257,7 +257,7 @@ void expectPutArrives(Transport& here, Link& link, Transport& there) {
   std::string to(100, '.');
   auto ours = *here.registerRegion({from.data(), from.size(), Device{}}, Access::readWrite);
   auto theirs = *there.registerRegion({to.data(), to.size(), Device{}}, Access::readWrite);
-  auto remote = *link.importKey(theirs->key(), kPatience);
+  auto remote = *link.importKey(theirs->key(), kPatience, nullptr);
   Completion completion(1);
   Op op{OpKind::put, from.data(), ours.get(), remote.get(), 0, 100, &completion};
   Status status = run(here, link, op, completion);
@@ -307,7 +307,7 @@ TEST(TcpLink, movesManyMegabytesInBothDirections) {
   for (size_t i = 0; i < ours.size(); ++i) ours[i] = i * 0x9e3779b97f4a7c15ull;
   auto oursReg = *two.a->registerRegion({ours.data(), kSize, Device{}}, Access::readWrite);
   auto theirsReg = *two.b->registerRegion({theirs.data(), kSize, Device{}}, Access::readWrite);
-  auto remote = *two.dialler->importKey(theirsReg->key(), kPatience);
+  auto remote = *two.dialler->importKey(theirsReg->key(), kPatience, nullptr);
   const std::vector<uint64_t> expected = ours;
   for (OpKind kind : {OpKind::put, OpKind::get}) {
     Completion completion(kSize / kLargest);

@@ -1,6 +1,6 @@
 #include "unit/transport/tcp_fixture.h"
 
-// Who knocks at a tcp door without being a peer.
+// Who knocks at a tcp listener without being a peer.
 namespace hmc::tcp {
 
 using TcpVisitors = TcpTarget;

@@ -34,7 +34,7 @@ class UcxPair {
   void connect() {
     ASSERT_TRUE(toB->connect(toA->address()).ok());
     ASSERT_TRUE(toA->connect(toB->address()).ok());
-    remote = must(toB->importKey(sink->key(), kPatience));
+    remote = must(toB->importKey(sink->key(), kPatience, nullptr));
   }
   // One put of everything, driven to its end.
   Status put() {

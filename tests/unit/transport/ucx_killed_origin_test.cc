@@ -68,7 +68,7 @@ TEST(UcxKilledOrigin, DISABLED_putsUntilItIsKilled) {
   auto transport = must(create());
   auto link = must(transport->openLink({.initiator = true}));
   ASSERT_TRUE(link->connect(address).ok());
-  auto remote = must(link->importKey(key, kPatience));
+  auto remote = must(link->importKey(key, kPatience, nullptr));
   std::string local(kSize, 'k');
   auto source = must(transport->registerRegion({local.data(), kSize, {}}, Access::readWrite));
   const Deadline deadline = kPatience;

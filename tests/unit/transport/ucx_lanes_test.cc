@@ -74,10 +74,10 @@ TEST(UcxLanes, aMissingModuleIsSaidWhereThereIsADevice) {
   fs::remove_all(tree);
 }
 
-TEST(UcxLanes, everyInterfaceOfThisMachineIsAWay) {
-  const auto ways = waysOfThisMachine();
-  EXPECT_TRUE(
-      std::any_of(ways.begin(), ways.end(), [](const auto& way) { return way.how == "tcp/lo"; }));
+TEST(UcxLanes, everyInterfaceOfThisMachineIsAPath) {
+  const auto paths = pathsOfThisMachine();
+  EXPECT_TRUE(std::any_of(paths.begin(), paths.end(),
+                          [](const auto& path) { return path.name == "tcp/lo"; }));
 }
 
 }  // namespace hmc::ucx

@@ -6,16 +6,16 @@ namespace hmc::ucx {
 TEST(UcxLink, saysOverWhichOfUcxsTransportsItReachesThePeer) {
   UcxPair pair;
   pair.connect();
-  EXPECT_NE(pair.remote->how().find('/'), std::string::npos) << pair.remote->how();
-  const auto& ways = pair.a->facts().ways;
-  EXPECT_TRUE(std::any_of(ways.begin(), ways.end(), [&](const auto& way) {
-    return way.how == pair.remote->how();
-  })) << pair.remote->how();
+  EXPECT_NE(pair.remote->path().find('/'), std::string::npos) << pair.remote->path();
+  const auto& paths = pair.a->facts().paths;
+  EXPECT_TRUE(std::any_of(paths.begin(), paths.end(), [&](const auto& path) {
+    return path.name == pair.remote->path();
+  })) << pair.remote->path();
 }
 
 TEST(UcxLink, aKeyCannotBeImportedBeforeThePeerIsKnown) {
   UcxPair pair;
-  auto remote = pair.toB->importKey(pair.sink->key(), kPatience);
+  auto remote = pair.toB->importKey(pair.sink->key(), kPatience, nullptr);
   EXPECT_EQ(remote.status().code(), Code::invalidArgument) << remote.status().toString();
 }
 
@@ -53,7 +53,7 @@ TEST(UcxLink, aPeerThatLeavesAnIdleLinkIsNoticedWithoutAnOperation) {
   const Deadline deadline = kPatience;
   Status status;
   while (status.ok() && !deadline.passed()) {
-    auto again = pair.toB->importKey(pair.sink->key(), kPatience);
+    auto again = pair.toB->importKey(pair.sink->key(), kPatience, nullptr);
     status = again.status();
   }
   EXPECT_EQ(status.code(), Code::disconnected) << status.toString();
@@ -62,9 +62,9 @@ TEST(UcxLink, aPeerThatLeavesAnIdleLinkIsNoticedWithoutAnOperation) {
 TEST(UcxLink, aPeerThatDoesNotAnswerIsADeadline) {
   UcxPair pair;
   ASSERT_TRUE(pair.toB->connect(pair.toA->address()).ok());
-  auto remote = pair.toB->importKey(pair.sink->key(), Deadline::now());
+  auto remote = pair.toB->importKey(pair.sink->key(), Deadline::now(), nullptr);
   EXPECT_EQ(remote.status().code(), Code::deadlineExceeded) << remote.status().toString();
-  remote = pair.toB->importKey(pair.sink->key(), kPatience);
+  remote = pair.toB->importKey(pair.sink->key(), kPatience, nullptr);
   EXPECT_TRUE(remote.ok()) << remote.status().toString();
 }
 
@@ -76,7 +76,7 @@ TEST(UcxLink, bytesUnderWayAreBounded) {
   std::string room(large.size(), '\0');
   auto source = must(pair.a->registerRegion({large.data(), large.size(), {}}, Access::readWrite));
   auto sink = must(pair.b->registerRegion({room.data(), room.size(), {}}, Access::readWrite));
-  auto remote = must(pair.toB->importKey(sink->key(), kPatience));
+  auto remote = must(pair.toB->importKey(sink->key(), kPatience, nullptr));
   Completion completion(large.size() / kPiece);
   std::vector<Op> ops;
   for (size_t at = 0; at < large.size(); at += kPiece) {

@@ -78,7 +78,7 @@ TEST_F(VerbsDevice, servesSidesWithDifferentNumbersOfChannels) {
     std::vector<char> from(100000, 'x'), to(100000, 'y');
     auto local = add(a, from);
     auto target = add(b, to);
-    auto remote = a.link->importKey((*target)->key(), kPatience);
+    auto remote = a.link->importKey((*target)->key(), kPatience, nullptr);
     ASSERT_TRUE(remote.ok()) << remote.status().toString();
     EXPECT_TRUE(move(a, OpKind::put, from.data(), **local, **remote, 1000, 100).ok());
     EXPECT_EQ(from, to);
@@ -93,7 +93,7 @@ TEST_F(VerbsDevice, readsBehindAPutIntoMemoryOfADevice) {
   auto local = add(a, from);
   auto target = add(b, to, {DeviceKind::cuda, 0});
   if (!target.ok()) GTEST_SKIP() << target.status().message();
-  auto remote = a.link->importKey((*target)->key(), kPatience);
+  auto remote = a.link->importKey((*target)->key(), kPatience, nullptr);
   ASSERT_TRUE(remote.ok()) << remote.status().toString();
   EXPECT_TRUE(move(a, OpKind::put, from.data(), **local, **remote, 5, 1000).ok());
   EXPECT_EQ(from, to);
@@ -109,7 +109,7 @@ TEST_F(VerbsDevice, servesMemoryThatNobodyMayWrite) {
   ASSERT_TRUE(target.ok()) << target.status().toString();
   std::vector<char> to(4096, 'y');
   auto local = add(a, to);
-  auto remote = a.link->importKey((*target)->key(), kPatience);
+  auto remote = a.link->importKey((*target)->key(), kPatience, nullptr);
   ASSERT_TRUE(remote.ok()) << remote.status().toString();
   EXPECT_TRUE(move(a, OpKind::get, to.data(), **local, **remote, 4096).ok());
   EXPECT_EQ(to, std::vector<char>(4096, 'p'));
@@ -122,10 +122,10 @@ TEST_F(VerbsDevice, mendsAChannelAgainAndAgain) {
   std::vector<char> from(4096, 'x'), to(4096, 'y'), lost(4096, 'z');
   auto local = add(a, from);
   auto target = add(b, to);
-  auto remote = a.link->importKey((*target)->key(), kPatience);
+  auto remote = a.link->importKey((*target)->key(), kPatience, nullptr);
   for (int round = 0; round < 20; ++round) {
     auto gone = add(b, lost);
-    auto remoteGone = a.link->importKey((*gone)->key(), kPatience);
+    auto remoteGone = a.link->importKey((*gone)->key(), kPatience, nullptr);
     gone->reset();
     Status refused = move(a, OpKind::put, from.data(), **local, **remoteGone, 64, 8);
     EXPECT_EQ(refused.code(), Code::notFound) << refused.toString();
@@ -154,7 +154,7 @@ TEST_F(VerbsDevice, keepsToTheSmallerPacketsOfEitherSide) {
   std::vector<char> from(100000, 'x'), to(100000, 'y');
   auto local = add(small, from);
   auto target = add(b, to);
-  auto remote = small.link->importKey((*target)->key(), kPatience);
+  auto remote = small.link->importKey((*target)->key(), kPatience, nullptr);
   ASSERT_TRUE(remote.ok()) << remote.status().toString();
   EXPECT_TRUE(move(small, OpKind::put, from.data(), **local, **remote, 100000).ok());
   EXPECT_EQ(from, to);
@@ -188,9 +188,9 @@ TEST_F(VerbsDevice, sharesOnePeerWithAnother) {
   std::vector<char> from(4 << 20, 'x'), to(4 << 20, 'y');
   auto local = add(a, from);
   auto target = add(b, to);
-  auto remote = a.link->importKey((*target)->key(), kPatience);
+  auto remote = a.link->importKey((*target)->key(), kPatience, nullptr);
   ASSERT_TRUE(remote.ok()) << remote.status().toString();
-  EXPECT_THAT((*remote)->how(), HasSubstr(first + "+" + second));
+  EXPECT_THAT((*remote)->path(), HasSubstr(first + "+" + second));
   EXPECT_TRUE(move(a, OpKind::put, from.data(), **local, **remote, 1 << 18, 16).ok());
   EXPECT_EQ(from, to);
   EXPECT_GT(packetsSent(first), before[0] + 500);

@@ -38,7 +38,7 @@ class VerbsFailure : public testing::Test {
     ASSERT_TRUE(ours_->connect(theirs_->address()).ok());
     local_ = *a_->registerRegion({from_.data(), from_.size(), Device{}}, Access::readWrite);
     target_ = *b_->registerRegion({to_.data(), to_.size(), Device{}}, Access::readWrite);
-    auto remote = ours_->importKey(target_->key(), kPatience);
+    auto remote = ours_->importKey(target_->key(), kPatience, nullptr);
     ASSERT_TRUE(remote.ok()) << remote.status().toString();
     remote_ = *std::move(remote);
   }
@@ -79,7 +79,7 @@ TEST_F(VerbsFailure, ofTheReadBehindAPutDoesThePutAgain) {
   auto device =
       b_->registerRegion({to_.data(), to_.size(), {DeviceKind::cuda, 0}}, Access::readWrite);
   ASSERT_TRUE(device.ok()) << device.status().toString();
-  remote_ = *ours_->importKey((*device)->key(), kPatience);
+  remote_ = *ours_->importKey((*device)->key(), kPatience, nullptr);
   const int before = fakeSwitch<int()>("fakeReads")();
   fakeSwitch<void(int)>("fakeBreaksAtReads")(2);
   Status status = put();

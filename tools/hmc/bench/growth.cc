@@ -31,8 +31,8 @@ double cpuSeconds() {
 // A Node with that many peers, none of which says anything.
 Result<Node> nodeWithPeers(Session& session, size_t peers) {
   TOOL_ASSIGN(Node node, Node::create(tool::optionsFromEnvironment("bench crowd")));
-  TOOL_ASSIGN(std::string door, node.listen("tcp://127.0.0.1:0"));
-  TOOL_TRY(session.order(fmt::format("crowd {} {}", peers, door)).status());
+  TOOL_ASSIGN(std::string listener, node.listen("tcp://127.0.0.1:0"));
+  TOOL_TRY(session.order(fmt::format("crowd {} {}", peers, listener)).status());
   return node;
 }
 

@@ -66,10 +66,10 @@ Status tryTransport(const std::string& transport, size_t bytes, Row& row) {
   auto child =
       Child::start({"demo-server", "--transport", transport, "--bytes", std::to_string(bytes)});
   DEMO_TRY(child.status());
-  auto door = (*child)->readLine(kPatience);
-  DEMO_TRY(door.status());
-  if (door->rfind("error ", 0) == 0)
-    return Status(Code::failed, "the server could not start: " + door->substr(6));
+  auto listener = (*child)->readLine(kPatience);
+  DEMO_TRY(listener.status());
+  if (listener->rfind("error ", 0) == 0)
+    return Status(Code::failed, "the server could not start: " + listener->substr(6));
   NodeOptions options;
   options.name = "demo client";
   options.transports = {transport};
@@ -77,7 +77,7 @@ Status tryTransport(const std::string& transport, size_t bytes, Row& row) {
   DEMO_TRY(node.status());
   auto local = node->allocate("local", bytes);
   DEMO_TRY(local.status());
-  auto server = node->connect(*door);
+  auto server = node->connect(*listener);
   DEMO_TRY(server.status());
   auto remote = server->open(kDemoRegion);
   DEMO_TRY(remote.status());

@@ -54,14 +54,14 @@ int serveDemo(const std::string& transport, size_t bytes) {
   options.transports = {transport};
   auto node = Node::create(options);
   auto region = node.ok() ? node->allocate(kDemoRegion, bytes) : Result<LocalRegion>(node.status());
-  auto door =
+  auto listener =
       region.ok() ? node->listen("tcp://127.0.0.1:0") : Result<std::string>(region.status());
-  if (!door.ok()) {
-    fmt::print("error {}\n", door.status().message());
+  if (!listener.ok()) {
+    fmt::print("error {}\n", listener.status().message());
     std::fflush(stdout);
     return 1;
   }
-  fmt::print("{}\n", *door);
+  fmt::print("{}\n", *listener);
   std::fflush(stdout);
   std::thread server([&] { serve(*node, *region); });
   waitForEndOfInput();

@@ -16,16 +16,16 @@ namespace {
 
 constexpr std::chrono::seconds kPatience{20};
 constexpr size_t kBytes = size_t{1} << 20;
-constexpr const char* kDoor = "tcp://127.0.0.1:0";
+constexpr const char* kListener = "tcp://127.0.0.1:0";
 
 // Puts a pattern into the other process and gets it back beside itself; answers the path.
 Result<std::string> roundTrip(const std::string& transport) {
   auto child =
       Child::start({"demo-server", "--transport", transport, "--bytes", std::to_string(kBytes)});
   if (!child.ok()) return child.status();
-  auto door = (*child)->readLine(kPatience);
-  if (!door.ok()) return door.status();
-  if (door->rfind("error ", 0) == 0) return Status(Code::failed, door->substr(6));
+  auto listener = (*child)->readLine(kPatience);
+  if (!listener.ok()) return listener.status();
+  if (listener->rfind("error ", 0) == 0) return Status(Code::failed, listener->substr(6));
   NodeOptions options;
   options.name = "hmc doctor";
   options.transports = {transport};
@@ -33,7 +33,7 @@ Result<std::string> roundTrip(const std::string& transport) {
   if (!node.ok()) return node.status();
   auto local = node->allocate("local", 2 * kBytes);
   if (!local.ok()) return local.status();
-  auto peer = node->connect(*door, kPatience);
+  auto peer = node->connect(*listener, kPatience);
   if (!peer.ok()) return peer.status();
   auto remote = peer->open(kDemoRegion, kPatience);
   if (!remote.ok()) return remote.status();
@@ -51,11 +51,12 @@ std::string fixFor(const Status& status, const char* otherwise) {
   return status.code() == Code::exhausted ? "ulimit -n 65536" : otherwise;
 }
 
-Finding checkDoor(Node& node) {
-  auto door = node.listen(kDoor);
-  if (door.ok()) return {Level::ok, "door", "a Node can listen on the loopback address", ""};
-  return {Level::fail, "door", door.status().message(),
-          fixFor(door.status(), "sudo ip link set lo up")};
+Finding checkListener(Node& node) {
+  auto listener = node.listen(kListener);
+  if (listener.ok())
+    return {Level::ok, "listener", "a Node can listen on the loopback address", ""};
+  return {Level::fail, "listener", listener.status().message(),
+          fixFor(listener.status(), "sudo ip link set lo up")};
 }
 
 Finding checkTransport(const PathReport& transport) {
@@ -82,7 +83,7 @@ Finding judgeNode(const Status& made) {
 std::vector<Finding> checkLoopback() {
   auto node = Node::create(optionsFromEnvironment("hmc doctor"));
   if (!node.ok()) return {judgeNode(node.status())};
-  std::vector<Finding> findings{checkDoor(*node)};
+  std::vector<Finding> findings{checkListener(*node)};
   for (const auto& transport : node->transports()) findings.push_back(checkTransport(transport));
   return findings;
 }

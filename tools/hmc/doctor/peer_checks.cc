@@ -68,7 +68,7 @@ Finding judgeReach(const Target& target, int problem, std::chrono::milliseconds 
     case ECONNREFUSED:
     case ENOENT:
       return {Level::fail, what,
-              target.address + ": refused; the host is there, but nothing listens on that door",
+              target.address + ": refused; the host is there, but nothing listens on that listener",
               target.host.empty()
                   ? "ls -l " + target.path + "  # start the peer, or name the path it listens on"
                   : fmt::format("ss -ltn 'sport = :{}'  # on {}: start the peer, let it listen on "

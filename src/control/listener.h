@@ -13,16 +13,16 @@ namespace hmc {
 
 // A listening socket. Destroying it closes it and removes its socket file, if the file is still
 // the one that it made. One thread at a time.
-class Door {
+class Listener {
  public:
-  static Result<std::unique_ptr<Door>> open(const Address& address);
-  ~Door();
-  Door(const Door&) = delete;
-  Door& operator=(const Door&) = delete;
+  static Result<std::unique_ptr<Listener>> open(const Address& address);
+  ~Listener();
+  Listener(const Listener&) = delete;
+  Listener& operator=(const Listener&) = delete;
 
   // With the port that was picked.
   const Address& address() const { return address_; }
-  int fd() const { return listener_.get(); }
+  int fd() const { return socket_.get(); }
 
   struct Visit {
     Fd socket;       // not set: nobody is there, or errnum says why there is nobody
@@ -31,12 +31,12 @@ class Door {
   Visit accept();
 
  private:
-  Door(Address address, Fd listener);
+  Listener(Address address, Fd socket);
   static Result<Fd> openTcp(Address& address);
   static Result<Fd> openUnix(const Address& address);
 
   const Address address_;
-  const Fd listener_;
+  const Fd socket_;
   dev_t device_ = 0;  // of the socket file that we made
   ino_t inode_ = 0;
 };

@@ -1,4 +1,4 @@
-#include "api/doors.h"
+#include "api/listeners.h"
 
 #include <sys/stat.h>
 
@@ -29,40 +29,40 @@ std::string unixAddress(const std::string& path, uint32_t rank) {
   return "unix://" + (directory ? udsPath(path, rank) : path);
 }
 
-std::vector<Doors::Wanted> controlDoors(const std::string& ip, uint16_t port,
-                                        const std::string& path) {
-  std::vector<Doors::Wanted> doors;
-  if (port != 0) doors.push_back({tcpAddress(ip, port), "control"});
-  if (!path.empty()) doors.push_back({"unix://" + path, "control"});
-  return doors;
+std::vector<Listeners::Wanted> controlListeners(const std::string& ip, uint16_t port,
+                                                const std::string& path) {
+  std::vector<Listeners::Wanted> listeners;
+  if (port != 0) listeners.push_back({tcpAddress(ip, port), "control"});
+  if (!path.empty()) listeners.push_back({"unix://" + path, "control"});
+  return listeners;
 }
 
-Status Doors::open(const std::vector<Wanted>& wanted) {
+Status Listeners::open(const std::vector<Wanted>& wanted) {
   std::vector<std::string> opened;
   std::lock_guard lock(mutex_);
-  for (const auto& door : wanted) {
-    if (open_.count(door.address) > 0) continue;
-    auto bound = node_->listen(door.address, door.label);
+  for (const auto& listener : wanted) {
+    if (open_.count(listener.address) > 0) continue;
+    auto bound = node_->listen(listener.address, listener.label);
     if (!bound.ok()) {
       for (const auto& address : opened) {
-        node_->closeDoor(open_[address]);
+        node_->closeListener(open_[address]);
         open_.erase(address);
       }
       return bound.status();
     }
-    open_[door.address] = *bound;
-    opened.push_back(door.address);
+    open_[listener.address] = *bound;
+    opened.push_back(listener.address);
   }
   return Status();
 }
 
-void Doors::closeAll() {
+void Listeners::closeAll() {
   std::map<std::string, std::string> closing;
   {
     std::lock_guard lock(mutex_);
     closing.swap(open_);
   }
-  for (const auto& [wanted, bound] : closing) node_->closeDoor(bound);
+  for (const auto& [wanted, bound] : closing) node_->closeListener(bound);
   for (const auto& peer : node_->peers()) {
     if (!peer->channel().initiator()) {
       peer->close(error(Code::disconnected, "the server {} was closed", node_->name()));
@@ -70,12 +70,12 @@ void Doors::closeAll() {
   }
 }
 
-bool Doors::any() const {
+bool Listeners::any() const {
   std::lock_guard lock(mutex_);
   return !open_.empty();
 }
 
-uint16_t Doors::firstTcpPort() const {
+uint16_t Listeners::firstTcpPort() const {
   std::lock_guard lock(mutex_);
   for (const auto& [wanted, bound] : open_) {
     if (bound.rfind("tcp://", 0) == 0)

@@ -1,4 +1,4 @@
-#include "control/stream.h"
+#include "control/byte_stream.h"
 
 #include <fcntl.h>
 #include <netdb.h>
@@ -16,7 +16,7 @@ namespace hmc {
 
 namespace {
 
-class SocketStream final : public Stream {
+class SocketStream final : public ByteStream {
  public:
   explicit SocketStream(Fd socket) : socket_(std::move(socket)) {}
 
@@ -85,7 +85,7 @@ bool numeric(const sockaddr_storage& address, socklen_t size, std::string& host,
     return false;
   }
   host = text;
-  if (host.starts_with("::ffff:")) host.erase(0, 7);  // an IPv4 visitor of an IPv6 door
+  if (host.starts_with("::ffff:")) host.erase(0, 7);  // an IPv4 visitor of an IPv6 listener
   port = ntohs(address.ss_family == AF_INET
                    ? reinterpret_cast<const sockaddr_in&>(address).sin_port
                    : reinterpret_cast<const sockaddr_in6&>(address).sin6_port);
@@ -94,15 +94,15 @@ bool numeric(const sockaddr_storage& address, socklen_t size, std::string& host,
 
 }  // namespace
 
-std::unique_ptr<Stream> socketStream(Fd socket) {
+std::unique_ptr<ByteStream> socketStream(Fd socket) {
   int on = 1;
   fcntl(socket.get(), F_SETFL, fcntl(socket.get(), F_GETFL) | O_NONBLOCK);
   setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));  // refused by unix sockets
   return std::make_unique<SocketStream>(std::move(socket));
 }
 
-Ends endsOf(int socket) {
-  Ends ends;
+SocketEnds endsOf(int socket) {
+  SocketEnds ends;
   sockaddr_storage address{};
   socklen_t size = sizeof(address);
   uint16_t localPort = 0;
@@ -126,7 +126,8 @@ bool waitReady(int fd, short events, Deadline deadline) {
   }
 }
 
-Status writeAll(Stream& stream, std::string_view bytes, const std::string& who, Deadline deadline) {
+Status writeAll(ByteStream& stream, std::string_view bytes, const std::string& who,
+                Deadline deadline) {
   while (!bytes.empty()) {
     iovec part{const_cast<char*>(bytes.data()), bytes.size()};
     Moved moved = stream.write({&part, 1});
@@ -139,7 +140,8 @@ Status writeAll(Stream& stream, std::string_view bytes, const std::string& who, 
   return Status();
 }
 
-Status readAll(Stream& stream, char* into, size_t size, const std::string& who, Deadline deadline) {
+Status readAll(ByteStream& stream, char* into, size_t size, const std::string& who,
+               Deadline deadline) {
   while (size > 0) {
     Moved moved = stream.read(into, size);
     if (moved.errnum != 0) return errnoStatus(who + " broke the connection", moved.errnum);

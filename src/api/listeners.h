@@ -11,19 +11,19 @@
 
 namespace hmc {
 
-// The doors that a documented class opened, and how it dials others'. Safe from any thread.
-class Doors {
+// The listeners that a documented class opened, and how it dials others'. Safe from any thread.
+class Listeners {
  public:
-  explicit Doors(std::shared_ptr<NodeImpl> node) : node_(std::move(node)) {}
+  explicit Listeners(std::shared_ptr<NodeImpl> node) : node_(std::move(node)) {}
 
-  // A door that is open already stays, with its label. When
+  // A listener that is open already stays, with its label. When
   // one of several cannot be opened, those that this call opened are closed again.
   struct Wanted {
     std::string address;
     std::string label;
   };
   Status open(const std::vector<Wanted>& wanted);
-  // Closes every door, and the conversations that came through them.
+  // Closes every listener, and the conversations that came through them.
   void closeAll();
   bool any() const;
   uint16_t firstTcpPort() const;
@@ -34,9 +34,9 @@ class Doors {
   std::map<std::string, std::string> open_;  // guarded by mutex_: bound address by wanted address
 };
 
-// The control doors of the documented calls: port 0 means no TCP, an empty path no unix socket.
-std::vector<Doors::Wanted> controlDoors(const std::string& ip, uint16_t port,
-                                        const std::string& path);
+// The control listeners of the documented calls: port 0 means no TCP, an empty path no unix socket.
+std::vector<Listeners::Wanted> controlListeners(const std::string& ip, uint16_t port,
+                                                const std::string& path);
 
 std::string tcpAddress(const std::string& ip, uint16_t port);
 // A directory stands for the socket of that rank in it.

@@ -24,10 +24,10 @@ bool readable(int fd, int timeoutMs) {
 }
 
 // Takes what arrives until there are so many ids.
-std::vector<uint64_t> takeAll(Arrivals& arrivals, size_t count) {
+std::vector<uint64_t> takeAll(CompletionQueue& queue, size_t count) {
   std::vector<uint64_t> ids;
-  while (ids.size() < count && readable(arrivals.fd(), kPatienceMs)) {
-    const auto some = arrivals.take();
+  while (ids.size() < count && readable(queue.fd(), kPatienceMs)) {
+    const auto some = queue.take();
     EXPECT_FALSE(some.empty()) << "readable, and nothing there";
     ids.insert(ids.end(), some.begin(), some.end());
   }
@@ -36,36 +36,36 @@ std::vector<uint64_t> takeAll(Arrivals& arrivals, size_t count) {
 }
 
 // Over each of the ways that a transfer may take.
-class ArrivalsOver : public testing::TestWithParam<std::string> {
+class CompletionQueueOver : public testing::TestWithParam<std::string> {
  protected:
   NodePair nodes_{{GetParam()}};
-  Arrivals arrivals_ = must(Arrivals::create());
+  CompletionQueue completed_ = must(CompletionQueue::create());
 };
-INSTANTIATE_TEST_SUITE_P(Node, ArrivalsOver, testing::Values("ipc", "tcp"),
+INSTANTIATE_TEST_SUITE_P(Node, CompletionQueueOver, testing::Values("ipc", "tcp"),
                          [](const auto& over) { return over.param; });
 
-TEST_P(ArrivalsOver, aWatchedPutAndGetArriveThoughNobodyWaits) {
+TEST_P(CompletionQueueOver, aWatchedPutAndGetArriveThoughNobodyWaits) {
   constexpr size_t kSize = size_t{24} << 20;
   auto target = must(nodes_.a.allocate("target", kSize));
   auto local = must(nodes_.b.allocate("local", kSize));
   auto remote = must(nodes_.toA.open("target"));
   fill(local, 7);
   Ticket put = must(remote.startPut(local, {{0, 0, kSize}}));
-  ASSERT_TRUE(arrivals_.watch(put, 70).ok());
-  EXPECT_THAT(takeAll(arrivals_, 1), ElementsAre(70));
+  ASSERT_TRUE(completed_.watch(put, 70).ok());
+  EXPECT_THAT(takeAll(completed_, 1), ElementsAre(70));
   EXPECT_TRUE(put.wait(0s).ok());
   EXPECT_EQ(0, memcmp(local.data(), target.data(), kSize));
 
   fill(target, 50);
   Ticket get = must(remote.startGet(local, {{0, 0, kSize}}));
-  ASSERT_TRUE(arrivals_.watch(get, 71).ok());
-  EXPECT_THAT(takeAll(arrivals_, 1), ElementsAre(71));
+  ASSERT_TRUE(completed_.watch(get, 71).ok());
+  EXPECT_THAT(takeAll(completed_, 1), ElementsAre(71));
   EXPECT_TRUE(get.wait(0s).ok());
   EXPECT_EQ(0, memcmp(local.data(), target.data(), kSize));
-  EXPECT_FALSE(readable(arrivals_.fd(), 0));
+  EXPECT_FALSE(readable(completed_.fd(), 0));
 }
 
-TEST_P(ArrivalsOver, tenThousandAtOnceAllArriveOnce) {
+TEST_P(CompletionQueueOver, tenThousandAtOnceAllArriveOnce) {
   constexpr size_t kCount = 10000;
   constexpr size_t kEach = 512;
   auto target = must(nodes_.a.allocate("target", kCount * kEach));
@@ -74,15 +74,15 @@ TEST_P(ArrivalsOver, tenThousandAtOnceAllArriveOnce) {
   fill(local, 3);
   for (size_t i = 0; i < kCount; ++i)
     ASSERT_TRUE(
-        arrivals_.watch(must(remote.startPut(local, {{i * kEach, i * kEach, kEach}})), i).ok());
-  const auto ids = takeAll(arrivals_, kCount);
+        completed_.watch(must(remote.startPut(local, {{i * kEach, i * kEach, kEach}})), i).ok());
+  const auto ids = takeAll(completed_, kCount);
   ASSERT_EQ(ids.size(), kCount);
   for (size_t i = 0; i < kCount; ++i) ASSERT_EQ(ids[i], i);
   EXPECT_EQ(0, memcmp(local.data(), target.data(), kCount * kEach));
-  EXPECT_FALSE(readable(arrivals_.fd(), 0));
+  EXPECT_FALSE(readable(completed_.fd(), 0));
 }
 
-TEST_P(ArrivalsOver, anotherThreadMayWaitForTheSameTicket) {
+TEST_P(CompletionQueueOver, anotherThreadMayWaitForTheSameTicket) {
   constexpr size_t kSize = size_t{16} << 20;
   auto target = must(nodes_.a.allocate("target", kSize));
   auto local = must(nodes_.b.allocate("local", kSize));
@@ -90,27 +90,27 @@ TEST_P(ArrivalsOver, anotherThreadMayWaitForTheSameTicket) {
   for (uint64_t round = 0; round < 10; ++round) {
     Ticket ticket = must(remote.startPut(local, {{0, 0, kSize}}));
     std::thread waiter([ticket]() mutable { EXPECT_TRUE(ticket.wait(60s).ok()); });
-    ASSERT_TRUE(arrivals_.watch(ticket, round).ok());
-    EXPECT_THAT(takeAll(arrivals_, 1), ElementsAre(round));
+    ASSERT_TRUE(completed_.watch(ticket, round).ok());
+    EXPECT_THAT(takeAll(completed_, 1), ElementsAre(round));
     EXPECT_TRUE(remote.put(local, 0, 0, 4096).ok());
     waiter.join();
   }
 }
 
-TEST_P(ArrivalsOver, aCancelledTicketArrives) {
+TEST_P(CompletionQueueOver, aCancelledTicketArrives) {
   constexpr size_t kSize = size_t{64} << 20;
   auto target = must(nodes_.a.allocate("target", kSize));
   auto local = must(nodes_.b.allocate("local", kSize));
   auto remote = must(nodes_.toA.open("target"));
   Ticket ticket = must(remote.startPut(local, {{0, 0, kSize}}));
-  ASSERT_TRUE(arrivals_.watch(ticket, 1).ok());
+  ASSERT_TRUE(completed_.watch(ticket, 1).ok());
   const Status outcome = ticket.cancel();
   EXPECT_TRUE(outcome.ok() || outcome.code() == Code::cancelled) << outcome.toString();
-  EXPECT_THAT(takeAll(arrivals_, 1), ElementsAre(1));
+  EXPECT_THAT(takeAll(completed_, 1), ElementsAre(1));
   EXPECT_EQ(ticket.wait(0s).code(), outcome.code());
 }
 
-TEST_P(ArrivalsOver, ticketsOfANodeThatWasDestroyedArrive) {
+TEST_P(CompletionQueueOver, ticketsOfANodeThatWasDestroyedArrive) {
   constexpr size_t kEach = size_t{9} << 20;
   constexpr size_t kCount = 20;
   auto target = must(nodes_.a.allocate("target", kEach));
@@ -119,17 +119,17 @@ TEST_P(ArrivalsOver, ticketsOfANodeThatWasDestroyedArrive) {
   std::vector<Ticket> tickets;
   for (size_t i = 0; i < kCount; ++i) {
     tickets.push_back(must(remote.startPut(local, {{0, 0, kEach}})));
-    ASSERT_TRUE(arrivals_.watch(tickets[i], i).ok());
+    ASSERT_TRUE(completed_.watch(tickets[i], i).ok());
   }
   { Node gone = std::move(nodes_.b); }
-  EXPECT_EQ(takeAll(arrivals_, kCount).size(), kCount);
+  EXPECT_EQ(takeAll(completed_, kCount).size(), kCount);
   for (Ticket& ticket : tickets) {
     const Status outcome = ticket.wait(0s);
     EXPECT_TRUE(outcome.ok() || outcome.code() == Code::disconnected) << outcome.toString();
   }
 }
 
-TEST_P(ArrivalsOver, ticketsToAPeerThatWasDestroyedArrive) {
+TEST_P(CompletionQueueOver, ticketsToAPeerThatWasDestroyedArrive) {
   constexpr size_t kEach = size_t{9} << 20;
   constexpr size_t kCount = 20;
   auto local = must(nodes_.b.allocate("local", kEach));
@@ -137,26 +137,26 @@ TEST_P(ArrivalsOver, ticketsToAPeerThatWasDestroyedArrive) {
     auto target = must(nodes_.a.allocate("target", kEach));
     auto remote = must(nodes_.toA.open("target"));
     for (size_t i = 0; i < kCount; ++i)
-      ASSERT_TRUE(arrivals_.watch(must(remote.startPut(local, {{0, 0, kEach}})), i).ok());
+      ASSERT_TRUE(completed_.watch(must(remote.startPut(local, {{0, 0, kEach}})), i).ok());
     Node gone = std::move(nodes_.a);
   }
-  EXPECT_EQ(takeAll(arrivals_, kCount).size(), kCount);
+  EXPECT_EQ(takeAll(completed_, kCount).size(), kCount);
 }
 
-TEST_P(ArrivalsOver, everythingMayGoInAnyOrderWhileTransfersAreUnderWay) {
+TEST_P(CompletionQueueOver, everythingMayGoInAnyOrderWhileTransfersAreUnderWay) {
   constexpr size_t kEach = size_t{9} << 20;
   auto target = must(nodes_.a.allocate("target", kEach));
   for (int order = 0; order < 6; ++order) {
     std::optional<Node> node = must(Node::create(named("guest", {GetParam()})));
-    std::optional<Arrivals> arrivals = must(Arrivals::create());
+    std::optional<CompletionQueue> queue = must(CompletionQueue::create());
     std::vector<Ticket> tickets;
     {
-      Peer peer = must(node->connect(nodes_.door));
+      Peer peer = must(node->connect(nodes_.listener));
       auto local = must(node->allocate("local", kEach));
       auto remote = must(peer.open("target"));
       for (size_t i = 0; i < 8; ++i) {
         tickets.push_back(must(remote.startPut(local, {{0, 0, kEach}})));
-        ASSERT_TRUE(arrivals->watch(tickets.back(), i).ok());
+        ASSERT_TRUE(queue->watch(tickets.back(), i).ok());
       }
     }
     for (int step = 0; step < 3; ++step) {
@@ -165,7 +165,7 @@ TEST_P(ArrivalsOver, everythingMayGoInAnyOrderWhileTransfersAreUnderWay) {
           node.reset();
           break;
         case 1:
-          arrivals.reset();
+          queue.reset();
           break;
         default:
           tickets.clear();
@@ -174,32 +174,32 @@ TEST_P(ArrivalsOver, everythingMayGoInAnyOrderWhileTransfersAreUnderWay) {
   }
 }
 
-TEST(Arrivals, aTicketThatIsDoneArrivesAtOnce) {
+TEST(CompletionQueue, aTicketThatIsDoneArrivesAtOnce) {
   NodePair nodes({"tcp"});
   auto target = must(nodes.a.allocate("target", 4096));
   auto local = must(nodes.b.allocate("local", 4096));
   auto remote = must(nodes.toA.open("target"));
   Ticket ticket = must(remote.startPut(local, {{0, 0, 4096}}));
   ASSERT_TRUE(ticket.wait(60s).ok());
-  Arrivals arrivals = must(Arrivals::create());
-  EXPECT_FALSE(readable(arrivals.fd(), 0));
-  ASSERT_TRUE(arrivals.watch(ticket, 5).ok());
-  ASSERT_TRUE(arrivals.watch(ticket, 6).ok());
-  EXPECT_TRUE(readable(arrivals.fd(), 0));
-  EXPECT_THAT(arrivals.take(), ElementsAre(5, 6));
-  EXPECT_FALSE(readable(arrivals.fd(), 0));
-  EXPECT_THAT(arrivals.take(), IsEmpty());
+  CompletionQueue queue = must(CompletionQueue::create());
+  EXPECT_FALSE(readable(queue.fd(), 0));
+  ASSERT_TRUE(queue.watch(ticket, 5).ok());
+  ASSERT_TRUE(queue.watch(ticket, 6).ok());
+  EXPECT_TRUE(readable(queue.fd(), 0));
+  EXPECT_THAT(queue.take(), ElementsAre(5, 6));
+  EXPECT_FALSE(readable(queue.fd(), 0));
+  EXPECT_THAT(queue.take(), IsEmpty());
 }
 
-TEST(Arrivals, oneTicketArrivesWhereverItIsWatched) {
+TEST(CompletionQueue, oneTicketArrivesWhereverItIsWatched) {
   NodePair nodes({"tcp"});
   constexpr size_t kSize = size_t{16} << 20;
   auto target = must(nodes.a.allocate("target", kSize));
   auto local = must(nodes.b.allocate("local", kSize));
   auto remote = must(nodes.toA.open("target"));
   Ticket ticket = must(remote.startPut(local, {{0, 0, kSize}}));
-  Arrivals here = must(Arrivals::create());
-  Arrivals there = must(Arrivals::create());
+  CompletionQueue here = must(CompletionQueue::create());
+  CompletionQueue there = must(CompletionQueue::create());
   ASSERT_TRUE(here.watch(ticket, 1).ok());
   ASSERT_TRUE(here.watch(ticket, 2).ok());
   ASSERT_TRUE(there.watch(ticket, 3).ok());
@@ -207,7 +207,7 @@ TEST(Arrivals, oneTicketArrivesWhereverItIsWatched) {
   EXPECT_THAT(takeAll(there, 1), ElementsAre(3));
 }
 
-TEST(Arrivals, manyThreadsWatchAndWaitTogether) {
+TEST(CompletionQueue, manyThreadsWatchAndWaitTogether) {
   NodePair nodes({"tcp"});
   constexpr size_t kThreads = 4;
   constexpr size_t kEach = 200;
@@ -215,13 +215,13 @@ TEST(Arrivals, manyThreadsWatchAndWaitTogether) {
   auto target = must(nodes.a.allocate("target", kThreads * kPiece));
   auto local = must(nodes.b.allocate("local", kThreads * kPiece));
   auto remote = must(nodes.toA.open("target"));
-  Arrivals arrivals = must(Arrivals::create());
+  CompletionQueue queue = must(CompletionQueue::create());
   std::vector<std::thread> threads;
   for (size_t t = 0; t < kThreads; ++t) {
     threads.emplace_back([&, t] {
       for (size_t i = 0; i < kEach; ++i) {
         Ticket ticket = must(remote.startPut(local, {{t * kPiece, t * kPiece, kPiece}}));
-        EXPECT_TRUE(arrivals.watch(ticket, t * kEach + i).ok());
+        EXPECT_TRUE(queue.watch(ticket, t * kEach + i).ok());
         const Status other = i % 3 == 0   ? ticket.wait(60s)
                              : i % 3 == 1 ? remote.put(local, t * kPiece, t * kPiece, 8, 60s)
                                           : Status();
@@ -229,13 +229,13 @@ TEST(Arrivals, manyThreadsWatchAndWaitTogether) {
       }
     });
   }
-  const auto ids = takeAll(arrivals, kThreads * kEach);
+  const auto ids = takeAll(queue, kThreads * kEach);
   for (auto& thread : threads) thread.join();
   ASSERT_EQ(ids.size(), kThreads * kEach);
   for (size_t i = 0; i < ids.size(); ++i) ASSERT_EQ(ids[i], i);
 }
 
-TEST(Arrivals, aTicketSaysWhichPathItTakes) {
+TEST(CompletionQueue, aTicketSaysWhichPathItTakes) {
   NodePair mapped({"ipc"});
   auto target = must(mapped.a.allocate("target", 16 << 20));
   auto local = must(mapped.b.allocate("local", 16 << 20));

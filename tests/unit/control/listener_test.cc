@@ -1,4 +1,4 @@
-#include "control/door.h"
+#include "control/listener.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -21,18 +21,18 @@ using test::sendTag;
 
 struct Folder {
   Folder() {
-    char name[] = "/tmp/hmc-door-XXXXXX";
+    char name[] = "/tmp/hmc-listener-XXXXXX";
     path = mkdtemp(name);
   }
   ~Folder() { std::filesystem::remove_all(path); }
-  std::string door(const std::string& file = "x.sock") const {
+  std::string listener(const std::string& file = "x.sock") const {
     return "unix://" + path + "/" + file;
   }
   std::string file(const std::string& file = "x.sock") const { return path + "/" + file; }
   std::string path;
 };
 
-TEST(Door, answersThePortThatWasPicked) {
+TEST(Listener, answersThePortThatWasPicked) {
   Party party("party");
   std::string first = party.listen();
   std::string second = party.listen();
@@ -40,34 +40,34 @@ TEST(Door, answersThePortThatWasPicked) {
   EXPECT_NE(parseAddress(first)->port, 0);
 }
 
-TEST(Door, takenPortIsNamedInTheError) {
+TEST(Listener, takenPortIsNamedInTheError) {
   Party party("party");
   Party other("other");
-  std::string door = party.listen();
-  auto again = other.control->listen(door);
+  std::string listener = party.listen();
+  auto again = other.control->listen(listener);
   ASSERT_FALSE(again.ok());
   EXPECT_EQ(again.status().code(), Code::alreadyExists);
-  EXPECT_NE(again.status().message().find(std::to_string(parseAddress(door)->port)),
+  EXPECT_NE(again.status().message().find(std::to_string(parseAddress(listener)->port)),
             std::string::npos);
 }
 
-TEST(Door, closedCanBeOpenedAgainAtOnce) {
+TEST(Listener, closedCanBeOpenedAgainAtOnce) {
   Party server("server");
   Party client("client");
-  std::string door = server.listen();
-  ASSERT_TRUE(client.connect(door).ok());
-  ASSERT_TRUE(server.control->closeDoor(door).ok());
-  EXPECT_EQ(server.control->closeDoor(door).code(), Code::notFound);
-  EXPECT_EQ(server.listen(door), door);
+  std::string listener = server.listen();
+  ASSERT_TRUE(client.connect(listener).ok());
+  ASSERT_TRUE(server.control->closeListener(listener).ok());
+  EXPECT_EQ(server.control->closeListener(listener).code(), Code::notFound);
+  EXPECT_EQ(server.listen(listener), listener);
   // The channel that came through it did not notice.
   EXPECT_TRUE(server.events.waitJoined()->call(1, "", kPatience).ok());
 }
 
-TEST(Door, listensOnEveryInterfaceAndOnIpv6) {
+TEST(Listener, listensOnEveryInterfaceAndOnIpv6) {
   Party server("server");
   Party client("client");
-  std::string door = server.listen("tcp://0.0.0.0:0");
-  std::string port = door.substr(door.rfind(':'));
+  std::string listener = server.listen("tcp://0.0.0.0:0");
+  std::string port = listener.substr(listener.rfind(':'));
   EXPECT_TRUE(client.connect("tcp://127.0.0.1" + port).ok());
   auto six = server.control->listen("tcp://[::1]:0");
   if (!six.ok()) GTEST_SKIP() << "no IPv6 here: " << six.status().toString();
@@ -77,18 +77,18 @@ TEST(Door, listensOnEveryInterfaceAndOnIpv6) {
   EXPECT_EQ((*channel)->remoteHost(), "::1");
 }
 
-TEST(Door, ofAUnixPathServesAndIsPrivateAndGoesAway) {
+TEST(Listener, ofAUnixPathServesAndIsPrivateAndGoesAway) {
   Folder folder;
   {
     Party server("server");
     Party client("client");
     umask(0);
-    ASSERT_EQ(server.listen(folder.door()), folder.door());
+    ASSERT_EQ(server.listen(folder.listener()), folder.listener());
     umask(022);
     struct stat facts {};
     ASSERT_EQ(stat(folder.file().c_str(), &facts), 0);
     EXPECT_EQ(facts.st_mode & 0777, 0600u);
-    auto channel = client.connect(folder.door());
+    auto channel = client.connect(folder.listener());
     ASSERT_TRUE(channel.ok()) << channel.status().toString();
     EXPECT_EQ((*channel)->remoteHost(), "127.0.0.1");
     EXPECT_EQ((*channel)->localHost(), "127.0.0.1");
@@ -96,54 +96,54 @@ TEST(Door, ofAUnixPathServesAndIsPrivateAndGoesAway) {
     ASSERT_TRUE(sendTag(**channel, "hello").ok());
     EXPECT_EQ(receiveText(*server.events.waitJoined(), MessageKind::tag), "hello");
     Party second("second");
-    EXPECT_EQ(second.control->listen(folder.door()).status().code(), Code::alreadyExists);
+    EXPECT_EQ(second.control->listen(folder.listener()).status().code(), Code::alreadyExists);
     EXPECT_TRUE(std::filesystem::exists(folder.file()));
   }
   EXPECT_FALSE(std::filesystem::exists(folder.file()));
 }
 
-TEST(Door, takesOverASocketFileThatNobodyListensOn) {
+TEST(Listener, takesOverASocketFileThatNobodyListensOn) {
   Folder folder;
   {
     Fd dead(socket(AF_UNIX, SOCK_STREAM, 0));
-    SocketAddress at = resolve(*parseAddress(folder.door()))->front();
+    SocketAddress at = resolve(*parseAddress(folder.listener()))->front();
     ASSERT_EQ(bind(dead.get(), at.get(), at.size), 0);
   }
   ASSERT_TRUE(std::filesystem::exists(folder.file()));
   Party server("server");
   Party client("client");
-  ASSERT_EQ(server.listen(folder.door()), folder.door());
-  EXPECT_TRUE(client.connect(folder.door()).ok());
+  ASSERT_EQ(server.listen(folder.listener()), folder.listener());
+  EXPECT_TRUE(client.connect(folder.listener()).ok());
 }
 
-TEST(Door, leavesOtherFilesAlone) {
+TEST(Listener, leavesOtherFilesAlone) {
   Folder folder;
   std::ofstream(folder.file()) << "precious";
   Party server("server");
-  auto door = server.control->listen(folder.door());
-  ASSERT_FALSE(door.ok());
-  EXPECT_EQ(door.status().code(), Code::alreadyExists);
-  EXPECT_NE(door.status().message().find("not a socket"), std::string::npos);
+  auto listener = server.control->listen(folder.listener());
+  ASSERT_FALSE(listener.ok());
+  EXPECT_EQ(listener.status().code(), Code::alreadyExists);
+  EXPECT_NE(listener.status().message().find("not a socket"), std::string::npos);
   std::string content;
   std::ifstream(folder.file()) >> content;
   EXPECT_EQ(content, "precious");
 }
 
-TEST(Door, doesNotRemoveAFileThatTookItsPlace) {
+TEST(Listener, doesNotRemoveAFileThatTookItsPlace) {
   Folder folder;
-  auto door = Door::open(*parseAddress(folder.door()));
-  ASSERT_TRUE(door.ok()) << door.status().toString();
+  auto listener = Listener::open(*parseAddress(folder.listener()));
+  ASSERT_TRUE(listener.ok()) << listener.status().toString();
   std::filesystem::rename(folder.file(), folder.file("moved"));
   std::ofstream(folder.file()) << "somebody else's";
-  door->reset();
+  listener->reset();
   EXPECT_TRUE(std::filesystem::exists(folder.file()));
 }
 
-TEST(Door, aFolderThatIsNotThereIsAnErrorWithThePath) {
+TEST(Listener, aFolderThatIsNotThereIsAnErrorWithThePath) {
   Party server("server");
-  auto door = server.control->listen("unix:///nonexistent/folder/x.sock");
-  ASSERT_FALSE(door.ok());
-  EXPECT_NE(door.status().message().find("/nonexistent/folder/x.sock"), std::string::npos);
+  auto listener = server.control->listen("unix:///nonexistent/folder/x.sock");
+  ASSERT_FALSE(listener.ok());
+  EXPECT_NE(listener.status().message().find("/nonexistent/folder/x.sock"), std::string::npos);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "transfer/mover.h"
+#include "transfer/progress_thread.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -47,7 +47,7 @@ class PatientTransport final : public Transport {
   const std::unique_ptr<Transport> inner_;
 };
 
-class MoverTest : public EngineFixture {
+class ProgressThreadTest : public EngineFixture {
  protected:
   std::unique_ptr<Transport> wrap(std::unique_ptr<Transport> transport) override {
     auto patient = std::make_unique<PatientTransport>(std::move(transport));
@@ -63,7 +63,7 @@ class MoverTest : public EngineFixture {
     return a_->start(OpKind::put, route_, {{0, 0, 0, 0, 1, size}}, {});
   }
   // The ids that arrive until there are so many, in the order of their arrival.
-  static std::vector<uint64_t> takeAll(ArrivalList& list, size_t count) {
+  static std::vector<uint64_t> takeAll(CompletionList& list, size_t count) {
     std::vector<uint64_t> ids;
     pollfd event{list.fd(), POLLIN, 0};
     while (ids.size() < count && poll(&event, 1, 60000) == 1) {
@@ -72,10 +72,10 @@ class MoverTest : public EngineFixture {
     return ids;
   }
   PatientTransport* patient_ = nullptr;
-  std::unique_ptr<ArrivalList> list_ = *ArrivalList::create();
+  std::unique_ptr<CompletionList> list_ = *CompletionList::create();
 };
 
-TEST_F(MoverTest, postsAndPollsWhatNobodyWaitsFor) {
+TEST_F(ProgressThreadTest, postsAndPollsWhatNobodyWaitsFor) {
   faults_->mostPerPost = 1;
   faults_->delay = 3;
   auto transfer = put(kSize);
@@ -85,7 +85,7 @@ TEST_F(MoverTest, postsAndPollsWhatNobodyWaitsFor) {
   EXPECT_EQ(local_, remote_);
 }
 
-TEST_F(MoverTest, beginsATransferThatComesWhileItSleepsInTheTransport) {
+TEST_F(ProgressThreadTest, beginsATransferThatComesWhileItSleepsInTheTransport) {
   faults_->stalled = true;
   ASSERT_TRUE(list_->watch(put(1000), 1).ok());
   // In the first of them the bytes move, and nothing ends the second.
@@ -98,7 +98,7 @@ TEST_F(MoverTest, beginsATransferThatComesWhileItSleepsInTheTransport) {
   EXPECT_THAT(takeAll(*list_, 2), UnorderedElementsAre(1, 2));
 }
 
-TEST_F(MoverTest, looksAgainWhenALinkWasClosed) {
+TEST_F(ProgressThreadTest, looksAgainWhenALinkWasClosed) {
   faults_->mostPerPost = 0;
   auto transfer = put(kSize);
   ASSERT_TRUE(list_->watch(transfer, 1).ok());
@@ -108,7 +108,7 @@ TEST_F(MoverTest, looksAgainWhenALinkWasClosed) {
   EXPECT_EQ(a_->wait(*transfer, 0s).code(), Code::disconnected);
 }
 
-TEST_F(MoverTest, aTransferThatAnotherThreadEndsArrivesToo) {
+TEST_F(ProgressThreadTest, aTransferThatAnotherThreadEndsArrivesToo) {
   faults_->mostPerPost = 0;
   auto transfer = put(kSize);
   ASSERT_TRUE(list_->watch(transfer, 1).ok());
@@ -116,7 +116,7 @@ TEST_F(MoverTest, aTransferThatAnotherThreadEndsArrivesToo) {
   EXPECT_THAT(takeAll(*list_, 1), ElementsAre(1));
 }
 
-TEST_F(MoverTest, aFailedPieceEndsTheTransferWithItsSentence) {
+TEST_F(ProgressThreadTest, aFailedPieceEndsTheTransferWithItsSentence) {
   faults_->mostPerPost = 1;
   faults_->failNth(5, error(Code::permissionDenied, "piece five"));
   auto transfer = put(kSize);
@@ -125,7 +125,7 @@ TEST_F(MoverTest, aFailedPieceEndsTheTransferWithItsSentence) {
   EXPECT_THAT(a_->wait(*transfer, 0s).message(), HasSubstr("piece five"));
 }
 
-TEST_F(MoverTest, movesDeviceMemoryThroughTheHost) {
+TEST_F(ProgressThreadTest, movesDeviceMemoryThroughTheHost) {
   Backend& gpu = **findBackend(DeviceKind::cuda);
   Region device = *gpu.allocate(1, kSize);
   ASSERT_TRUE(copy(device, hostRegion(local_)).ok());
@@ -140,11 +140,11 @@ TEST_F(MoverTest, movesDeviceMemoryThroughTheHost) {
   gpu.release(device.ptr);
 }
 
-TEST_F(MoverTest, aListMayGoWhileItsTransfersMove) {
+TEST_F(ProgressThreadTest, aListMayGoWhileItsTransfersMove) {
   faults_->mostPerPost = 1;
   for (int round = 0; round < 100; ++round) {
     std::vector<std::shared_ptr<TransferState>> transfers;
-    auto list = *ArrivalList::create();
+    auto list = *CompletionList::create();
     for (uint64_t i = 0; i < 4; ++i) {
       transfers.push_back(put(200000));
       ASSERT_TRUE(list->watch(transfers.back(), i).ok());
@@ -155,7 +155,7 @@ TEST_F(MoverTest, aListMayGoWhileItsTransfersMove) {
   }
 }
 
-TEST_F(MoverTest, whatIsNotWatchedIsLeftToItsOwner) {
+TEST_F(ProgressThreadTest, whatIsNotWatchedIsLeftToItsOwner) {
   ASSERT_TRUE(list_->watch(put(8), 1).ok());
   EXPECT_THAT(takeAll(*list_, 1), ElementsAre(1));
   auto transfer = put(kSize);

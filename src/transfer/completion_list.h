@@ -16,12 +16,12 @@ class TransferState;
 // The transfers that an event loop watches, and which of them are done. Holds them until they are
 // taken, so that their last handle never goes in a thread of ours, which could not end itself. Safe
 // from any thread; nobody else uses it while it is destroyed.
-class ArrivalList {
+class CompletionList {
  public:
-  static Result<std::unique_ptr<ArrivalList>> create();
-  ~ArrivalList();
-  ArrivalList(const ArrivalList&) = delete;
-  ArrivalList& operator=(const ArrivalList&) = delete;
+  static Result<std::unique_ptr<CompletionList>> create();
+  ~CompletionList();
+  CompletionList(const CompletionList&) = delete;
+  CompletionList& operator=(const CompletionList&) = delete;
 
   // Readable while take() has something to answer.
   int fd() const { return event_.get(); }
@@ -30,14 +30,14 @@ class ArrivalList {
   std::vector<uint64_t> take();
 
  private:
-  friend class Mover;
+  friend class ProgressThread;
   struct Watched {
     std::shared_ptr<TransferState> transfer;
     uint64_t id;
   };
   using Entry = std::list<Watched>::iterator;
 
-  explicit ArrivalList(Fd event) : event_(std::move(event)) {}
+  explicit CompletionList(Fd event) : event_(std::move(event)) {}
   // By whoever ended the transfer, with a transport's locks held perhaps.
   void arrived(Entry entry);
   void arrivedLocked(Entry entry);

@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "transfer/arrival_list.h"
+#include "transfer/completion_list.h"
 #include "transport/transport.h"
 
 namespace hmc {
@@ -21,36 +21,36 @@ class Engine;
 enum class Posting { over, blocked, paused, starved };
 
 // Moves along the transfers of one engine that an event loop watches, in a thread that exists from
-// the first of them on and sleeps while there is none. Who ends a transfer tells its ArrivalList
+// the first of them on and sleeps while there is none. Who ends a transfer tells its CompletionList
 // there and then; the thread is for what nobody else does: it posts what is left to post and polls
 // the transport. Safe from any thread.
 //
 // A finished transfer costs one look into a hash table, however many are watched. A round of the
 // poller costs one attempt to post for every link that has something left to post, and one look at
 // every transfer that passes through slots of the host.
-class Mover final : public CompletionListener {
+class ProgressThread final : public CompletionObserver {
  public:
-  explicit Mover(Engine& engine) : engine_(engine) {}
+  explicit ProgressThread(Engine& engine) : engine_(engine) {}
   // Ends the thread, for good. Nothing is watched any more.
   void stop();
 
   // From now on the transfer moves, and the list hears of its end. The list holds the transfer.
-  Status watch(TransferState& transfer, ArrivalList& list, ArrivalList::Entry entry);
+  Status watch(TransferState& transfer, CompletionList& list, CompletionList::Entry entry);
   // The list hears nothing more, and the thread uses none of its transfers, once it returns.
-  void forget(const ArrivalList& list);
+  void forget(const CompletionList& list);
   // What could not be posted may be possible now. Not where a transport's locks are held.
   void nudge();
   // Spares others a nudge.
   bool watching() const { return watching_; }
 
   // The end of a transfer of the engine, watched or not.
-  void over(const Completion* completion) override;
+  void onComplete(const Completion* completion) override;
 
  private:
   struct Watch {
     TransferState* transfer;
-    ArrivalList* list;
-    ArrivalList::Entry entry;
+    CompletionList* list;
+    CompletionList::Entry entry;
   };
   using Lock = std::unique_lock<std::mutex>;
   using Queue = std::deque<const Completion*>;

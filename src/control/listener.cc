@@ -1,4 +1,4 @@
-#include "control/door.h"
+#include "control/listener.h"
 
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -52,19 +52,19 @@ Status clearPath(const Address& address) {
 
 }  // namespace
 
-Result<std::unique_ptr<Door>> Door::open(const Address& wanted) {
+Result<std::unique_ptr<Listener>> Listener::open(const Address& wanted) {
   Address address = wanted;
-  HMC_ASSIGN(Fd listener, address.isUnix ? openUnix(address) : openTcp(address));
-  std::unique_ptr<Door> door(new Door(address, std::move(listener)));
-  if (::listen(door->fd(), SOMAXCONN) != 0) {
+  HMC_ASSIGN(Fd socket, address.isUnix ? openUnix(address) : openTcp(address));
+  std::unique_ptr<Listener> listener(new Listener(address, std::move(socket)));
+  if (::listen(listener->fd(), SOMAXCONN) != 0) {
     if (errno == EADDRINUSE) return taken(address);
     return errnoStatus("listen at " + address.toString());
   }
-  return door;
+  return listener;
 }
 
-Door::Door(Address address, Fd listener)
-    : address_(std::move(address)), listener_(std::move(listener)) {
+Listener::Listener(Address address, Fd socket)
+    : address_(std::move(address)), socket_(std::move(socket)) {
   struct stat facts {};
   if (address_.isUnix && stat(address_.path.c_str(), &facts) == 0) {
     device_ = facts.st_dev;
@@ -72,7 +72,7 @@ Door::Door(Address address, Fd listener)
   }
 }
 
-Door::~Door() {
+Listener::~Listener() {
   struct stat facts {};
   if (address_.isUnix && lstat(address_.path.c_str(), &facts) == 0 && facts.st_ino == inode_ &&
       facts.st_dev == device_) {
@@ -80,7 +80,7 @@ Door::~Door() {
   }
 }
 
-Result<Fd> Door::openTcp(Address& address) {
+Result<Fd> Listener::openTcp(Address& address) {
   HMC_ASSIGN(auto meanings, resolve(address));
   int problem = EADDRNOTAVAIL;
   for (const auto& at : meanings) {
@@ -98,7 +98,7 @@ Result<Fd> Door::openTcp(Address& address) {
 }
 
 // The file gets its mode between bind and listen: nobody can connect before it is private.
-Result<Fd> Door::openUnix(const Address& address) {
+Result<Fd> Listener::openUnix(const Address& address) {
   HMC_TRY(clearPath(address));
   HMC_ASSIGN(auto meanings, resolve(address));
   Fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -115,9 +115,9 @@ Result<Fd> Door::openUnix(const Address& address) {
   return fd;
 }
 
-Door::Visit Door::accept() {
+Listener::Visit Listener::accept() {
   for (;;) {
-    Fd visitor(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    Fd visitor(accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (visitor && address_.isUnix && !sameUser(visitor.get())) continue;
     if (visitor) return {std::move(visitor)};
     if (errno == EAGAIN) return {};

@@ -1,4 +1,4 @@
-#include "transfer/mover.h"
+#include "transfer/progress_thread.h"
 
 #include <system_error>
 
@@ -13,14 +13,15 @@ namespace {
 constexpr int kTransfersPerTurn = 64;
 }  // namespace
 
-void Mover::stop() {
+void ProgressThread::stop() {
   thread_.request_stop();
   news_ = true;
   engine_.poller_.kick();
   if (thread_.joinable()) thread_.join();
 }
 
-Status Mover::watch(TransferState& transfer, ArrivalList& list, ArrivalList::Entry entry) {
+Status ProgressThread::watch(TransferState& transfer, CompletionList& list,
+                             CompletionList::Entry entry) {
   const Completion* const key = &transfer.completion_;
   bool news = false;
   {
@@ -39,7 +40,7 @@ Status Mover::watch(TransferState& transfer, ArrivalList& list, ArrivalList::Ent
   return Status();
 }
 
-bool Mover::enqueue(const TransferState& transfer, const Completion* key) {
+bool ProgressThread::enqueue(const TransferState& transfer, const Completion* key) {
   if (!transfer.direct()) {
     staged_.push_back(key);
     return true;
@@ -50,29 +51,29 @@ bool Mover::enqueue(const TransferState& transfer, const Completion* key) {
   return queue.size() == 1;
 }
 
-Status Mover::startThread() {
+Status ProgressThread::startThread() {
   if (thread_.joinable()) return Status();
   try {
-    thread_ = namedThread("hmc-mover", [this](const std::stop_token& stop) { run(stop); });
+    thread_ = namedThread("hmc-progress", [this](const std::stop_token& stop) { run(stop); });
     return Status();
   } catch (const std::system_error& e) {
     return errnoStatus("start the thread that moves watched transfers", e.code().value());
   }
 }
 
-void Mover::forget(const ArrivalList& list) {
+void ProgressThread::forget(const CompletionList& list) {
   Lock lock(mutex_);
   std::erase_if(watched_, [&](const auto& one) { return one.second.list == &list; });
   setWatching();
   if (moving_) moved_.wait(lock, [this, before = moves_] { return moves_ != before; });
 }
 
-void Mover::nudge() {
+void ProgressThread::nudge() {
   // Whoever made older news kicks for both.
   if (!news_.exchange(true)) engine_.poller_.kick();
 }
 
-void Mover::over(const Completion* completion) {
+void ProgressThread::onComplete(const Completion* completion) {
   std::lock_guard lock(mutex_);
   if (moving_ && (!movingWhat_ || movingWhat_ == completion)) {
     overMeanwhile_.push_back(completion);
@@ -81,7 +82,7 @@ void Mover::over(const Completion* completion) {
   }
 }
 
-void Mover::tellIfDone(const Completion* completion) {
+void ProgressThread::tellIfDone(const Completion* completion) {
   const auto [first, last] = watched_.equal_range(completion);
   // Another transfer may lie where the one lay that this is the end of.
   if (first == last || !first->second.transfer->done()) return;
@@ -90,12 +91,12 @@ void Mover::tellIfDone(const Completion* completion) {
   setWatching();
 }
 
-TransferState* Mover::find(const Completion* completion) {
+TransferState* ProgressThread::find(const Completion* completion) {
   const auto found = watched_.find(completion);
   return found == watched_.end() ? nullptr : found->second.transfer;
 }
 
-void Mover::run(const std::stop_token& stop) {
+void ProgressThread::run(const std::stop_token& stop) {
   Lock lock(mutex_);
   while (wanted_.wait(lock, stop, [this] { return !watched_.empty(); })) {
     news_ = false;
@@ -107,7 +108,7 @@ void Mover::run(const std::stop_token& stop) {
   }
 }
 
-bool Mover::moveAll(Lock& lock) {
+bool ProgressThread::moveAll(Lock& lock) {
   bool more = false;
   // Others only add to it meanwhile.
   for (auto link = unposted_.begin(); link != unposted_.end();) {
@@ -118,7 +119,7 @@ bool Mover::moveAll(Lock& lock) {
   return more;
 }
 
-bool Mover::moveQueue(Lock& lock, Queue& queue) {
+bool ProgressThread::moveQueue(Lock& lock, Queue& queue) {
   for (int left = kTransfersPerTurn; left > 0 && !queue.empty(); --left) {
     const Completion* const key = queue.front();
     const auto posting = post(lock, key);
@@ -128,7 +129,7 @@ bool Mover::moveQueue(Lock& lock, Queue& queue) {
   return !queue.empty();
 }
 
-void Mover::moveStaged(Lock& lock) {
+void ProgressThread::moveStaged(Lock& lock) {
   bool starved = false;
   for (size_t i = 0; i < staged_.size();) {
     const auto posting = post(lock, staged_[i]);
@@ -147,7 +148,7 @@ void Mover::moveStaged(Lock& lock) {
   endMove(lock);
 }
 
-Posting Mover::post(Lock& lock, const Completion* completion) {
+Posting ProgressThread::post(Lock& lock, const Completion* completion) {
   TransferState* const transfer = find(completion);
   if (!transfer) return Posting::over;
   beginMove(lock, completion);
@@ -156,13 +157,13 @@ Posting Mover::post(Lock& lock, const Completion* completion) {
   return posting;
 }
 
-void Mover::beginMove(Lock& lock, const Completion* what) {
+void ProgressThread::beginMove(Lock& lock, const Completion* what) {
   moving_ = true;
   movingWhat_ = what;
   lock.unlock();
 }
 
-void Mover::endMove(Lock& lock) {
+void ProgressThread::endMove(Lock& lock) {
   lock.lock();
   moving_ = false;
   ++moves_;

@@ -23,9 +23,9 @@ struct Moved {
 // An ordered, reliable, non-blocking byte stream to one peer. The one place that knows what lies
 // under a control connection: plain TCP and unix sockets today; a TLS stream would be a second
 // implementation and nothing else would change. One thread reads and one writes at a time.
-class Stream {
+class ByteStream {
  public:
-  virtual ~Stream() = default;
+  virtual ~ByteStream() = default;
 
   // To wait for readiness on, and for nothing else.
   virtual int fd() const = 0;
@@ -36,21 +36,24 @@ class Stream {
 };
 
 // Takes a connected socket and makes it non-blocking; sets TCP_NODELAY where it exists.
-std::unique_ptr<Stream> socketStream(Fd socket);
+std::unique_ptr<ByteStream> socketStream(Fd socket);
 
 // The numeric addresses of a connected socket's ends; "127.0.0.1" and port 0 for a unix socket.
-struct Ends {
+struct SocketEnds {
   std::string localHost = "127.0.0.1";
   std::string remoteHost = "127.0.0.1";
   uint16_t remotePort = 0;
 };
-Ends endsOf(int socket);
+SocketEnds endsOf(int socket);
 
 // True when the descriptor got ready before the deadline. `events` as for poll(2).
 bool waitReady(int fd, short events, Deadline deadline);
 
-// Blocking ends of a Stream, for a dialler's greeting in its own thread. `who` begins the sentence.
-Status writeAll(Stream& stream, std::string_view bytes, const std::string& who, Deadline deadline);
-Status readAll(Stream& stream, char* into, size_t size, const std::string& who, Deadline deadline);
+// Blocking ends of a ByteStream, for a dialler's greeting in its own thread. `who` begins the
+// sentence.
+Status writeAll(ByteStream& stream, std::string_view bytes, const std::string& who,
+                Deadline deadline);
+Status readAll(ByteStream& stream, char* into, size_t size, const std::string& who,
+               Deadline deadline);
 
 }  // namespace hmc

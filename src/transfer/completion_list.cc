@@ -1,4 +1,4 @@
-#include "transfer/arrival_list.h"
+#include "transfer/completion_list.h"
 
 #include <sys/eventfd.h>
 
@@ -9,22 +9,22 @@
 
 namespace hmc {
 
-Result<std::unique_ptr<ArrivalList>> ArrivalList::create() {
+Result<std::unique_ptr<CompletionList>> CompletionList::create() {
   Fd event(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!event) return errnoStatus("making an eventfd for arrivals");
-  return std::unique_ptr<ArrivalList>(new ArrivalList(std::move(event)));
+  if (!event) return errnoStatus("making an eventfd for a completion queue");
+  return std::unique_ptr<CompletionList>(new CompletionList(std::move(event)));
 }
 
-ArrivalList::~ArrivalList() {
+CompletionList::~CompletionList() {
   std::set<Engine*> engines;
   {
     std::lock_guard lock(mutex_);
     for (const Watched& one : watched_) engines.insert(&one.transfer->engine());
   }
-  for (Engine* engine : engines) engine->mover().forget(*this);
+  for (Engine* engine : engines) engine->progressThread().forget(*this);
 }
 
-Status ArrivalList::watch(std::shared_ptr<TransferState> transfer, uint64_t id) {
+Status CompletionList::watch(std::shared_ptr<TransferState> transfer, uint64_t id) {
   TransferState* const pending = transfer && !transfer->done() ? transfer.get() : nullptr;
   Entry entry;
   {
@@ -34,7 +34,7 @@ Status ArrivalList::watch(std::shared_ptr<TransferState> transfer, uint64_t id) 
     if (!pending) arrivedLocked(entry);
   }
   if (!pending) return Status();
-  Status status = pending->engine().mover().watch(*pending, *this, entry);
+  Status status = pending->engine().progressThread().watch(*pending, *this, entry);
   if (status.ok()) return status;
   std::list<Watched> dropped;
   std::lock_guard lock(mutex_);
@@ -42,7 +42,7 @@ Status ArrivalList::watch(std::shared_ptr<TransferState> transfer, uint64_t id) 
   return status;
 }
 
-std::vector<uint64_t> ArrivalList::take() {
+std::vector<uint64_t> CompletionList::take() {
   std::list<Watched> taken;
   {
     std::lock_guard lock(mutex_);
@@ -57,12 +57,12 @@ std::vector<uint64_t> ArrivalList::take() {
   return ids;
 }
 
-void ArrivalList::arrived(Entry entry) {
+void CompletionList::arrived(Entry entry) {
   std::lock_guard lock(mutex_);
   arrivedLocked(entry);
 }
 
-void ArrivalList::arrivedLocked(Entry entry) {
+void CompletionList::arrivedLocked(Entry entry) {
   if (arrived_.empty()) eventfd_write(event_.get(), 1);
   arrived_.splice(arrived_.end(), watched_, entry);
 }

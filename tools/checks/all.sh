@@ -16,6 +16,7 @@ step "house rules" "$here/house_rules.py"
 step "links and paths in the documentation" "$here/doc_links.py"
 step "format" "$here/format.py"
 step "clang-tidy" "$here/tidy.py" "$build"
+step "one definition of each type" "$here/one_definition.py" "$build/one-definition"
 if [ ${#failed[@]} -gt 0 ]; then
   printf '== check: failed: %s\n' "${failed[@]}" >&2
   exit 1

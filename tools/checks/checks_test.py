@@ -10,6 +10,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import doc_links
 import house_rules
 import include_directions
+import one_definition
 import project
 
 
@@ -164,6 +165,24 @@ class Tidy(TreeTest):
         self.assertEqual(1, self.check("constexpr int MOST = 3;\n"))
         self.assertEqual(1, self.check("#define MOST 3\n"))
         self.assertEqual(1, self.check("int broken(\n"))
+
+
+class OneDefinition(TreeTest):
+    def link(self, *members):
+        """Links two files that each define a polymorphic class Stream, with this member."""
+        for number, member in enumerate(members):
+            self.write(f"{number}.cc", f"struct Stream {{ virtual ~Stream() {{}} {member} a; }};\n"
+                                       f"Stream* make{number}() {{ return new Stream; }}\n")
+        command = ["c++", *one_definition.FLAGS, "-shared", "-fPIC", "0.cc", "1.cc", "-o", "both.so"]
+        return subprocess.run(command, cwd=self.root, stderr=subprocess.PIPE, text=True)
+
+    def test_one_class_in_two_files_is_fine(self):
+        self.assertEqual("", self.link("int", "int").stderr)
+
+    def test_two_classes_of_one_name_are_not(self):
+        done = self.link("int", "double")
+        self.assertNotEqual(0, done.returncode)
+        self.assertIn("One Definition Rule", done.stderr)
 
 
 if __name__ == "__main__":

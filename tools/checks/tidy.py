@@ -12,9 +12,12 @@ import project
 
 
 def sources(build):
-    entries = json.loads(pathlib.Path(build, "compile_commands.json").read_text())
+    """What BUILD compiles of src/: the files themselves, or those that include 16 of them."""
+    build = pathlib.Path(build).resolve()
+    entries = json.loads((build / "compile_commands.json").read_text())
     paths = {pathlib.Path(entry["directory"], entry["file"]).resolve() for entry in entries}
-    return sorted(path for path in paths if project.ROOT / "src" in path.parents)
+    folders = {project.ROOT / "src", build / "src"}
+    return sorted(path for path in paths if folders & set(path.parents))
 
 
 def tidy(build, path):

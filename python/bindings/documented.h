@@ -13,6 +13,11 @@
 
 namespace hmc::python {
 
+using CtrlLink = Communicator::CtrlLink;
+
+// Up to here a copy on the host is over before another Python thread could have run.
+constexpr size_t kShortCopy = size_t{64} << 10;
+
 void bindMemory(pybind11::module_& module);
 void bindCommunicator(pybind11::module_& module);
 void bindSession(pybind11::module_& module);

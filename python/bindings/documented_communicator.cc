@@ -9,7 +9,6 @@ namespace py = pybind11;
 
 namespace {
 
-using Link = Communicator::CtrlLink;
 using CtrlId = Communicator::CtrlId;
 using Ids = std::vector<uint64_t>;
 
@@ -45,7 +44,7 @@ py::tuple getNB(Communicator& self, const std::string& ip, uint16_t port, size_t
   return started([&](uint64_t* id) { return self.getNB(ip, port, local, remote, size, id, type); });
 }
 
-py::tuple ctrlRecv(Communicator& self, CtrlId peer) {
+py::tuple receiveTag(Communicator& self, CtrlId peer) {
   return started([&](uint64_t* tag) { return self.ctrlRecv(peer, tag); });
 }
 
@@ -111,7 +110,7 @@ void bindConnections(Class& communicator) {
   const auto released = py::call_guard<ReleasedGil>();
   using C = Communicator;
   communicator.def("ctrlSend", &C::ctrlSend, released, py::arg("peer"), py::arg("tag"))
-      .def("ctrlRecv", &ctrlRecv, py::arg("peer"), "(status, tag).")
+      .def("ctrlRecv", &receiveTag, py::arg("peer"), "(status, tag).")
       .def("initCtrlServer", &C::initCtrlServer, released, py::arg("bind_ip"), py::arg("tcp_port"),
            py::arg("uds_path") = "")
       .def("closeCtrl", &C::closeCtrl, released)
@@ -130,7 +129,7 @@ void bindConnections(Class& communicator) {
       .def(
           "connectTo",
           [](C& self, CtrlId peer, CtrlId me, const std::string& ip, uint16_t port,
-             const Link& link,
+             const CtrlLink& link,
              ConnType type) { return self.connectTo(peer, me, ip, port, link, type); },
           released, py::arg("peer_id"), py::arg("self_id"), py::arg("peer_ip"),
           py::arg("data_port"), py::arg("ctrl_link"), py::arg("connType"))
@@ -158,17 +157,17 @@ void bindConnections(Class& communicator) {
 }  // namespace
 
 void bindCommunicator(py::module_& module) {
-  py::class_<Link>(module, "CtrlLink", "How the control channel of a peer is reached.")
+  py::class_<CtrlLink>(module, "CtrlLink", "How the control channel of a peer is reached.")
       .def(py::init([](Communicator::CtrlTransport transport, std::string ip, uint16_t port,
                        std::string path) {
-             return Link{transport, std::move(ip), port, std::move(path)};
+             return CtrlLink{transport, std::move(ip), port, std::move(path)};
            }),
            py::arg("transport") = static_cast<int>(Communicator::CtrlTransport::TCP),
            py::arg("ip") = "", py::arg("port") = 0, py::arg("uds_path") = "")
-      .def_readwrite("transport", &Link::transport)
-      .def_readwrite("ip", &Link::ip)
-      .def_readwrite("port", &Link::port)
-      .def_readwrite("uds_path", &Link::uds_path);
+      .def_readwrite("transport", &CtrlLink::transport)
+      .def_readwrite("ip", &CtrlLink::ip)
+      .def_readwrite("port", &CtrlLink::port)
+      .def_readwrite("uds_path", &CtrlLink::uds_path);
 
   py::class_<Communicator, std::shared_ptr<Communicator>> communicator(
       module, "Communicator",

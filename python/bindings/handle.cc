@@ -54,9 +54,8 @@ int forkCount() {
 }
 
 void refuseForked() {
-  raise(
-      Status(Code::invalidArgument,
-             "this process was forked from the one that made the Node: create a Node of its own"));
+  raise(Code::invalidArgument,
+        "this process was forked from the one that made the Node: create a Node of its own");
 }
 
 void letGo(int madeAtFork, void (*destroy)(void*), void* value) {

@@ -34,16 +34,17 @@ std::string listen(NodeOf& self, const std::string& address) {
   return bound;
 }
 
-NodeOf make(const std::string& name, const std::optional<std::string>& listener,
-            const std::string& secret, const std::optional<std::vector<std::string>>& transports,
-            int channels, double heartbeat, double lease) {
+NodeOf makeNode(const std::string& name, const std::optional<std::string>& listener,
+                const std::string& secret,
+                const std::optional<std::vector<std::string>>& transports, int channels,
+                double heartbeat, double lease) {
   NodeOptions options;
   options.name = name;
   options.secret = secret;
   if (transports) options.transports = *transports;
   if (channels < 1 || channels > 16) {
-    raise(Status(Code::invalidArgument,
-                 std::to_string(channels) + " channels: a peer can have 1 to 16 of them"));
+    raise(Code::invalidArgument,
+          std::to_string(channels) + " channels: a peer can have 1 to 16 of them");
   }
   options.channels = channels;
   options.heartbeat = millisecondsFrom(heartbeat, "a heartbeat");
@@ -61,8 +62,7 @@ Region keep(NodeOf& self, Region region) {
 
 void unregister(NodeOf& self, const std::string& name) {
   auto found = self.named.extract(name);
-  if (found.empty())
-    raise(Status(Code::notFound, "no region called \"" + name + "\" is registered here"));
+  if (found.empty()) raise(Code::notFound, "no region called \"" + name + "\" is registered here");
 }
 
 Region allocate(NodeOf& self, size_t nbytes, const std::string& name, py::handle device,
@@ -138,9 +138,9 @@ void bindNote(py::module_& module) {
       });
 }
 
-using Class = py::class_<NodeOf>;
+using NodeClass = py::class_<NodeOf>;
 
-void bindMemory(Class& node) {
+void bindNodeMemory(NodeClass& node) {
   node.def(
           "register",
           [](NodeOf& self, py::handle memory, const std::string& name, const std::string& access) {
@@ -175,7 +175,7 @@ Peers on the same host map it, which is the fastest way there is.
 numpy.asarray(region) shows it as an array of bytes.)");
 }
 
-void bindPeers(Class& node) {
+void bindNodePeers(NodeClass& node) {
   node.def("listen", listen, py::arg("address"),
            R"(listen(self, address)
 --
@@ -218,7 +218,7 @@ void bindNode(py::module_& module) {
   plain.disable_function_signatures();
   bindNote(module);
 
-  Class node(module, "Node", R"(One participant: it registers memory and connects to peers.
+  NodeClass node(module, "Node", R"(One participant: it registers memory and connects to peers.
 
 with hmc.Node(name="a", listen="tcp://127.0.0.1:0") as node: ...
 
@@ -234,7 +234,7 @@ Leaving the `with` block closes it. Without one it is closed when nothing that i
 made is in use any more.)");
   node.attr("__module__") = "hmc";
   node.def(
-          py::init(&make), py::kw_only(), py::arg("name") = "", py::arg("listen") = py::none(),
+          py::init(&makeNode), py::kw_only(), py::arg("name") = "", py::arg("listen") = py::none(),
           py::arg("secret") = "", py::arg("transports") = py::none(), py::arg("channels") = 1,
           py::arg("heartbeat") = 1.0, py::arg("lease") = 10.0,
           R"(__init__(self, *, name='', listen=None, secret='', transports=None, channels=1, heartbeat=1.0, lease=10.0)
@@ -263,8 +263,8 @@ End everything: listeners, peers, transfers. Handles that are left raise PeerLos
         return "<hmc.Node \"" + self.node->name() + "\"" +
                (self.address ? " at " + *self.address : "") + ">";
       });
-  bindMemory(node);
-  bindPeers(node);
+  bindNodeMemory(node);
+  bindNodePeers(node);
 }
 
 }  // namespace hmc::python

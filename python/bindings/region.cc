@@ -17,11 +17,6 @@ py::object arrays(const char* function) {
   return py::module_::import("hmc.arrays").attr(function);
 }
 
-std::string title(const Region& region) {
-  const std::string& name = region.memory->name();
-  return name.empty() ? "this region" : "region \"" + name + "\"";
-}
-
 char* startOf(const Region& region) {
   return static_cast<char*>(region.memory->data()) + region.range.offset;
 }
@@ -82,29 +77,28 @@ py::dict cudaArrayInterface(const Region& region) {
   return all;
 }
 
-std::string describe(const Region& region) {
-  return "<hmc.Region of " + std::to_string(region.range.size) + " bytes on " +
-         region.memory->device().toString() +
-         (region.memory->name().empty() ? "" : ", \"" + region.memory->name() + "\"") + ">";
-}
-
 }  // namespace
+
+std::string title(const Region& region) {
+  const std::string& name = region.memory->name();
+  return name.empty() ? "this region" : "region \"" + name + "\"";
+}
 
 Region registerObject(const Handle<Node>& node, py::handle object, const std::string& name,
                       Access access) {
   const py::object span = callPython(arrays("span_of"), object);
   const std::string kind = Py_TYPE(object.ptr())->tp_name;
   if (!py::cast<bool>(span.attr("contiguous"))) {
-    raise(Status(Code::invalidArgument,
-                 "this " + kind + " is not contiguous: register the whole that it is a part of"));
+    raise(Code::invalidArgument,
+          "this " + kind + " is not contiguous: register the whole that it is a part of");
   }
   if (access == Access::readWrite && !py::cast<bool>(span.attr("writable"))) {
-    raise(Status(Code::invalidArgument, "this " + kind +
-                                            " is read-only: register it with access=\"r\", or a "
-                                            "writable copy of it"));
+    raise(Code::invalidArgument, "this " + kind +
+                                     " is read-only: register it with access=\"r\", or a "
+                                     "writable copy of it");
   }
   if (py::cast<size_t>(span.attr("nbytes")) == 0)
-    raise(Status(Code::invalidArgument, "this " + kind + " is empty: register at least one byte"));
+    raise(Code::invalidArgument, "this " + kind + " is empty: register at least one byte");
   return registerSpan(node, span, name, access);
 }
 
@@ -112,9 +106,10 @@ LocalSide::LocalSide(const Handle<Node>& node, py::handle object, bool writes) {
   if (PyObject_TypeCheck(object.ptr(), regionType)) {
     const auto& region = valueOf<Region>(object.ptr());
     if (writes && region.readOnly) {
-      raise(Status(Code::invalidArgument,
-                   title(region) + " is read-only memory and cannot receive data: use a writable "
-                                   "object"));
+      raise(Code::invalidArgument,
+            title(region) +
+                " is read-only memory and cannot receive data: use a writable "
+                "object");
     }
     region_ = &region;
     return;
@@ -140,8 +135,6 @@ view and transfer that uses it is gone; the Node itself keeps one with a name.)"
   region.attr("__module__") = "hmc";
   region
       .def_property_readonly(
-          "nbytes", [](const Region& self) { return self.range.size; }, "Its length in bytes.")
-      .def_property_readonly(
           "name", [](const Region& self) { return self.memory->name(); },
           "What peers open it by; empty when they cannot.")
       .def_property_readonly(
@@ -155,17 +148,12 @@ view and transfer that uses it is gone; the Node itself keeps one with a name.)"
           "The address of its first byte.")
       .def_property_readonly("__cuda_array_interface__", cudaArrayInterface,
                              "For array libraries, where it lies on a CUDA device.")
-      .def("__len__", [](const Region& self) { return self.range.size; })
-      .def(
-          "__getitem__",
-          [](const Region& self, py::handle index) {
-            const Range part = sliceFrom(index, self.range.size, title(self));
-            Region slice = self;
-            slice.range = {self.range.offset + part.offset, part.size};
-            return slice;
-          },
-          py::arg("index"), "__getitem__(self, index)\n--\n\nThe bytes of a slice such as [a:b].")
-      .def("__repr__", describe);
+      .def("__repr__", [](const Region& self) {
+        const std::string& name = self.memory->name();
+        return "<hmc.Region of " + std::to_string(self.range.size) + " bytes on " +
+               self.memory->device().toString() + (name.empty() ? "" : ", \"" + name + "\"") + ">";
+      });
+  bindRange(region);
 }
 
 }  // namespace hmc::python

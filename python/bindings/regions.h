@@ -29,6 +29,28 @@ struct Remote {
   Range range;
 };
 
+// How errors call it.
+std::string title(const Region& region);
+std::string title(const Remote& remote);
+
+// What both have in Python: a length, and slices.
+template <class T>
+void bindRange(pybind11::class_<T>& type) {
+  type.def_property_readonly(
+          "nbytes", [](const T& self) { return self.range.size; }, "Its length in bytes.")
+      .def("__len__", [](const T& self) { return self.range.size; })
+      .def(
+          "__getitem__",
+          [](const T& self, pybind11::handle index) {
+            const Range part = sliceFrom(index, self.range.size, title(self));
+            T slice = self;
+            slice.range = {self.range.offset + part.offset, part.size};
+            return slice;
+          },
+          pybind11::arg("index"),
+          "__getitem__(self, index)\n--\n\nThe bytes of a slice such as [a:b].");
+}
+
 // Memory of any array-like object, made reachable.
 Region registerObject(const Handle<Node>& node, pybind11::handle object, const std::string& name,
                       Access access);

@@ -106,34 +106,22 @@ class RemoteRegion:
         self, local: _Array, local_offsets: _Integers, remote_offsets: _Integers,
         sizes: Union[int, _Integers], timeout: float = 30,
     ) -> None: ...
-    def get_blocks(
-        self, local: _Array, local_offsets: _Integers, remote_offsets: _Integers,
-        sizes: Union[int, _Integers], timeout: float = 30,
-    ) -> None: ...
+    get_blocks = put_blocks
     def start_put_blocks(
         self, local: _Array, local_offsets: _Integers, remote_offsets: _Integers,
         sizes: Union[int, _Integers],
     ) -> Transfer: ...
-    def start_get_blocks(
-        self, local: _Array, local_offsets: _Integers, remote_offsets: _Integers,
-        sizes: Union[int, _Integers],
-    ) -> Transfer: ...
+    start_get_blocks = start_put_blocks
     def put_strided(
         self, local: _Array, *, local_offset: int = 0, local_stride: int, remote_offset: int = 0,
         remote_stride: int, count: int, length: int, timeout: float = 30,
     ) -> None: ...
-    def get_strided(
-        self, local: _Array, *, local_offset: int = 0, local_stride: int, remote_offset: int = 0,
-        remote_stride: int, count: int, length: int, timeout: float = 30,
-    ) -> None: ...
+    get_strided = put_strided
     def start_put_strided(
         self, local: _Array, *, local_offset: int = 0, local_stride: int, remote_offset: int = 0,
         remote_stride: int, count: int, length: int,
     ) -> Transfer: ...
-    def start_get_strided(
-        self, local: _Array, *, local_offset: int = 0, local_stride: int, remote_offset: int = 0,
-        remote_stride: int, count: int, length: int,
-    ) -> Transfer: ...
+    start_get_strided = start_put_strided
 
 @final
 class Peer:
@@ -292,10 +280,7 @@ class Communicator:
         self, ip: str, port: int, local_off: int, remote_off: int, size: int,
         connType: int = ConnType.RDMA,
     ) -> Tuple[Status, int]: ...
-    def getNB(
-        self, ip: str, port: int, local_off: int, remote_off: int, size: int,
-        connType: int = ConnType.RDMA,
-    ) -> Tuple[Status, int]: ...
+    getNB = putNB
     @overload
     def wait(self, wr_id: int) -> Status: ...
     @overload
@@ -304,10 +289,7 @@ class Communicator:
         self, ip: str, port: int, local_off: int, remote_off: int, size: int, chunk_size: int = 0,
         max_inflight: int = 64, connType: int = ConnType.RDMA,
     ) -> Status: ...
-    def getPipeline(
-        self, ip: str, port: int, local_off: int, remote_off: int, size: int, chunk_size: int = 0,
-        max_inflight: int = 64, connType: int = ConnType.RDMA,
-    ) -> Status: ...
+    getPipeline = putPipeline
     def sendDataTo(
         self, ip: str, port: int, send_buf: _Place, buf_size: int, buf_type: int,
         connType: int = ConnType.RDMA,
@@ -364,32 +346,32 @@ class SessionCore:
         self, ip: str, port: int, local_off: int, remote_off: int, nbytes: int,
         conn: Optional[int] = None,
     ) -> None: ...
-    def get_remote(
-        self, ip: str, port: int, local_off: int, remote_off: int, nbytes: int,
-        conn: Optional[int] = None,
-    ) -> None: ...
+    get_remote = put_remote
     def put_nb(
         self, ip: str, port: int, local_off: int, remote_off: int, nbytes: int,
         conn: Optional[int] = None,
     ) -> int: ...
-    def get_nb(
-        self, ip: str, port: int, local_off: int, remote_off: int, nbytes: int,
-        conn: Optional[int] = None,
-    ) -> int: ...
+    get_nb = put_nb
     def put_pipeline(
         self, ip: str, port: int, local_off: int, remote_off: int, nbytes: int,
         chunk_size: int = 0, max_inflight: int = 64, conn: Optional[int] = None,
     ) -> None: ...
-    def get_pipeline(
-        self, ip: str, port: int, local_off: int, remote_off: int, nbytes: int,
-        chunk_size: int = 0, max_inflight: int = 64, conn: Optional[int] = None,
-    ) -> None: ...
+    get_pipeline = put_pipeline
     def wait(
         self, wr_id: Union[int, Sequence[int]], timeout: Optional[float] = None
     ) -> None: ...
     def ctrl_send(self, peer: int, tag: int) -> None: ...
     def ctrl_recv(self, peer: int, timeout: Optional[float] = None) -> int: ...
     def close(self) -> None: ...
+    def _connect(self, *arguments: Any) -> None: ...
+    def _connect_legacy(self, *arguments: Any) -> None: ...
+    def _disconnect(self, ip: str, port: Optional[int], conn: int) -> None: ...
+    def _type_for(self, ip: str, port: Optional[int], conn: Optional[int],
+                  usual: ConnType) -> ConnType: ...
+    def _write_to(self, *arguments: Any) -> None: ...
+    _read_from = _write_to
+    def _send_data(self, *arguments: Any) -> None: ...
+    def _receive_data(self, *arguments: Any) -> int: ...
 
 def memory_supported() -> MemoryType: ...
 def check(arg0: int) -> None: ...

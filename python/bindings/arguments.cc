@@ -78,7 +78,7 @@ Device deviceFrom(py::handle device) {
 
 Range sliceFrom(py::handle index, size_t size, const std::string& what) {
   if (!PySlice_Check(index.ptr())) {
-    throw py::type_error(what + " is cut into bytes by slices: [a:b], not by " +
+    throw py::type_error(what + " takes slices such as [a:b], not " +
                          py::cast<std::string>(py::repr(index)));
   }
   const auto* slice = reinterpret_cast<PySliceObject*>(index.ptr());
@@ -92,7 +92,7 @@ Range sliceFrom(py::handle index, size_t size, const std::string& what) {
   if (start < 0 || stop > end || start > stop) {
     raise(Code::outOfRange, py::cast<std::string>(py::repr(index)) + " of " + what +
                                 ", which has " + std::to_string(size) +
-                                " bytes: it does not lie within them");
+                                " bytes: a slice must lie within them");
   }
   return {static_cast<size_t>(start), static_cast<size_t>(stop - start)};
 }

@@ -119,7 +119,7 @@ void checkLength(const char* what, size_t length, size_t wanted) {
   if (length != wanted) {
     raise(Code::invalidArgument, "local_offsets has " + std::to_string(wanted) + " items and " +
                                      what + " " + std::to_string(length) +
-                                     ": each block needs one of both");
+                                     ": each block needs one of each");
   }
 }
 

@@ -78,10 +78,10 @@ void bindTransfers(Class& communicator) {
            py::arg("local_off"), py::arg("remote_off"), py::arg("size"), py::arg("connType") = rdma)
       .def("putNB", &putNB, py::arg("ip"), py::arg("port"), py::arg("local_off"),
            py::arg("remote_off"), py::arg("size"), py::arg("connType") = rdma,
-           "(status, id); the id is for wait().")
+           "(status, id for wait()).")
       .def("getNB", &getNB, py::arg("ip"), py::arg("port"), py::arg("local_off"),
            py::arg("remote_off"), py::arg("size"), py::arg("connType") = rdma,
-           "(status, id); the id is for wait().")
+           "(status, id for wait()).")
       .def(
           "wait", [](Communicator& self, uint64_t id) { return self.wait(id); }, released,
           py::arg("wr_id"))
@@ -151,13 +151,13 @@ void bindConnections(Class& communicator) {
       .def("checkConn", static_cast<status_t (C::*)(const std::string&, ConnType)>(&C::checkConn),
            released, py::arg("ip"), py::arg("connType"))
       .def("explain", &C::explain, released, py::arg("ip"), py::arg("port"),
-           "Which transport serves a peer and why each other one does not: a line each.");
+           "One line for each transport: whether it serves the peer, and why or why not.");
 }
 
 }  // namespace
 
 void bindCommunicator(py::module_& module) {
-  py::class_<CtrlLink>(module, "CtrlLink", "How the control channel of a peer is reached.")
+  py::class_<CtrlLink>(module, "CtrlLink", "How to reach a peer's control channel.")
       .def(py::init([](Communicator::CtrlTransport transport, std::string ip, uint16_t port,
                        std::string path) {
              return CtrlLink{transport, std::move(ip), port, std::move(path)};
@@ -171,8 +171,8 @@ void bindCommunicator(py::module_& module) {
 
   py::class_<Communicator, std::shared_ptr<Communicator>> communicator(
       module, "Communicator",
-      "One-sided transfers between this process's ConnBuffer and its peers'. Methods answer a "
-      "hmc.Status; hmc.Session raises exceptions instead.");
+      "One-sided transfers between this process's ConnBuffer and those of its peers. Methods "
+      "return a hmc.Status; hmc.Session raises exceptions instead.");
   communicator.def(py::init(&makeCommunicator), py::arg("buffer"), py::arg("num_chs") = 1);
   bindTransfers(communicator);
   bindConnections(communicator);

@@ -12,7 +12,7 @@ namespace py = pybind11;
 
 namespace {
 
-// What Memory.allocateBuffer() answers; frees itself.
+// What Memory.allocateBuffer() returns; frees itself.
 struct Buffer {
   Buffer(std::shared_ptr<Memory> memory, void* ptr, size_t bytes)
       : owner(std::move(memory)), pointer(ptr), size(bytes) {}
@@ -24,7 +24,7 @@ struct Buffer {
   const size_t size;
 };
 
-// One that Python may look into.
+// One with the buffer protocol.
 struct HostBuffer : Buffer {
   using Buffer::Buffer;
 };
@@ -39,7 +39,7 @@ std::shared_ptr<T> makeOrRaise(Arguments... arguments) {
   try {
     return sharedWithoutGil(new T(arguments...));
   } catch (const std::runtime_error&) {
-    raiseLast();  // the constructor left the whole of it there
+    raiseLast();  // has the sentence that the constructor left
   }
 }
 
@@ -108,17 +108,18 @@ status_t copyBetween(Memory& memory, py::handle to, py::handle from, size_t size
 }
 
 void bindMemoryClass(py::module_& module) {
-  py::class_<Buffer>(module, "Buffer", "Memory that Memory.allocateBuffer() gave; frees itself.")
+  py::class_<Buffer>(module, "Buffer",
+                     "Memory that Memory.allocateBuffer() returned; frees itself.")
       .def_property_readonly(
           "ptr", [](const Buffer& self) { return reinterpret_cast<uintptr_t>(self.pointer); })
       .def_readonly("size", &Buffer::size);
   py::class_<HostBuffer, Buffer>(module, "HostBuffer", py::buffer_protocol(),
-                                 "A Buffer of host memory: memoryview() and numpy look into it.")
+                                 "A Buffer of host memory, with the buffer protocol.")
       .def_buffer([](HostBuffer& self) { return bytesAt(self.pointer, self.size); });
 
   const auto released = py::call_guard<ReleasedGil>();
   py::class_<Memory, std::shared_ptr<Memory>>(
-      module, "Memory", "Allocates and copies on one device. Copies are over when they return.")
+      module, "Memory", "Allocates and copies on one device. Copies are done when they return.")
       .def(py::init(&makeOrRaise<Memory, int, MemoryType>), py::arg("device_id"),
            py::arg("mem_type") = static_cast<int>(MemoryType::DEFAULT))
       .def("init", &Memory::init)
@@ -128,7 +129,7 @@ void bindMemoryClass(py::module_& module) {
           [](const std::shared_ptr<Memory>& self, size_t size) {
             return allocated(self, size, &Memory::allocateBuffer);
           },
-          py::arg("size"), "(status, Buffer), or (status, None) when there is no such memory.")
+          py::arg("size"), "(status, Buffer), or (status, None) on failure.")
       .def(
           "allocatePeerableBuffer",
           [](const std::shared_ptr<Memory>& self, size_t size) {
@@ -140,7 +141,7 @@ void bindMemoryClass(py::module_& module) {
           [](Memory& self, Buffer& buffer) {
             return self.freeBuffer(std::exchange(buffer.pointer, nullptr));
           },
-          py::arg("buffer"), "Frees it before its last reference goes.")
+          py::arg("buffer"), "Free it now, not with its last reference.")
       .def("copyHostToDevice", &copyBetween<&Memory::copyHostToDevice>, py::arg("dest"),
            py::arg("src"), py::arg("size"))
       .def("copyDeviceToHost", &copyBetween<&Memory::copyDeviceToHost>, py::arg("dest"),
@@ -161,9 +162,9 @@ void bindConnBuffer(py::module_& module) {
 
   const py::arg size("size");
   const py::arg_v bias = py::arg("bias") = 0;
-  // Methods with the documented names answer a Status; write and read raise.
+  // Methods with the documented names return a Status; write and read raise.
   py::class_<ConnBuffer, std::shared_ptr<ConnBuffer>>(
-      module, "ConnBuffer", "The memory that puts and gets work on, addressed by offset.")
+      module, "ConnBuffer", "The memory that puts and gets use, addressed by offset.")
       .def(py::init(&makeOrRaise<ConnBuffer, int, size_t, MemoryType>), py::arg("device_id"),
            py::arg("buffer_size"), py::arg("mem_type") = static_cast<int>(MemoryType::DEFAULT))
       .def_property_readonly(
@@ -171,7 +172,7 @@ void bindConnBuffer(py::module_& module) {
       .def_readonly("buffer_size", &ConnBuffer::buffer_size)
       .def_readonly("mem_type", &ConnBuffer::mem_type)
       .def_readonly("device_id", &ConnBuffer::device_id)
-      .def("view", &viewOf, "The bytes themselves, as a memoryview, of a buffer in host memory.")
+      .def("view", &viewOf, "The bytes of a buffer in host memory, as a memoryview.")
       .def("writeFromCpu", copyBuffer<Direction::put, Where::host>, py::arg("src"), size, bias)
       .def("readToCpu", copyBuffer<Direction::get, Where::host>, py::arg("dest"), size, bias)
       .def("writeFromGpu", copyBuffer<Direction::put, Where::device>, py::arg("src"), size, bias)
@@ -221,7 +222,7 @@ void bindMemory(py::module_& module) {
   bindMemoryClass(module);
   bindConnBuffer(module);
   module.def("memory_supported", &memory_supported, py::call_guard<ReleasedGil>(),
-             "What MemoryType.DEFAULT stands for on this machine.");
+             "The MemoryType that DEFAULT means on this machine.");
 }
 
 }  // namespace hmc::python

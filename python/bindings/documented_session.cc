@@ -17,8 +17,8 @@ namespace py = pybind11;
 
 namespace {
 
-// A Communicator whose failures are exceptions, and which of its connections is meant when a caller
-// does not say. Python's lock guards the members; the Communicator needs none.
+// A Communicator whose failures are exceptions. It also remembers the connections, for callers that
+// do not name one. The GIL guards the members; the Communicator needs no lock.
 class SessionCore {
  public:
   explicit SessionCore(std::shared_ptr<Communicator> communicator)
@@ -33,17 +33,17 @@ class SessionCore {
     return call(*kept);
   }
 
-  // In slices, so that Ctrl-C is heard. A call that has waited in vain is made again: it has lost
-  // nothing. `inVain` is what it may answer then, besides TIMEOUT.
+  // Calls with short timeouts, so that Ctrl-C is noticed in between. A call that timed out may be
+  // repeated; `late` is what it returns then, besides TIMEOUT.
   template <class Call>
-  status_t patiently(Communicator::Timeout timeout, status_t inVain, const Call& call) const {
+  status_t inShortWaits(Communicator::Timeout timeout, status_t late, const Call& call) const {
     constexpr int kSlice = 200;  // milliseconds
     const Deadline deadline(timeout);
     for (;;) {
       const Communicator::Timeout slice(deadline.leftMs(kSlice));
       const status_t status =
           released([&](Communicator& communicator) { return call(communicator, slice); });
-      if ((status != status_t::TIMEOUT && status != inVain) || deadline.passed()) return status;
+      if ((status != status_t::TIMEOUT && status != late) || deadline.passed()) return status;
       if (PyErr_CheckSignals() != 0) throw py::error_already_set();
     }
   }
@@ -188,7 +188,7 @@ void sessionWait(const SessionCore& self, const py::object& ids, py::handle time
   status_t first = status_t::SUCCESS;
   Status why;
   for (uint64_t id : all) {
-    const status_t status = self.patiently(
+    const status_t status = self.inShortWaits(
         timeout, status_t::TIMEOUT,
         [&](Communicator& c, Communicator::Timeout slice) { return c.wait(id, slice); });
     if (first == status_t::SUCCESS && status != status_t::SUCCESS) {
@@ -210,7 +210,7 @@ uint64_t sessionReceive(const SessionCore& self, py::handle peerOf, py::handle t
   Communicator::Timeout timeout = timeoutArgument(timeoutOf);
   if (timeout.count() < 0) timeout = self.communicator()->usualReceiveTimeout();
   uint64_t tag = 0;
-  checkPeer(self.patiently(
+  checkPeer(self.inShortWaits(
       timeout, status_t::NOT_FOUND,
       [&](Communicator& c, Communicator::Timeout slice) { return c.ctrlRecv(peer, &tag, slice); }));
   return tag;
@@ -238,37 +238,37 @@ size_t receiveData(const SessionCore& self, const std::string& ip, std::optional
 
 constexpr const char* kPutRemote = R"(put_remote(ip, port, local_off, remote_off, nbytes, conn=None)
 
-Copies nbytes of our buffer at local_off into the peer's at remote_off, and returns when they are
-visible there. The peer is called by its address and data port; by port 0 when it listens on nothing.
-Without conn: the connection that there is to it, or ConnType.RDMA.)";
+Copy nbytes of our buffer at local_off into the peer's at remote_off; they are visible there when
+this returns. The peer is named by its address and data port, or port 0 if it does not listen.
+Without conn: the connection to it if there is only one, or ConnType.RDMA.)";
 
 constexpr const char* kGetRemote = R"(get_remote(ip, port, local_off, remote_off, nbytes, conn=None)
 
-Copies nbytes of the peer's buffer at remote_off into ours at local_off. See put_remote().)";
+Copy nbytes of the peer's buffer at remote_off into ours at local_off. See put_remote().)";
 
 constexpr const char* kPutNb = R"(put_nb(ip, port, local_off, remote_off, nbytes, conn=None) -> int
 
-Starts what put_remote() does and returns an id for wait(). The bytes must stay as they are until
-then. 0 means that it is done already.)";
+Start a put_remote() and return an id for wait(). Leave the bytes unchanged until then. The id 0
+means that it is already done.)";
 
 constexpr const char* kGetNb = R"(get_nb(ip, port, local_off, remote_off, nbytes, conn=None) -> int
 
-Starts what get_remote() does and returns an id for wait(). 0 means that it is done already.)";
+Start a get_remote() and return an id for wait(). The id 0 means that it is already done.)";
 
 constexpr const char* kWait = R"(wait(wr_id, timeout=None)
 
-Waits for a transfer that put_nb() or get_nb() started, or for all of a list. The first failure is
-raised when all have ended. A timeout (seconds; 30 unless HMC_TIMEOUT_MS says otherwise) leaves the
-ids valid: wait again.)";
+Wait for a transfer that put_nb() or get_nb() started, or for all of a list, then raise the first
+failure. After `timeout` seconds (30 unless HMC_TIMEOUT_MS says otherwise) the ids stay valid: wait
+again.)";
 
 constexpr const char* kCtrlSend = R"(ctrl_send(peer, tag)
 
-Sends a number to the peer of that rank. It is received after the data of every put before it.)";
+Send a number to the peer of that rank. It arrives after the data of every put before it.)";
 
 constexpr const char* kCtrlRecv = R"(ctrl_recv(peer, timeout=None) -> int
 
-The next tag of the peer of that rank; waits for the peer and for the tag, as many seconds as timeout
-says (600 unless HMC_RECV_TIMEOUT_MS says otherwise).)";
+Wait for the next tag from the peer of that rank, and for the peer itself, up to `timeout` seconds
+(600 unless HMC_RECV_TIMEOUT_MS says otherwise).)";
 
 constexpr const char* kPutPipeline =
     R"(put_pipeline(ip, port, local_off, remote_off, nbytes, chunk_size=0, max_inflight=64, conn=None)
@@ -303,7 +303,7 @@ void bindSession(py::module_& module) {
   py::class_<SessionCore> session(module, "SessionCore", "What hmc.Session is built on.");
   session.def(py::init<std::shared_ptr<Communicator>>(), py::arg("comm"));
   session.def_property_readonly("comm", &SessionCore::communicator,
-                                "The Communicator underneath, whose methods answer a Status.");
+                                "The Communicator underneath, whose methods return a Status.");
   defTransfer(session, "put_remote", &sessionMove<Direction::put>, kPutRemote);
   defTransfer(session, "get_remote", &sessionMove<Direction::get>, kGetRemote);
   defTransfer(session, "put_nb", &sessionStart<Direction::put>, kPutNb);
@@ -322,8 +322,7 @@ void bindSession(py::module_& module) {
               return status_t::SUCCESS;
             });
           },
-          "close()\n\nSays goodbye to every peer. Whoever waits in a call of this session wakes "
-          "up.")
+          "close()\n\nClose every connection. Calls of this session that are waiting fail.")
       .def("_write_to",
            [](const SessionCore& self, py::handle ip, py::handle offset, py::handle size,
               py::handle conn,

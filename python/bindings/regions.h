@@ -11,15 +11,15 @@
 
 namespace hmc::python {
 
-// The classes behind hmc.Region and hmc.RemoteRegion: a range of memory, in which slices share the
-// memory. The Node goes after what it made.
+// The classes behind hmc.Region and hmc.RemoteRegion: a range of memory, which slices share. The
+// Node is the first member, so that it is destroyed last.
 
 struct Region {
   Handle<Node> node;
   Handle<LocalRegion> memory;
   Range range;
   Access access = Access::readWrite;
-  bool readOnly = false;  // by ourselves
+  bool readOnly = false;  // we may not write it
 };
 
 struct Remote {
@@ -29,7 +29,7 @@ struct Remote {
   Range range;
 };
 
-// How errors call it.
+// Its name in errors.
 std::string title(const Region& region);
 std::string title(const Remote& remote);
 
@@ -55,7 +55,7 @@ void bindRange(pybind11::class_<T>& type) {
 Region registerObject(const Handle<Node>& node, pybind11::handle object, const std::string& name,
                       Access access);
 
-// The local side of a transfer: a Region as it is, anything else registered for this one transfer.
+// The local side of a transfer: a Region, or anything else, which is registered for this transfer.
 class LocalSide {
  public:
   // With `writes`, it will be written.

@@ -9,7 +9,7 @@ namespace py = pybind11;
 
 namespace {
 
-// Up to here a copy takes less time than giving the GIL away and getting it back may.
+// Up to this size a copy takes less time than releasing the GIL and taking it back may.
 constexpr size_t kLargestWithGil = 16384;
 constexpr double kUsualSeconds = 30;
 
@@ -51,7 +51,7 @@ bool atOnce(Direction direction, const Remote& remote, const Region& local, cons
              : there.getAtOnce(*local.memory, block.localOffset, block.remoteOffset, block.size);
 }
 
-// What waits for no peer need not listen for Ctrl-C in between.
+// A copy into mapped memory waits for no peer, so it need not check for Ctrl-C in between.
 void copyAll(Direction direction, const Remote& remote, const Region& local, const Block& block,
              Timeout timeout) {
   const RemoteRegion& there = *remote.memory;
@@ -157,8 +157,8 @@ void bindMoves(RemoteClass& remote) {
 
 Copy all bytes of `local` to the beginning of this region.
 
-`local` is a Region, a slice of one, or any array-like object; one that is used
-often is quicker registered. The bytes are at the peer when this returns. After
+`local` is a Region, a slice of one, or any array-like object; register one that you
+use often, which is faster. The bytes are at the peer when this returns. After
 `timeout` seconds the put is cancelled and DeadlineExceeded raised.)");
   addQuickMethod(remote, "get", moveMethod<Direction::get>,
                  R"(get($self, local, timeout=30)
@@ -194,8 +194,9 @@ void bindBlocks(RemoteClass& remote) {
 
 Copy many blocks in one transfer, from `local` to this region.
 
-The offsets, in bytes, are arrays of integers: numpy's, array.array, a list. So
-are the sizes, or one int for all. Either every block is in range or none moves.)")
+Offsets and sizes are in bytes. Each is an array of integers: numpy's, array.array,
+a list; `sizes` may be one int for all blocks. If one block is out of range, none
+moves.)")
       .def("get_blocks", moveBlocks<Direction::get>, local, here, there, sizes, timeout,
            R"(get_blocks(self, local, local_offsets, remote_offsets, sizes, timeout=30)
 --
@@ -213,7 +214,7 @@ Begin put_blocks and return one Transfer for all blocks.)")
 Begin get_blocks and return one Transfer for all blocks.)");
 }
 
-// `bound` is everything but the name and the docstring.
+// `more` are the arguments after those that all four have.
 template <class Function, class... More>
 void defStrided(RemoteClass& remote, const char* name, Function function, const char* doc,
                 const More&... more) {
@@ -231,7 +232,8 @@ void bindStrided(RemoteClass& remote) {
 
 Copy `count` pieces of `length` bytes from `local` to this region.
 
-On each side the pieces begin at the offset and lie a stride apart, in bytes.)",
+On each side the first piece is at the offset and the others follow at the stride,
+both in bytes.)",
       timeout);
   defStrided(
       remote, "get_strided", moveStrided<Direction::get>,
@@ -266,12 +268,12 @@ void bindRemote(py::module_& module) {
 
   RemoteClass remote(module, "RemoteRegion", R"(A peer's region, reachable by one-sided put and get.
 
-Made by Peer.open. remote[a:b] is a part of it, in bytes. When the peer is gone
-its calls raise PeerLost: connect again and open again.)");
+Made by Peer.open. remote[a:b] is a part of it, in bytes. When the peer is gone, its
+methods raise PeerLost: connect and open again.)");
   remote.attr("__module__") = "hmc";
   remote
       .def_property_readonly(
-          "name", [](const Remote& self) { return self.name; }, "What it was opened by.")
+          "name", [](const Remote& self) { return self.name; }, "The name it was opened by.")
       .def_property_readonly(
           "device", [](const Remote& self) { return self.memory->device().toString(); },
           "Where it lies at the peer: \"cpu\", \"cuda:0\".")
@@ -283,7 +285,7 @@ its calls raise PeerLost: connect again and open again.)");
           "The transport that the smallest puts take.")
       .def_property_readonly(
           "path", [](const Remote& self) { return self.memory->path(); },
-          "The transports and how they reach this memory, such as \"ipc (mapped)\".")
+          "The transports that reach this memory, and how: \"ipc (mapped)\".")
       .def("__repr__", [](const Remote& self) {
         return "<hmc.RemoteRegion of " + std::to_string(self.range.size) + " bytes on " +
                self.memory->device().toString() + ", \"" + self.name + "\" by " +

@@ -17,7 +17,7 @@ _Place = Any
 
 @final
 class PathReport:
-    """One transport: is it used, and why or why not."""
+    """Whether a transport is used, and why or why not."""
 
     @property
     def transport(self) -> str: ...
@@ -36,7 +36,7 @@ class PathReport:
 
 @final
 class PeerFacts:
-    """What Peer.probe finds out."""
+    """What Peer.probe returns."""
 
     @property
     def version(self) -> str: ...
@@ -49,7 +49,7 @@ class PeerFacts:
 
 @final
 class Region:
-    """Memory of this process that transfers start from and peers can reach."""
+    """Memory of this process that transfers use and peers can reach."""
 
     @property
     def nbytes(self) -> int: ...
@@ -70,7 +70,7 @@ class Region:
 
 @final
 class Transfer:
-    """A put or get, or a batch of them, on its way."""
+    """A put, a get, or a batch of them, under way."""
 
     @property
     def path(self) -> str: ...
@@ -145,7 +145,7 @@ class Peer:
 
 @final
 class Note:
-    """What a peer said with Peer.notify."""
+    """A message that a peer sent with Peer.notify."""
 
     @property
     def peer(self) -> Peer: ...
@@ -185,17 +185,17 @@ class Node:
 
 @final
 class CompletionQueue:
-    """Tells which of the transfers that it watches are done, through a descriptor."""
+    """Reports which of the transfers that it watches are done, through a descriptor."""
 
     def __init__(self) -> None: ...
     def fileno(self) -> int: ...
     def watch(self, transfer: Transfer, number: int) -> None: ...
     def take(self) -> List[int]: ...
 
-# The documented classes. Their methods answer a Status; those of hmc.Session raise.
+# The documented classes. Their methods return a Status; those of hmc.Session raise.
 
 class Buffer:
-    """Memory that Memory.allocateBuffer() gave; frees itself."""
+    """Memory that Memory.allocateBuffer() returned; frees itself."""
 
     @property
     def ptr(self) -> int: ...
@@ -203,7 +203,7 @@ class Buffer:
     def size(self) -> int: ...
 
 class HostBuffer(Buffer):
-    """A Buffer of host memory: memoryview() and numpy look into it."""
+    """A Buffer of host memory, with the buffer protocol."""
 
     def __buffer__(self, flags: int) -> memoryview: ...
 
@@ -211,7 +211,7 @@ class HostView:
     def __buffer__(self, flags: int) -> memoryview: ...
 
 class Memory:
-    """Allocates and copies on one device. Copies are over when they return."""
+    """Allocates and copies on one device. Copies are done when they return."""
 
     def __init__(self, device_id: int, mem_type: int = MemoryType.DEFAULT) -> None: ...
     def init(self) -> Status: ...
@@ -230,7 +230,7 @@ class Memory:
     def getDeviceId(self) -> int: ...
 
 class ConnBuffer:
-    """The memory that puts and gets work on, addressed by offset."""
+    """The memory that puts and gets use, addressed by offset."""
 
     def __init__(
         self, device_id: int, buffer_size: int, mem_type: int = MemoryType.DEFAULT
@@ -254,7 +254,7 @@ class ConnBuffer:
     def copy_within(self, arg0: int, arg1: int, arg2: int) -> None: ...
 
 class CtrlLink:
-    """How the control channel of a peer is reached."""
+    """How to reach a peer's control channel."""
 
     transport: CtrlTransport
     ip: str

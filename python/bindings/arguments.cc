@@ -11,10 +11,6 @@ namespace py = pybind11;
 
 namespace {
 
-[[noreturn]] void invalid(const std::string& sentence) {
-  raise(Status(Code::invalidArgument, sentence));
-}
-
 std::string shown(double number) {
   return py::cast<std::string>(py::repr(py::float_(number)));
 }
@@ -31,7 +27,8 @@ Py_ssize_t bound(PyObject* given, Py_ssize_t size, Py_ssize_t otherwise) {
 
 Timeout timeoutFrom(double seconds) {
   if (!(seconds >= 0)) {
-    invalid("a timeout of " + shown(seconds) + " seconds: give 0 or more, or float(\"inf\")");
+    raise(Code::invalidArgument,
+          "a timeout of " + shown(seconds) + " seconds: give 0 or more, or float(\"inf\")");
   }
   const double nanoseconds = seconds * 1e9;
   if (nanoseconds >= static_cast<double>(Timeout::max().count())) return Timeout::max();
@@ -40,8 +37,8 @@ Timeout timeoutFrom(double seconds) {
 
 std::chrono::milliseconds millisecondsFrom(double seconds, const char* what) {
   if (!(seconds >= 0.001 && seconds <= 86400)) {
-    invalid(std::string(what) + " of " + shown(seconds) +
-            " seconds: it is at least 0.001 and at most 86400 (a day)");
+    raise(Code::invalidArgument, std::string(what) + " of " + shown(seconds) +
+                                     " seconds: it is at least 0.001 and at most 86400 (a day)");
   }
   return std::chrono::milliseconds(std::llround(seconds * 1000));
 }
@@ -49,7 +46,8 @@ std::chrono::milliseconds millisecondsFrom(double seconds, const char* what) {
 Access accessFrom(const std::string& word) {
   if (word == "r") return Access::read;
   if (word == "rw") return Access::readWrite;
-  invalid("access \"" + word + "\": it is \"r\" (peers may read) or \"rw\" (read and write)");
+  raise(Code::invalidArgument,
+        "access \"" + word + "\": it is \"r\" (peers may read) or \"rw\" (read and write)");
 }
 
 const char* accessWord(Access access) {
@@ -69,29 +67,32 @@ Device deviceFrom(py::handle device) {
     const std::string digits = text.substr(colon + 1);
     if (digits.empty() || digits.size() > 4 ||
         digits.find_first_not_of("0123456789") != std::string::npos) {
-      invalid("device \"" + text + "\": after the colon comes its number, as in \"cuda:1\"");
+      raise(Code::invalidArgument,
+            "device \"" + text + "\": after the colon comes its number, as in \"cuda:1\"");
     }
     return {candidate, std::stoi(digits)};
   }
-  invalid("device \"" + text + "\": the kinds are " + kinds + ", with a number as in \"cuda:1\"");
+  raise(Code::invalidArgument,
+        "device \"" + text + "\": the kinds are " + kinds + ", with a number as in \"cuda:1\"");
 }
 
 Range sliceFrom(py::handle index, size_t size, const std::string& what) {
   if (!PySlice_Check(index.ptr())) {
-    throw py::type_error(what + " is cut into bytes by slices: [a:b], not by " +
+    throw py::type_error(what + " takes slices such as [a:b], not " +
                          py::cast<std::string>(py::repr(index)));
   }
   const auto* slice = reinterpret_cast<PySliceObject*>(index.ptr());
   if (slice->step != Py_None && bound(slice->step, 0, 1) != 1) {
-    invalid("a slice of " + what + " has no step: use put_strided or get_strided for such a copy");
+    raise(Code::invalidArgument,
+          "a slice of " + what + " has no step: use put_strided or get_strided for such a copy");
   }
   const auto end = static_cast<Py_ssize_t>(size);
   const Py_ssize_t start = bound(slice->start, end, 0);
   const Py_ssize_t stop = bound(slice->stop, end, end);
   if (start < 0 || stop > end || start > stop) {
-    raise(Status(Code::outOfRange, py::cast<std::string>(py::repr(index)) + " of " + what +
-                                       ", which has " + std::to_string(size) +
-                                       " bytes: it does not lie within them"));
+    raise(Code::outOfRange, py::cast<std::string>(py::repr(index)) + " of " + what +
+                                ", which has " + std::to_string(size) +
+                                " bytes: a slice must lie within them");
   }
   return {static_cast<size_t>(start), static_cast<size_t>(stop - start)};
 }

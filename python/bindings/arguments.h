@@ -9,7 +9,7 @@
 #include "hmc/device.h"
 #include "hmc/node.h"
 
-// What Python callers pass, as the core's types. Bad values raise InvalidArgument or OutOfRange.
+// Converts Python arguments to the core's types. Bad values raise InvalidArgument or OutOfRange.
 namespace hmc::python {
 
 Timeout timeoutFrom(double seconds);
@@ -24,12 +24,11 @@ struct Range {
   size_t offset = 0;
   size_t size = 0;
 };
-// region[a:b] of that many bytes. Unlike a list, nothing is cut off silently.
+// region[a:b] of that many bytes. Unlike a list's, a slice that passes the end is an error.
 Range sliceFrom(pybind11::handle index, size_t size, const std::string& what);
 
-// The blocks that three columns describe: anything with the buffer protocol and integers in it, or
-// a sequence of int; `sizes` may be one int. Each lies within the ranges, relative to which its
-// offsets are.
+// Blocks from three columns: anything with the buffer protocol and integers in it, or a sequence of
+// int; `sizes` may be one int. Offsets are relative to the ranges, which hold every block.
 std::vector<Block> blocksFrom(pybind11::handle localOffsets, pybind11::handle remoteOffsets,
                               pybind11::handle sizes, Range local, Range remote);
 

@@ -11,13 +11,9 @@ namespace py = pybind11;
 
 namespace {
 
-[[noreturn]] void invalid(const std::string& sentence) {
-  raise(Status(Code::invalidArgument, sentence));
-}
-
 [[noreturn]] void refuseNegative(const char* what, size_t index, int64_t value) {
-  invalid(std::string(what) + "[" + std::to_string(index) + "] is " + std::to_string(value) +
-          ": offsets and sizes are 0 or more");
+  raise(Code::invalidArgument, std::string(what) + "[" + std::to_string(index) + "] is " +
+                                   std::to_string(value) + ": offsets and sizes are 0 or more");
 }
 
 using Column = std::vector<uint64_t>;
@@ -78,14 +74,14 @@ std::optional<Column> columnFromBuffer(py::handle object, const char* what) {
   }
   const std::string format = view.buffer.format ? view.buffer.format : "B";
   if (view.buffer.ndim != 1) {
-    invalid(std::string(what) + " has " + std::to_string(view.buffer.ndim) +
-            " dimensions: pass one, as reshape(-1) makes it");
+    raise(Code::invalidArgument, std::string(what) + " has " + std::to_string(view.buffer.ndim) +
+                                     " dimensions: pass one, as reshape(-1) makes it");
   }
   Column column(static_cast<size_t>(view.buffer.shape[0]));
   const bool native = format.size() == 1 || (format.size() == 2 && format[0] == '@');
   if (!native || !readAs(format.back(), view.buffer, what, column)) {
-    invalid(std::string(what) + " holds items of format \"" + format +
-            "\": pass integers in this machine's byte order");
+    raise(Code::invalidArgument, std::string(what) + " holds items of format \"" + format +
+                                     "\": pass integers in this machine's byte order");
   }
   return column;
 }
@@ -121,17 +117,17 @@ bool isOneNumber(py::handle object) {
 
 void checkLength(const char* what, size_t length, size_t wanted) {
   if (length != wanted) {
-    invalid("local_offsets has " + std::to_string(wanted) + " items and " + what + " " +
-            std::to_string(length) + ": each block needs one of both");
+    raise(Code::invalidArgument, "local_offsets has " + std::to_string(wanted) + " items and " +
+                                     what + " " + std::to_string(length) +
+                                     ": each block needs one of each");
   }
 }
 
 [[noreturn]] void refuseBlock(size_t index, const char* side, uint64_t offset, uint64_t size,
                               size_t end) {
-  raise(Status(Code::outOfRange, "block " + std::to_string(index) + ", " + std::to_string(size) +
-                                     " bytes at " + side + " offset " + std::to_string(offset) +
-                                     ", passes the end of that side's " + std::to_string(end) +
-                                     " bytes"));
+  raise(Code::outOfRange, "block " + std::to_string(index) + ", " + std::to_string(size) +
+                              " bytes at " + side + " offset " + std::to_string(offset) +
+                              ", passes the end of that side's " + std::to_string(end) + " bytes");
 }
 
 bool fits(uint64_t offset, uint64_t size, size_t end) {

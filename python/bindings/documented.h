@@ -13,17 +13,22 @@
 
 namespace hmc::python {
 
+using CtrlLink = Communicator::CtrlLink;
+
+// A copy of up to this size on the host is done before another Python thread could have run.
+constexpr size_t kShortCopy = size_t{64} << 10;
+
 void bindMemory(pybind11::module_& module);
 void bindCommunicator(pybind11::module_& module);
 void bindSession(pybind11::module_& module);
 
-// Raises the exception behind a value that is not SUCCESS.
+// Raises the exception for a value other than SUCCESS.
 void check(status_t status);
 // The same where NOT_FOUND means that there is no such peer.
 void checkPeer(status_t status);
 [[noreturn]] void raiseLast();
 
-// Arguments, with errors that name them. Integers may be of any type with __index__.
+// Converts arguments; errors name them. Integers may be of any type with __index__.
 uint64_t numberArgument(pybind11::handle value, const char* name, uint64_t largest);
 std::string textArgument(pybind11::handle value, const char* name);
 inline size_t sizeArgument(pybind11::handle value, const char* name) {
@@ -39,8 +44,8 @@ ConnType connArgument(pybind11::handle value);
 // Seconds, or None for the usual one.
 Communicator::Timeout timeoutArgument(pybind11::handle value);
 
-// Memory that a caller names: an address, a Buffer, or an object with the buffer protocol, whose
-// size is then checked. Lives as long as the call.
+// Memory that a caller passes: an address, a Buffer, or an object with the buffer protocol. Checks
+// the size of the latter two. Lives as long as the call.
 class Place {
  public:
   Place(pybind11::handle object, size_t size, bool written);

@@ -9,7 +9,6 @@ namespace py = pybind11;
 
 namespace {
 
-using Link = Communicator::CtrlLink;
 using CtrlId = Communicator::CtrlId;
 using Ids = std::vector<uint64_t>;
 
@@ -45,7 +44,7 @@ py::tuple getNB(Communicator& self, const std::string& ip, uint16_t port, size_t
   return started([&](uint64_t* id) { return self.getNB(ip, port, local, remote, size, id, type); });
 }
 
-py::tuple ctrlRecv(Communicator& self, CtrlId peer) {
+py::tuple receiveTag(Communicator& self, CtrlId peer) {
   return started([&](uint64_t* tag) { return self.ctrlRecv(peer, tag); });
 }
 
@@ -79,10 +78,10 @@ void bindTransfers(Class& communicator) {
            py::arg("local_off"), py::arg("remote_off"), py::arg("size"), py::arg("connType") = rdma)
       .def("putNB", &putNB, py::arg("ip"), py::arg("port"), py::arg("local_off"),
            py::arg("remote_off"), py::arg("size"), py::arg("connType") = rdma,
-           "(status, id); the id is for wait().")
+           "(status, id for wait()).")
       .def("getNB", &getNB, py::arg("ip"), py::arg("port"), py::arg("local_off"),
            py::arg("remote_off"), py::arg("size"), py::arg("connType") = rdma,
-           "(status, id); the id is for wait().")
+           "(status, id for wait()).")
       .def(
           "wait", [](Communicator& self, uint64_t id) { return self.wait(id); }, released,
           py::arg("wr_id"))
@@ -111,7 +110,7 @@ void bindConnections(Class& communicator) {
   const auto released = py::call_guard<ReleasedGil>();
   using C = Communicator;
   communicator.def("ctrlSend", &C::ctrlSend, released, py::arg("peer"), py::arg("tag"))
-      .def("ctrlRecv", &ctrlRecv, py::arg("peer"), "(status, tag).")
+      .def("ctrlRecv", &receiveTag, py::arg("peer"), "(status, tag).")
       .def("initCtrlServer", &C::initCtrlServer, released, py::arg("bind_ip"), py::arg("tcp_port"),
            py::arg("uds_path") = "")
       .def("closeCtrl", &C::closeCtrl, released)
@@ -130,7 +129,7 @@ void bindConnections(Class& communicator) {
       .def(
           "connectTo",
           [](C& self, CtrlId peer, CtrlId me, const std::string& ip, uint16_t port,
-             const Link& link,
+             const CtrlLink& link,
              ConnType type) { return self.connectTo(peer, me, ip, port, link, type); },
           released, py::arg("peer_id"), py::arg("self_id"), py::arg("peer_ip"),
           py::arg("data_port"), py::arg("ctrl_link"), py::arg("connType"))
@@ -152,28 +151,28 @@ void bindConnections(Class& communicator) {
       .def("checkConn", static_cast<status_t (C::*)(const std::string&, ConnType)>(&C::checkConn),
            released, py::arg("ip"), py::arg("connType"))
       .def("explain", &C::explain, released, py::arg("ip"), py::arg("port"),
-           "Which transport serves a peer and why each other one does not: a line each.");
+           "One line for each transport: whether it serves the peer, and why or why not.");
 }
 
 }  // namespace
 
 void bindCommunicator(py::module_& module) {
-  py::class_<Link>(module, "CtrlLink", "How the control channel of a peer is reached.")
+  py::class_<CtrlLink>(module, "CtrlLink", "How to reach a peer's control channel.")
       .def(py::init([](Communicator::CtrlTransport transport, std::string ip, uint16_t port,
                        std::string path) {
-             return Link{transport, std::move(ip), port, std::move(path)};
+             return CtrlLink{transport, std::move(ip), port, std::move(path)};
            }),
            py::arg("transport") = static_cast<int>(Communicator::CtrlTransport::TCP),
            py::arg("ip") = "", py::arg("port") = 0, py::arg("uds_path") = "")
-      .def_readwrite("transport", &Link::transport)
-      .def_readwrite("ip", &Link::ip)
-      .def_readwrite("port", &Link::port)
-      .def_readwrite("uds_path", &Link::uds_path);
+      .def_readwrite("transport", &CtrlLink::transport)
+      .def_readwrite("ip", &CtrlLink::ip)
+      .def_readwrite("port", &CtrlLink::port)
+      .def_readwrite("uds_path", &CtrlLink::uds_path);
 
   py::class_<Communicator, std::shared_ptr<Communicator>> communicator(
       module, "Communicator",
-      "One-sided transfers between this process's ConnBuffer and its peers'. Methods answer a "
-      "hmc.Status; hmc.Session raises exceptions instead.");
+      "One-sided transfers between this process's ConnBuffer and those of its peers. Methods "
+      "return a hmc.Status; hmc.Session raises exceptions instead.");
   communicator.def(py::init(&makeCommunicator), py::arg("buffer"), py::arg("num_chs") = 1);
   bindTransfers(communicator);
   bindConnections(communicator);

@@ -1,6 +1,7 @@
 #include <memory>
 #include <stdexcept>
 
+#include "direction.h"
 #include "documented.h"
 #include "hmc/conn_buffer.h"
 #include "without_gil.h"
@@ -11,7 +12,7 @@ namespace py = pybind11;
 
 namespace {
 
-// What Memory.allocateBuffer() answers; frees itself.
+// What Memory.allocateBuffer() returns; frees itself.
 struct Buffer {
   Buffer(std::shared_ptr<Memory> memory, void* ptr, size_t bytes)
       : owner(std::move(memory)), pointer(ptr), size(bytes) {}
@@ -23,7 +24,7 @@ struct Buffer {
   const size_t size;
 };
 
-// One that Python may look into.
+// One with the buffer protocol.
 struct HostBuffer : Buffer {
   using Buffer::Buffer;
 };
@@ -34,11 +35,11 @@ struct HostView {
 };
 
 template <class T, class... Arguments>
-std::shared_ptr<T> make(Arguments... arguments) {
+std::shared_ptr<T> makeOrRaise(Arguments... arguments) {
   try {
     return sharedWithoutGil(new T(arguments...));
   } catch (const std::runtime_error&) {
-    raiseLast();  // the constructor left the whole of it there
+    raiseLast();  // has the sentence that the constructor left
   }
 }
 
@@ -56,9 +57,6 @@ py::tuple allocated(const std::shared_ptr<Memory>& memory, size_t size,
   return py::make_tuple(status, std::make_unique<Buffer>(memory, pointer, size));
 }
 
-// Short copies on the host are over before another thread could have run.
-constexpr size_t kShort = size_t{64} << 10;
-
 template <class Copy>
 status_t copying(bool atOnce, const Copy& copy) {
   if (atOnce) return copy();
@@ -68,31 +66,33 @@ status_t copying(bool atOnce, const Copy& copy) {
 
 enum class Where { host, device };
 
-status_t write(ConnBuffer& buffer, py::handle from, size_t size, size_t offset, Where where) {
-  const Place place(from, size, false);
-  const bool host = where == Where::host;
-  const bool atOnce = host && size <= kShort && buffer.mem_type == MemoryType::CPU;
-  return copying(atOnce, [&] {
-    return host ? buffer.writeFromCpu(place.pointer(), size, offset)
-                : buffer.writeFromGpu(place.pointer(), size, offset);
+// Between the buffer and memory that Python names, which lies on the host or on a device.
+template <Direction direction, Where where>
+status_t copyBuffer(ConnBuffer& buffer, py::handle object, size_t size, size_t offset) {
+  constexpr bool host = where == Where::host;
+  const Place place(object, size, direction == Direction::get);
+  const bool atOnce = host && size <= kShortCopy && buffer.mem_type == MemoryType::CPU;
+  return copying(atOnce, [&, at = place.pointer()] {
+    if constexpr (direction == Direction::put)
+      return host ? buffer.writeFromCpu(at, size, offset) : buffer.writeFromGpu(at, size, offset);
+    else
+      return host ? buffer.readToCpu(at, size, offset) : buffer.readToGpu(at, size, offset);
   });
 }
 
-status_t read(ConnBuffer& buffer, py::handle into, size_t size, size_t offset, Where where) {
-  const Place place(into, size, true);
-  const bool host = where == Where::host;
-  const bool atOnce = host && size <= kShort && buffer.mem_type == MemoryType::CPU;
-  return copying(atOnce, [&] {
-    return host ? buffer.readToCpu(place.pointer(), size, offset)
-                : buffer.readToGpu(place.pointer(), size, offset);
-  });
+template <Direction direction>
+void copyBufferOrRaise(ConnBuffer& buffer, py::handle object, py::handle size, py::handle offset,
+                       bool host) {
+  const auto copy =
+      host ? copyBuffer<direction, Where::host> : copyBuffer<direction, Where::device>;
+  check(copy(buffer, object, sizeArgument(size, "nbytes"), sizeArgument(offset, "offset")));
 }
 
 py::memoryview viewOf(const std::shared_ptr<ConnBuffer>& buffer) {
   if (buffer->mem_type != MemoryType::CPU) {
-    raise(Status(Code::unsupported,
-                 "this buffer is memory of an accelerator, which Python cannot look into: copy it "
-                 "out with get_into()"));
+    raise(Code::unsupported,
+          "this buffer is memory of an accelerator, which Python cannot look into: copy it "
+          "out with get_into()");
   }
   return py::memoryview(py::cast(HostView{buffer}));
 }
@@ -108,18 +108,19 @@ status_t copyBetween(Memory& memory, py::handle to, py::handle from, size_t size
 }
 
 void bindMemoryClass(py::module_& module) {
-  py::class_<Buffer>(module, "Buffer", "Memory that Memory.allocateBuffer() gave; frees itself.")
+  py::class_<Buffer>(module, "Buffer",
+                     "Memory that Memory.allocateBuffer() returned; frees itself.")
       .def_property_readonly(
           "ptr", [](const Buffer& self) { return reinterpret_cast<uintptr_t>(self.pointer); })
       .def_readonly("size", &Buffer::size);
   py::class_<HostBuffer, Buffer>(module, "HostBuffer", py::buffer_protocol(),
-                                 "A Buffer of host memory: memoryview() and numpy look into it.")
+                                 "A Buffer of host memory, with the buffer protocol.")
       .def_buffer([](HostBuffer& self) { return bytesAt(self.pointer, self.size); });
 
   const auto released = py::call_guard<ReleasedGil>();
   py::class_<Memory, std::shared_ptr<Memory>>(
-      module, "Memory", "Allocates and copies on one device. Copies are over when they return.")
-      .def(py::init(&make<Memory, int, MemoryType>), py::arg("device_id"),
+      module, "Memory", "Allocates and copies on one device. Copies are done when they return.")
+      .def(py::init(&makeOrRaise<Memory, int, MemoryType>), py::arg("device_id"),
            py::arg("mem_type") = static_cast<int>(MemoryType::DEFAULT))
       .def("init", &Memory::init)
       .def("free", &Memory::free)
@@ -128,7 +129,7 @@ void bindMemoryClass(py::module_& module) {
           [](const std::shared_ptr<Memory>& self, size_t size) {
             return allocated(self, size, &Memory::allocateBuffer);
           },
-          py::arg("size"), "(status, Buffer), or (status, None) when there is no such memory.")
+          py::arg("size"), "(status, Buffer), or (status, None) on failure.")
       .def(
           "allocatePeerableBuffer",
           [](const std::shared_ptr<Memory>& self, size_t size) {
@@ -140,7 +141,7 @@ void bindMemoryClass(py::module_& module) {
           [](Memory& self, Buffer& buffer) {
             return self.freeBuffer(std::exchange(buffer.pointer, nullptr));
           },
-          py::arg("buffer"), "Frees it before its last reference goes.")
+          py::arg("buffer"), "Free it now, not with its last reference.")
       .def("copyHostToDevice", &copyBetween<&Memory::copyHostToDevice>, py::arg("dest"),
            py::arg("src"), py::arg("size"))
       .def("copyDeviceToHost", &copyBetween<&Memory::copyDeviceToHost>, py::arg("dest"),
@@ -159,57 +160,31 @@ void bindConnBuffer(py::module_& module) {
     return bytesAt(self.buffer->ptr, self.buffer->buffer_size);
   });
 
-  // Methods with the documented names answer a Status; write and read raise.
+  const py::arg size("size");
+  const py::arg_v bias = py::arg("bias") = 0;
+  // Methods with the documented names return a Status; write and read raise.
   py::class_<ConnBuffer, std::shared_ptr<ConnBuffer>>(
-      module, "ConnBuffer", "The memory that puts and gets work on, addressed by offset.")
-      .def(py::init(&make<ConnBuffer, int, size_t, MemoryType>), py::arg("device_id"),
+      module, "ConnBuffer", "The memory that puts and gets use, addressed by offset.")
+      .def(py::init(&makeOrRaise<ConnBuffer, int, size_t, MemoryType>), py::arg("device_id"),
            py::arg("buffer_size"), py::arg("mem_type") = static_cast<int>(MemoryType::DEFAULT))
       .def_property_readonly(
           "ptr", [](const ConnBuffer& self) { return reinterpret_cast<uintptr_t>(self.ptr); })
       .def_readonly("buffer_size", &ConnBuffer::buffer_size)
       .def_readonly("mem_type", &ConnBuffer::mem_type)
       .def_readonly("device_id", &ConnBuffer::device_id)
-      .def("view", &viewOf, "The bytes themselves, as a memoryview, of a buffer in host memory.")
-      .def(
-          "writeFromCpu",
-          [](ConnBuffer& self, py::handle src, size_t size, size_t bias) {
-            return write(self, src, size, bias, Where::host);
-          },
-          py::arg("src"), py::arg("size"), py::arg("bias") = 0)
-      .def(
-          "readToCpu",
-          [](ConnBuffer& self, py::handle dest, size_t size, size_t bias) {
-            return read(self, dest, size, bias, Where::host);
-          },
-          py::arg("dest"), py::arg("size"), py::arg("bias") = 0)
-      .def(
-          "writeFromGpu",
-          [](ConnBuffer& self, py::handle src, size_t size, size_t bias) {
-            return write(self, src, size, bias, Where::device);
-          },
-          py::arg("src"), py::arg("size"), py::arg("bias") = 0)
-      .def(
-          "readToGpu",
-          [](ConnBuffer& self, py::handle dest, size_t size, size_t bias) {
-            return read(self, dest, size, bias, Where::device);
-          },
-          py::arg("dest"), py::arg("size"), py::arg("bias") = 0)
+      .def("view", &viewOf, "The bytes of a buffer in host memory, as a memoryview.")
+      .def("writeFromCpu", copyBuffer<Direction::put, Where::host>, py::arg("src"), size, bias)
+      .def("readToCpu", copyBuffer<Direction::get, Where::host>, py::arg("dest"), size, bias)
+      .def("writeFromGpu", copyBuffer<Direction::put, Where::device>, py::arg("src"), size, bias)
+      .def("readToGpu", copyBuffer<Direction::get, Where::device>, py::arg("dest"), size, bias)
       .def("copyWithin", &ConnBuffer::copyWithin, py::call_guard<ReleasedGil>(),
-           py::arg("dst_bias"), py::arg("src_bias"), py::arg("size"))
-      .def("write",
-           [](ConnBuffer& self, py::handle from, py::handle size, py::handle offset, bool host) {
-             check(write(self, from, sizeArgument(size, "nbytes"), sizeArgument(offset, "offset"),
-                         host ? Where::host : Where::device));
-           })
-      .def("read",
-           [](ConnBuffer& self, py::handle into, py::handle size, py::handle offset, bool host) {
-             check(read(self, into, sizeArgument(size, "nbytes"), sizeArgument(offset, "offset"),
-                        host ? Where::host : Where::device));
-           })
-      .def("copy_within", [](ConnBuffer& self, py::handle to, py::handle from, py::handle size) {
+           py::arg("dst_bias"), py::arg("src_bias"), size)
+      .def("write", copyBufferOrRaise<Direction::put>)
+      .def("read", copyBufferOrRaise<Direction::get>)
+      .def("copy_within", [](ConnBuffer& self, py::handle to, py::handle from, py::handle count) {
         const size_t target = sizeArgument(to, "dst_offset");
         const size_t source = sizeArgument(from, "src_offset");
-        const size_t bytes = sizeArgument(size, "nbytes");
+        const size_t bytes = sizeArgument(count, "nbytes");
         check(copying(false, [&] { return self.copyWithin(target, source, bytes); }));
       });
 }
@@ -234,9 +209,9 @@ Place::Place(py::handle object, size_t size, bool written) {
   }
   if (size <= room) return;
   if (view_.obj) PyBuffer_Release(&view_);
-  raise(Status(Code::outOfRange, "a copy of " + std::to_string(size) + " bytes " +
-                                     (written ? "into" : "from") + " an object of " +
-                                     std::to_string(room) + " bytes"));
+  raise(Code::outOfRange, "a copy of " + std::to_string(size) + " bytes " +
+                              (written ? "into" : "from") + " an object of " +
+                              std::to_string(room) + " bytes");
 }
 
 Place::~Place() {
@@ -247,7 +222,7 @@ void bindMemory(py::module_& module) {
   bindMemoryClass(module);
   bindConnBuffer(module);
   module.def("memory_supported", &memory_supported, py::call_guard<ReleasedGil>(),
-             "What MemoryType.DEFAULT stands for on this machine.");
+             "The MemoryType that DEFAULT means on this machine.");
 }
 
 }  // namespace hmc::python

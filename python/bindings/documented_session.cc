@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 
+#include "direction.h"
 #include "documented.h"
 #include "hmc/deadline.h"
 #include "without_gil.h"
@@ -16,14 +17,8 @@ namespace py = pybind11;
 
 namespace {
 
-using Timeout = Communicator::Timeout;
-using Link = Communicator::CtrlLink;
-
-// Up to here a copy into mapped memory is over before another Python thread could have run.
-constexpr size_t kShort = size_t{64} << 10;
-
-// A Communicator whose failures are exceptions, and which of its connections is meant when a caller
-// does not say. Python's lock guards the members; the Communicator needs none.
+// A Communicator whose failures are exceptions. It also remembers the connections, for callers that
+// do not name one. The GIL guards the members; the Communicator needs no lock.
 class SessionCore {
  public:
   explicit SessionCore(std::shared_ptr<Communicator> communicator)
@@ -38,17 +33,17 @@ class SessionCore {
     return call(*kept);
   }
 
-  // In slices, so that Ctrl-C is heard. A call that has waited in vain is made again: it has lost
-  // nothing. `inVain` is what it may answer then, besides TIMEOUT.
+  // Calls with short timeouts, so that Ctrl-C is noticed in between. A call that timed out may be
+  // repeated; `late` is what it returns then, besides TIMEOUT.
   template <class Call>
-  status_t patiently(Timeout timeout, status_t inVain, const Call& call) const {
+  status_t inShortWaits(Communicator::Timeout timeout, status_t late, const Call& call) const {
     constexpr int kSlice = 200;  // milliseconds
     const Deadline deadline(timeout);
     for (;;) {
-      const Timeout slice(deadline.leftMs(kSlice));
+      const Communicator::Timeout slice(deadline.leftMs(kSlice));
       const status_t status =
           released([&](Communicator& communicator) { return call(communicator, slice); });
-      if ((status != status_t::TIMEOUT && status != inVain) || deadline.passed()) return status;
+      if ((status != status_t::TIMEOUT && status != late) || deadline.passed()) return status;
       if (PyErr_CheckSignals() != 0) throw py::error_already_set();
     }
   }
@@ -67,14 +62,15 @@ class SessionCore {
     return onlyOne(types, usual);
   }
 
-  void connect(uint32_t peer, uint32_t self, const std::string& ip, uint16_t port, const Link& link,
-               ConnType type, Timeout timeout) {
+  void connect(uint32_t peer, uint32_t self, const std::string& ip, uint16_t port,
+               const CtrlLink& link, ConnType type, Communicator::Timeout timeout) {
     checkPeer(released([&](Communicator& communicator) {
       return communicator.connectTo(peer, self, ip, port, link, type, timeout);
     }));
     connected_[{ip, port}].insert(type);
   }
-  void connectLegacy(const std::string& ip, uint16_t port, ConnType type, Timeout timeout) {
+  void connectLegacy(const std::string& ip, uint16_t port, ConnType type,
+                     Communicator::Timeout timeout) {
     checkPeer(released([&](Communicator& communicator) {
       return communicator.connectTo(ip, port, type, timeout);
     }));
@@ -122,64 +118,65 @@ struct OneSided {
   const ConnType type;
 };
 
-enum class Way { put, get };
-
-template <Way way>
-void run(const SessionCore& self, py::handle ip, py::handle port, py::handle local,
-         py::handle remote, py::handle size, py::handle conn) {
+template <Direction direction>
+void sessionMove(const SessionCore& self, py::handle ip, py::handle port, py::handle local,
+                 py::handle remote, py::handle size, py::handle conn) {
   const OneSided t(self, ip, port, local, remote, size, conn);
   Communicator& communicator = *self.communicator();
-  if (t.size <= kShort &&
-      (way == Way::put ? communicator.tryPut(t.ip, t.port, t.local, t.remote, t.size, t.type)
-                       : communicator.tryGet(t.ip, t.port, t.local, t.remote, t.size, t.type))) {
+  if (t.size <= kShortCopy &&
+      (direction == Direction::put
+           ? communicator.tryPut(t.ip, t.port, t.local, t.remote, t.size, t.type)
+           : communicator.tryGet(t.ip, t.port, t.local, t.remote, t.size, t.type))) {
     return;
   }
   checkPeer(self.released([&](Communicator& c) {
-    return way == Way::put ? c.put(t.ip, t.port, t.local, t.remote, t.size, t.type)
-                           : c.get(t.ip, t.port, t.local, t.remote, t.size, t.type);
+    return direction == Direction::put ? c.put(t.ip, t.port, t.local, t.remote, t.size, t.type)
+                                       : c.get(t.ip, t.port, t.local, t.remote, t.size, t.type);
   }));
 }
 
-template <Way way>
-uint64_t start(const SessionCore& self, py::handle ip, py::handle port, py::handle local,
-               py::handle remote, py::handle size, py::handle conn) {
+template <Direction direction>
+uint64_t sessionStart(const SessionCore& self, py::handle ip, py::handle port, py::handle local,
+                      py::handle remote, py::handle size, py::handle conn) {
   const OneSided t(self, ip, port, local, remote, size, conn);
   uint64_t id = 0;
   checkPeer(self.released([&](Communicator& c) {
-    return way == Way::put ? c.putNB(t.ip, t.port, t.local, t.remote, t.size, &id, t.type)
-                           : c.getNB(t.ip, t.port, t.local, t.remote, t.size, &id, t.type);
+    return direction == Direction::put
+               ? c.putNB(t.ip, t.port, t.local, t.remote, t.size, &id, t.type)
+               : c.getNB(t.ip, t.port, t.local, t.remote, t.size, &id, t.type);
   }));
   return id;
 }
 
-template <Way way>
-void pipeline(const SessionCore& self, py::handle ip, py::handle port, py::handle local,
-              py::handle remote, py::handle size, py::handle chunkOf, py::handle inflightOf,
-              py::handle conn) {
+template <Direction direction>
+void sessionPipeline(const SessionCore& self, py::handle ip, py::handle port, py::handle local,
+                     py::handle remote, py::handle size, py::handle chunkOf, py::handle inflightOf,
+                     py::handle conn) {
   const OneSided t(self, ip, port, local, remote, size, conn);
   const size_t chunk = sizeArgument(chunkOf, "chunk_size");
   const size_t inflight = sizeArgument(inflightOf, "max_inflight");
   checkPeer(self.released([&](Communicator& c) {
-    return way == Way::put
+    return direction == Direction::put
                ? c.putPipeline(t.ip, t.port, t.local, t.remote, t.size, chunk, inflight, t.type)
                : c.getPipeline(t.ip, t.port, t.local, t.remote, t.size, chunk, inflight, t.type);
   }));
 }
 
-template <Way way>
-void runLegacy(const SessionCore& self, py::handle ipArgument, py::handle offsetOf,
-               py::handle sizeOf, py::handle conn, ConnType usual) {
+template <Direction direction>
+void moveLegacy(const SessionCore& self, py::handle ipArgument, py::handle offsetOf,
+                py::handle sizeOf, py::handle conn, ConnType usual) {
   const std::string ip = textArgument(ipArgument, "ip");
   const size_t offset = sizeArgument(offsetOf, "bias");
   const size_t size = sizeArgument(sizeOf, "size");
   const ConnType type = self.typeFor(ip, conn, usual);
   checkPeer(self.released([&](Communicator& c) {
-    return way == Way::put ? c.writeTo(ip, offset, size, type) : c.readFrom(ip, offset, size, type);
+    return direction == Direction::put ? c.writeTo(ip, offset, size, type)
+                                       : c.readFrom(ip, offset, size, type);
   }));
 }
 
-void wait(const SessionCore& self, const py::object& ids, py::handle timeoutOf) {
-  Timeout timeout = timeoutArgument(timeoutOf);
+void sessionWait(const SessionCore& self, const py::object& ids, py::handle timeoutOf) {
+  Communicator::Timeout timeout = timeoutArgument(timeoutOf);
   if (timeout.count() < 0) timeout = self.communicator()->usualTransferTimeout();
   std::vector<uint64_t> all;
   if (PyIndex_Check(ids.ptr())) {
@@ -191,9 +188,9 @@ void wait(const SessionCore& self, const py::object& ids, py::handle timeoutOf) 
   status_t first = status_t::SUCCESS;
   Status why;
   for (uint64_t id : all) {
-    const status_t status =
-        self.patiently(timeout, status_t::TIMEOUT,
-                       [&](Communicator& c, Timeout slice) { return c.wait(id, slice); });
+    const status_t status = self.inShortWaits(
+        timeout, status_t::TIMEOUT,
+        [&](Communicator& c, Communicator::Timeout slice) { return c.wait(id, slice); });
     if (first == status_t::SUCCESS && status != status_t::SUCCESS) {
       first = status;
       why = lastStatus();
@@ -202,20 +199,20 @@ void wait(const SessionCore& self, const py::object& ids, py::handle timeoutOf) 
   check(why);
 }
 
-void ctrlSend(const SessionCore& self, py::handle peerOf, py::handle tagOf) {
+void sessionSend(const SessionCore& self, py::handle peerOf, py::handle tagOf) {
   const uint32_t peer = rankArgument(peerOf, "peer");
   const uint64_t tag = numberArgument(tagOf, "tag", UINT64_MAX);
   checkPeer(self.released([&](Communicator& c) { return c.ctrlSend(peer, tag); }));
 }
 
-uint64_t ctrlRecv(const SessionCore& self, py::handle peerOf, py::handle timeoutOf) {
+uint64_t sessionReceive(const SessionCore& self, py::handle peerOf, py::handle timeoutOf) {
   const uint32_t peer = rankArgument(peerOf, "peer");
-  Timeout timeout = timeoutArgument(timeoutOf);
+  Communicator::Timeout timeout = timeoutArgument(timeoutOf);
   if (timeout.count() < 0) timeout = self.communicator()->usualReceiveTimeout();
   uint64_t tag = 0;
-  checkPeer(self.patiently(timeout, status_t::NOT_FOUND, [&](Communicator& c, Timeout slice) {
-    return c.ctrlRecv(peer, &tag, slice);
-  }));
+  checkPeer(self.inShortWaits(
+      timeout, status_t::NOT_FOUND,
+      [&](Communicator& c, Communicator::Timeout slice) { return c.ctrlRecv(peer, &tag, slice); }));
   return tag;
 }
 
@@ -241,37 +238,37 @@ size_t receiveData(const SessionCore& self, const std::string& ip, std::optional
 
 constexpr const char* kPutRemote = R"(put_remote(ip, port, local_off, remote_off, nbytes, conn=None)
 
-Copies nbytes of our buffer at local_off into the peer's at remote_off, and returns when they are
-visible there. The peer is called by its address and data port; by port 0 when it listens on nothing.
-Without conn: the connection that there is to it, or ConnType.RDMA.)";
+Copy nbytes of our buffer at local_off into the peer's at remote_off; they are visible there when
+this returns. The peer is named by its address and data port, or port 0 if it does not listen.
+Without conn: the connection to it if there is only one, or ConnType.RDMA.)";
 
 constexpr const char* kGetRemote = R"(get_remote(ip, port, local_off, remote_off, nbytes, conn=None)
 
-Copies nbytes of the peer's buffer at remote_off into ours at local_off. See put_remote().)";
+Copy nbytes of the peer's buffer at remote_off into ours at local_off. See put_remote().)";
 
 constexpr const char* kPutNb = R"(put_nb(ip, port, local_off, remote_off, nbytes, conn=None) -> int
 
-Starts what put_remote() does and returns an id for wait(). The bytes must stay as they are until
-then. 0 means that it is done already.)";
+Start a put_remote() and return an id for wait(). Leave the bytes unchanged until then. The id 0
+means that it is already done.)";
 
 constexpr const char* kGetNb = R"(get_nb(ip, port, local_off, remote_off, nbytes, conn=None) -> int
 
-Starts what get_remote() does and returns an id for wait(). 0 means that it is done already.)";
+Start a get_remote() and return an id for wait(). The id 0 means that it is already done.)";
 
 constexpr const char* kWait = R"(wait(wr_id, timeout=None)
 
-Waits for a transfer that put_nb() or get_nb() started, or for all of a list. The first failure is
-raised when all have ended. A timeout (seconds; 30 unless HMC_TIMEOUT_MS says otherwise) leaves the
-ids valid: wait again.)";
+Wait for a transfer that put_nb() or get_nb() started, or for all of a list, then raise the first
+failure. After `timeout` seconds (30 unless HMC_TIMEOUT_MS says otherwise) the ids stay valid: wait
+again.)";
 
 constexpr const char* kCtrlSend = R"(ctrl_send(peer, tag)
 
-Sends a number to the peer of that rank. It is received after the data of every put before it.)";
+Send a number to the peer of that rank. It arrives after the data of every put before it.)";
 
 constexpr const char* kCtrlRecv = R"(ctrl_recv(peer, timeout=None) -> int
 
-The next tag of the peer of that rank; waits for the peer and for the tag, as many seconds as timeout
-says (600 unless HMC_RECV_TIMEOUT_MS says otherwise).)";
+Wait for the next tag from the peer of that rank, and for the peer itself, up to `timeout` seconds
+(600 unless HMC_RECV_TIMEOUT_MS says otherwise).)";
 
 constexpr const char* kPutPipeline =
     R"(put_pipeline(ip, port, local_off, remote_off, nbytes, chunk_size=0, max_inflight=64, conn=None)
@@ -306,16 +303,17 @@ void bindSession(py::module_& module) {
   py::class_<SessionCore> session(module, "SessionCore", "What hmc.Session is built on.");
   session.def(py::init<std::shared_ptr<Communicator>>(), py::arg("comm"));
   session.def_property_readonly("comm", &SessionCore::communicator,
-                                "The Communicator underneath, whose methods answer a Status.");
-  defTransfer(session, "put_remote", &run<Way::put>, kPutRemote);
-  defTransfer(session, "get_remote", &run<Way::get>, kGetRemote);
-  defTransfer(session, "put_nb", &start<Way::put>, kPutNb);
-  defTransfer(session, "get_nb", &start<Way::get>, kGetNb);
-  defPipeline(session, "put_pipeline", &pipeline<Way::put>, kPutPipeline);
-  defPipeline(session, "get_pipeline", &pipeline<Way::get>, kGetPipeline);
-  session.def("wait", &wait, py::arg("wr_id"), py::arg("timeout") = py::none(), kWait)
-      .def("ctrl_send", &ctrlSend, py::arg("peer"), py::arg("tag"), kCtrlSend)
-      .def("ctrl_recv", &ctrlRecv, py::arg("peer"), py::arg("timeout") = py::none(), kCtrlRecv)
+                                "The Communicator underneath, whose methods return a Status.");
+  defTransfer(session, "put_remote", &sessionMove<Direction::put>, kPutRemote);
+  defTransfer(session, "get_remote", &sessionMove<Direction::get>, kGetRemote);
+  defTransfer(session, "put_nb", &sessionStart<Direction::put>, kPutNb);
+  defTransfer(session, "get_nb", &sessionStart<Direction::get>, kGetNb);
+  defPipeline(session, "put_pipeline", &sessionPipeline<Direction::put>, kPutPipeline);
+  defPipeline(session, "get_pipeline", &sessionPipeline<Direction::get>, kGetPipeline);
+  session.def("wait", &sessionWait, py::arg("wr_id"), py::arg("timeout") = py::none(), kWait)
+      .def("ctrl_send", &sessionSend, py::arg("peer"), py::arg("tag"), kCtrlSend)
+      .def("ctrl_recv", &sessionReceive, py::arg("peer"), py::arg("timeout") = py::none(),
+           kCtrlRecv)
       .def(
           "close",
           [](const SessionCore& self) {
@@ -324,19 +322,18 @@ void bindSession(py::module_& module) {
               return status_t::SUCCESS;
             });
           },
-          "close()\n\nSays goodbye to every peer. Whoever waits in a call of this session wakes "
-          "up.")
+          "close()\n\nClose every connection. Calls of this session that are waiting fail.")
       .def("_write_to",
            [](const SessionCore& self, py::handle ip, py::handle offset, py::handle size,
               py::handle conn,
-              ConnType usual) { runLegacy<Way::put>(self, ip, offset, size, conn, usual); })
+              ConnType usual) { moveLegacy<Direction::put>(self, ip, offset, size, conn, usual); })
       .def("_read_from",
            [](const SessionCore& self, py::handle ip, py::handle offset, py::handle size,
               py::handle conn,
-              ConnType usual) { runLegacy<Way::get>(self, ip, offset, size, conn, usual); })
+              ConnType usual) { moveLegacy<Direction::get>(self, ip, offset, size, conn, usual); })
       .def("_connect",
            [](SessionCore& self, py::handle peer, py::handle me, py::handle ip, py::handle port,
-              const Link& link, py::handle conn, py::handle timeout) {
+              const CtrlLink& link, py::handle conn, py::handle timeout) {
              self.connect(rankArgument(peer, "peer_id"), rankArgument(me, "self_id"),
                           textArgument(ip, "peer_ip"), portArgument(port, "data_port"), link,
                           connArgument(conn), timeoutArgument(timeout));

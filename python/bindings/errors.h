@@ -9,6 +9,7 @@ namespace hmc::python {
 
 // Throws the exception of hmc/errors.py that stands for the status, with its sentence.
 [[noreturn]] void raise(const Status& status);
+[[noreturn]] void raise(Code code, const std::string& sentence);
 // The same by the exception's own word for its kind.
 [[noreturn]] void raise(const char* code, const std::string& sentence);
 

@@ -41,7 +41,7 @@ void drop(PyObject* object) {
     std::lock_guard lock(dropped().mutex);
     dropped().objects.push_back(object);
   }
-  // A full queue is no harm: the next one releases them all.
+  // If the queue is full, the next call releases this one, too.
   if (Py_IsInitialized()) Py_AddPendingCall(releaseDropped, nullptr);
 }
 
@@ -54,12 +54,11 @@ int forkCount() {
 }
 
 void refuseForked() {
-  raise(
-      Status(Code::invalidArgument,
-             "this process was forked from the one that made the Node: create a Node of its own"));
+  raise(Code::invalidArgument,
+        "this process was forked from the one that made the Node: create a new Node here");
 }
 
-void letGo(int madeAtFork, void (*destroy)(void*), void* value) {
+void destroyValue(int madeAtFork, void (*destroy)(void*), void* value) {
   if (madeAtFork != forkCount()) return;
   if (!PyGILState_Check()) return destroy(value);
   withoutGil([&] { destroy(value); });

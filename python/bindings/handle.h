@@ -11,17 +11,17 @@ namespace hmc::python {
 int forkCount();
 [[noreturn]] void refuseForked();
 
-// Lets go what a Handle held: without the GIL, since that may wait for a peer, and in the child of
-// a fork not at all, since the threads that would have to end are not there.
-void letGo(int madeAtFork, void (*destroy)(void*), void* value);
+// Destroys what a Handle held, without the GIL because that may wait for a peer. Does nothing in
+// the child of a fork, which lacks the threads that would have to end.
+void destroyValue(int madeAtFork, void (*destroy)(void*), void* value);
 
-// Shared ownership of a class of hmc/node.h. Copy and drop it with the GIL held.
+// Shared ownership of an object of hmc/node.h. Copy and destroy it with the GIL held.
 template <class T>
 class Handle {
  public:
   explicit Handle(T made) : fork_(forkCount()) {
     auto drop = [fork = fork_](T* value) {
-      letGo(
+      destroyValue(
           fork, [](void* what) { delete static_cast<T*>(what); }, value);
     };
     value_ = std::shared_ptr<T>(new T(std::move(made)), drop);
@@ -38,8 +38,8 @@ class Handle {
   std::shared_ptr<T> value_;
 };
 
-// Keeps a Python object alive for memory that HMC uses. The last to drop it may be a thread of
-// HMC's that must not wait for the GIL; then the object goes soon after, in a thread that has it.
+// Keeps a Python object alive while HMC uses its memory. If one of HMC's threads, which must not
+// wait for the GIL, drops the last reference, a thread with the GIL releases the object soon after.
 std::shared_ptr<const void> ownedBy(pybind11::object object);
 
 }  // namespace hmc::python

@@ -19,7 +19,7 @@ namespace {
 struct NodeOf {
   Handle<Node> node;
   std::optional<std::string> address;
-  std::map<std::string, Handle<LocalRegion>> named;  // kept for peers, whoever else drops them
+  std::map<std::string, Handle<LocalRegion>> named;  // kept for peers until unregister()
 };
 
 struct NoteOf {
@@ -34,16 +34,17 @@ std::string listen(NodeOf& self, const std::string& address) {
   return bound;
 }
 
-NodeOf make(const std::string& name, const std::optional<std::string>& listener,
-            const std::string& secret, const std::optional<std::vector<std::string>>& transports,
-            int channels, double heartbeat, double lease) {
+NodeOf makeNode(const std::string& name, const std::optional<std::string>& listener,
+                const std::string& secret,
+                const std::optional<std::vector<std::string>>& transports, int channels,
+                double heartbeat, double lease) {
   NodeOptions options;
   options.name = name;
   options.secret = secret;
   if (transports) options.transports = *transports;
   if (channels < 1 || channels > 16) {
-    raise(Status(Code::invalidArgument,
-                 std::to_string(channels) + " channels: a peer can have 1 to 16 of them"));
+    raise(Code::invalidArgument,
+          std::to_string(channels) + " channels: a peer can have 1 to 16 of them");
   }
   options.channels = channels;
   options.heartbeat = millisecondsFrom(heartbeat, "a heartbeat");
@@ -61,8 +62,7 @@ Region keep(NodeOf& self, Region region) {
 
 void unregister(NodeOf& self, const std::string& name) {
   auto found = self.named.extract(name);
-  if (found.empty())
-    raise(Status(Code::notFound, "no region called \"" + name + "\" is registered here"));
+  if (found.empty()) raise(Code::notFound, "no region called \"" + name + "\" is registered here");
 }
 
 Region allocate(NodeOf& self, size_t nbytes, const std::string& name, py::handle device,
@@ -127,9 +127,9 @@ void close(NodeOf& self) {
 }
 
 void bindNote(py::module_& module) {
-  py::class_<NoteOf> note(module, "Note", "What a peer said with Peer.notify.");
+  py::class_<NoteOf> note(module, "Note", "A message that a peer sent with Peer.notify.");
   note.attr("__module__") = "hmc";
-  note.def_readonly("peer", &NoteOf::peer, "Who said it.")
+  note.def_readonly("peer", &NoteOf::peer, "The peer that sent it.")
       .def_property_readonly(
           "data", [](const NoteOf& self) { return py::bytes(self.bytes); }, "The bytes.")
       .def("__repr__", [](const NoteOf& self) {
@@ -138,9 +138,9 @@ void bindNote(py::module_& module) {
       });
 }
 
-using Class = py::class_<NodeOf>;
+using NodeClass = py::class_<NodeOf>;
 
-void bindMemory(Class& node) {
+void bindNodeMemory(NodeClass& node) {
   node.def(
           "register",
           [](NodeOf& self, py::handle memory, const std::string& name, const std::string& access) {
@@ -150,61 +150,60 @@ void bindMemory(Class& node) {
           R"(register(self, obj, name='', access='rw')
 --
 
-Make the memory of an array-like object reachable, without a copy: a Region.
+Make an array-like object's memory reachable, without a copy; return a Region.
 
-`obj` has the buffer protocol, DLPack or __cuda_array_interface__, and lives on as
-long as the region does. Peers open it by its name, which is unique in the Node,
-until the Node is closed or `unregister` is called; without a name it only serves
-transfers that start here. `access` is what peers may do, "r" or "rw"; a read-only
-object needs "r".)")
+`obj` has the buffer protocol, DLPack or __cuda_array_interface__. The region keeps it
+alive. Peers open it by its name, which is unique in the Node, until the Node is
+closed or `unregister` is called. Without a name it only serves transfers that start
+here. `access` is what peers may do, "r" or "rw"; a read-only object needs "r".)")
       .def("unregister", unregister, py::arg("name"), R"(unregister(self, name)
 --
 
 Stop keeping the region of that name for peers.
 
-The name is free and the memory out of peers' reach when no region, slice or view of
-it and no transfer is in use either.)")
+The name becomes free, and the memory out of peers' reach, when no region, slice or
+view of it and no transfer is in use any more.)")
       .def("allocate", allocate, py::arg("nbytes"), py::arg("name") = "", py::arg("device") = "cpu",
            py::arg("access") = "rw",
            R"(allocate(self, nbytes, name='', device='cpu', access='rw')
 --
 
-Memory that the Node allocates, as a Region. It is zeroed where it is the CPU's.
+Allocate memory and return it as a Region. CPU memory is zeroed.
 
-Peers on the same host map it, which is the fastest way there is.
+Peers on the same host map it, which is the fastest path there is.
 numpy.asarray(region) shows it as an array of bytes.)");
 }
 
-void bindPeers(Class& node) {
+void bindNodePeers(NodeClass& node) {
   node.def("listen", listen, py::arg("address"),
            R"(listen(self, address)
 --
 
-Open a listener for peers, and return its address with the port that was picked.
+Open a listener for peers; return its address, with the port that was picked.
 
 "tcp://127.0.0.1:0", "tcp://[::1]:5001", "unix:///run/me.sock".)")
       .def("connect", connect, py::arg("address"), py::arg("timeout") = 30,
            R"(connect(self, address, timeout=30)
 --
 
-Connect to the Node that has a listener at that address: a Peer.)")
+Connect to the Node that listens at that address; return a Peer.)")
       .def("peer", peerNamed, py::arg("name"), py::arg("timeout") = 30,
            R"(peer(self, name, timeout=30)
 --
 
-Wait for a peer of that name to be connected, whoever dialled.)")
+Wait until a peer of that name is connected, whichever side connected.)")
       .def("peers", peers, "peers(self)\n--\n\nAll peers that are connected now.")
       .def("next_note", nextNote, py::arg("timeout") = 30,
            R"(next_note(self, timeout=30)
 --
 
-Wait for what a peer sends with Peer.notify: a Note, with `peer` and `data`.)")
+Wait for a message that a peer sends with Peer.notify; return a Note.)")
       .def("notifications", notifications, R"(notifications(self)
 --
 
-`async for note in node.notifications()`: what peers send, until the Node is closed.
+The notes that peers send, until the Node is closed: `async for note in ...`.
 
-Each note is given to one receiver, whether it iterates or calls next_note.)")
+Each note goes to one receiver, whether it iterates or calls next_note.)")
       .def(
           "_note_fd", [](const NodeOf& self) { return check(self.node->noteFd()); },
           "_note_fd(self)\n--\n\n")
@@ -218,23 +217,23 @@ void bindNode(py::module_& module) {
   plain.disable_function_signatures();
   bindNote(module);
 
-  Class node(module, "Node", R"(One participant: it registers memory and connects to peers.
+  NodeClass node(module, "Node", R"(One participant: it registers memory and connects to peers.
 
 with hmc.Node(name="a", listen="tcp://127.0.0.1:0") as node: ...
 
-name        what peers call it; a random one when empty
-listen      an address to open a listener at; port 0 picks one, see `address`
-secret      both sides need the same
-transports  the names of those to use, best first; all when None
+name        what peers call it; random if empty
+listen      the address to listen at; port 0 picks a port, see `address`
+secret      the same on both sides, or they refuse each other
+transports  the names of those to use, best first; None for all
 channels    RDMA queue pairs to each peer, 1 to 16
 heartbeat   seconds between signs of life
 lease       seconds of silence after which a peer is lost
 
-Leaving the `with` block closes it. Without one it is closed when nothing that it
-made is in use any more.)");
+Leaving the `with` block closes it. Without one it closes when nothing that it made
+is in use any more.)");
   node.attr("__module__") = "hmc";
   node.def(
-          py::init(&make), py::kw_only(), py::arg("name") = "", py::arg("listen") = py::none(),
+          py::init(&makeNode), py::kw_only(), py::arg("name") = "", py::arg("listen") = py::none(),
           py::arg("secret") = "", py::arg("transports") = py::none(), py::arg("channels") = 1,
           py::arg("heartbeat") = 1.0, py::arg("lease") = 10.0,
           R"(__init__(self, *, name='', listen=None, secret='', transports=None, channels=1, heartbeat=1.0, lease=10.0)
@@ -243,17 +242,17 @@ made is in use any more.)");
 )")
       .def_property_readonly(
           "name", [](const NodeOf& self) { return self.node->name(); }, "What peers call it.")
-      .def_readonly("address", &NodeOf::address, "Of the first listener; None without one.")
+      .def_readonly("address", &NodeOf::address, "The address of the first listener, or None.")
       .def(
           "transports", [](const NodeOf& self) { return self.node->transports(); },
           R"(transports(self)
 --
 
-Every transport of this process as a PathReport, best first, usable or not.)")
+A PathReport for every transport of this process, best first, usable or not.)")
       .def("close", close, R"(close(self)
 --
 
-End everything: listeners, peers, transfers. Handles that are left raise PeerLost.)")
+Close all listeners, peers and transfers. Handles that are left raise PeerLost.)")
       .def(
           "__enter__", [](py::object self) { return self; }, "__enter__(self)\n--\n\n")
       .def(
@@ -263,8 +262,8 @@ End everything: listeners, peers, transfers. Handles that are left raise PeerLos
         return "<hmc.Node \"" + self.node->name() + "\"" +
                (self.address ? " at " + *self.address : "") + ">";
       });
-  bindMemory(node);
-  bindPeers(node);
+  bindNodeMemory(node);
+  bindNodePeers(node);
 }
 
 }  // namespace hmc::python

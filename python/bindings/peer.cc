@@ -38,18 +38,18 @@ std::vector<PathReport> explain(const PeerOf& self, const py::object& device, si
 
 void bindPathReport(py::module_& module) {
   py::class_<PathReport> report(module, "PathReport",
-                                "One transport: is it used, and why or why not.");
+                                "Whether a transport is used, and why or why not.");
   report.attr("__module__") = "hmc";
   report.def_readonly("transport", &PathReport::transport, "Its name.")
       .def_readonly("usable", &PathReport::usable, "Whether it works here, or with this peer.")
-      .def_readonly("preferred", &PathReport::preferred, "Whether puts take it.")
+      .def_readonly("preferred", &PathReport::preferred, "Whether puts use it.")
       .def_readonly("reason", &PathReport::reason, "Why it is usable, or why it is not.")
       .def_readonly("used", &PathReport::used,
-                    "How it has reached the peer's regions so far, such as \"mapped\".")
+                    "How it has reached the peer's regions so far: \"mapped\".")
       .def_readonly("predicted_ns", &PathReport::predictedNs,
-                    "What one put of the size asked about typically takes, or None.")
+                    "The typical time of one put of the size asked about, or None.")
       .def_readonly("measured_ns", &PathReport::measuredNs,
-                    "What `hmc bench` measured for it on this host, or None.")
+                    "The time that `hmc bench` measured for it on this host, or None.")
       .def("__repr__", [](const PathReport& self) {
         return "<hmc.PathReport " + self.transport + (self.usable ? ": " : " unusable: ") +
                self.reason + ">";
@@ -57,15 +57,15 @@ void bindPathReport(py::module_& module) {
 }
 
 void bindPeerFacts(py::module_& module) {
-  py::class_<PeerFacts> facts(module, "PeerFacts", "What Peer.probe finds out.");
+  py::class_<PeerFacts> facts(module, "PeerFacts", "What Peer.probe returns.");
   facts.attr("__module__") = "hmc";
-  facts.def_readonly("version", &PeerFacts::version, "Of HMC at the peer.")
+  facts.def_readonly("version", &PeerFacts::version, "The version of HMC at the peer.")
       .def_property_readonly(
           "clock_offset", [](const PeerFacts& self) { return seconds(self.clockOffset); },
           "The peer's wall clock minus ours, in seconds.")
       .def_property_readonly(
           "round_trip", [](const PeerFacts& self) { return seconds(self.roundTrip); },
-          "Of a request on the control channel, in seconds; the best of a few.")
+          "The round-trip time on the control channel in seconds, the best of a few.")
       .def_readonly("away", &PeerFacts::away, "Whether it is on another host.");
 }
 
@@ -79,8 +79,8 @@ void bindPeer(py::module_& module) {
 
   py::class_<PeerOf> peer(module, "Peer", R"(Another Node that this one is connected to.
 
-Made by Node.connect, Node.peer and Node.peers. Equal when it is the same
-incarnation of the same Node: one that restarts is another peer.)");
+Made by Node.connect, Node.peer and Node.peers. Two are equal if they are the same
+Node; a Node that restarts is another peer.)");
   peer.attr("__module__") = "hmc";
   peer.def_property_readonly(
           "name", [](const PeerOf& self) { return self.peer->name(); }, "Its Node's name.")
@@ -101,15 +101,15 @@ The RemoteRegion that the peer registered under that name.)")
 
 Send bytes to the peer's Node.next_note and Node.notifications.
 
-They arrive after the data of every put to the peer that was begun before.)")
+They arrive after the data of every put to the peer that started before.)")
       .def("explain", explain, py::arg("device") = py::none(), py::arg("nbytes") = 8,
            R"(explain(self, device=None, nbytes=8)
 --
 
-Every transport as a PathReport, best first: is it used for this peer, and why.
+A PathReport for every transport, best first: whether it is used for this peer, and why.
 
-With a device, such as "cpu", for memory of ours there, and with the times of a
-put of `nbytes` bytes.)")
+With a device such as "cpu", for our memory on that device, with the times of a put
+of `nbytes` bytes.)")
       .def(
           "probe",
           [](const PeerOf& self, double timeout) {

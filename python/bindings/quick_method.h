@@ -4,16 +4,16 @@
 
 #include <array>
 
-// Methods of pybind11's classes that Python calls without its dispatcher, for the few that are
-// called most. The dispatcher reads so much memory that behind a copy of 1 MiB, which has pushed
-// all of it out of the processor's cache, it takes one to two microseconds.
+// Methods of pybind11's classes that bypass its dispatcher, for the few that are called most. The
+// dispatcher reads so much memory that it takes one to two microseconds after a copy of 1 MiB,
+// which has evicted all of that memory from the cache.
 namespace hmc::python {
 
-// What a call was given, by the names of the parameters; the optional ones may be null.
+// The arguments of a call in the order of the parameters; optional ones may be null.
 template <size_t count>
 using Arguments = std::array<pybind11::handle, count>;
 
-// Sorts positional and named arguments out, or throws TypeError.
+// Assigns positional and named arguments to parameters, or throws TypeError.
 void sortArguments(const char* method, const char* const* names, size_t required, size_t count,
                    PyObject* const* given, size_t positional, PyObject* givenNames,
                    pybind11::handle* sorted);
@@ -27,8 +27,8 @@ T& valueOf(PyObject* object) {
   return *static_cast<T*>(value);
 }
 
-// Runs `work`, which may throw what pybind11 lets pass to Python. Null when it did. The end of a
-// thread at the interpreter's end passes through, as it does through the dispatcher.
+// Runs `work` and turns its exceptions into Python's: null if there was one. The unwinding that
+// ends a thread when the interpreter ends passes through, as it does through the dispatcher.
 template <class Work>
 PyObject* forPython(Work&& work) {
   try {
@@ -47,7 +47,7 @@ PyObject* forPython(Work&& work) {
 using QuickMethod = PyObject* (*)(PyObject* self, PyObject* const* given, Py_ssize_t positional,
                                   PyObject* givenNames);
 
-// `name` and `doc`, whose first line is the signature, live for ever.
+// `name` and `doc`, whose first line is the signature, are never freed.
 void addQuickMethod(pybind11::handle type, const char* name, QuickMethod method, const char* doc);
 
 }  // namespace hmc::python

@@ -17,11 +17,6 @@ py::object arrays(const char* function) {
   return py::module_::import("hmc.arrays").attr(function);
 }
 
-std::string title(const Region& region) {
-  const std::string& name = region.memory->name();
-  return name.empty() ? "this region" : "region \"" + name + "\"";
-}
-
 char* startOf(const Region& region) {
   return static_cast<char*>(region.memory->data()) + region.range.offset;
 }
@@ -52,7 +47,7 @@ int fillBuffer(PyObject* self, Py_buffer* view, int flags) {
     const auto& region = py::cast<const Region&>(py::handle(self));
     if (!region.memory->device().isHost()) {
       PyErr_Format(PyExc_BufferError,
-                   "memory on %s is not the CPU's: get it into memory that is, or use "
+                   "memory on %s is not CPU memory: get it into CPU memory first, or use "
                    "__cuda_array_interface__",
                    region.memory->device().toString().c_str());
       return -1;
@@ -82,29 +77,28 @@ py::dict cudaArrayInterface(const Region& region) {
   return all;
 }
 
-std::string describe(const Region& region) {
-  return "<hmc.Region of " + std::to_string(region.range.size) + " bytes on " +
-         region.memory->device().toString() +
-         (region.memory->name().empty() ? "" : ", \"" + region.memory->name() + "\"") + ">";
-}
-
 }  // namespace
+
+std::string title(const Region& region) {
+  const std::string& name = region.memory->name();
+  return name.empty() ? "this region" : "region \"" + name + "\"";
+}
 
 Region registerObject(const Handle<Node>& node, py::handle object, const std::string& name,
                       Access access) {
   const py::object span = callPython(arrays("span_of"), object);
   const std::string kind = Py_TYPE(object.ptr())->tp_name;
   if (!py::cast<bool>(span.attr("contiguous"))) {
-    raise(Status(Code::invalidArgument,
-                 "this " + kind + " is not contiguous: register the whole that it is a part of"));
+    raise(Code::invalidArgument,
+          "this " + kind + " is not contiguous: register the whole array that it is a part of");
   }
   if (access == Access::readWrite && !py::cast<bool>(span.attr("writable"))) {
-    raise(Status(Code::invalidArgument, "this " + kind +
-                                            " is read-only: register it with access=\"r\", or a "
-                                            "writable copy of it"));
+    raise(Code::invalidArgument, "this " + kind +
+                                     " is read-only: register it with access=\"r\", or a "
+                                     "writable copy of it");
   }
   if (py::cast<size_t>(span.attr("nbytes")) == 0)
-    raise(Status(Code::invalidArgument, "this " + kind + " is empty: register at least one byte"));
+    raise(Code::invalidArgument, "this " + kind + " is empty: register at least one byte");
   return registerSpan(node, span, name, access);
 }
 
@@ -112,9 +106,10 @@ LocalSide::LocalSide(const Handle<Node>& node, py::handle object, bool writes) {
   if (PyObject_TypeCheck(object.ptr(), regionType)) {
     const auto& region = valueOf<Region>(object.ptr());
     if (writes && region.readOnly) {
-      raise(Status(Code::invalidArgument,
-                   title(region) + " is read-only memory and cannot receive data: use a writable "
-                                   "object"));
+      raise(Code::invalidArgument,
+            title(region) +
+                " is read-only memory and cannot receive data: use a writable "
+                "object");
     }
     region_ = &region;
     return;
@@ -130,42 +125,35 @@ void bindRegion(py::module_& module) {
   plain.disable_function_signatures();
 
   py::class_<Region> region(module, "Region", py::custom_type_setup(addBuffer),
-                            R"(Memory of this process that transfers start from and peers can reach.
+                            R"(Memory of this process that transfers use and peers can reach.
 
 Made by Node.register and Node.allocate. region[a:b] is a part of it, in bytes.
-numpy.asarray(region), memoryview(region) and their like show the memory without
-a copy where it is the CPU's. It stays registered until the last region, slice,
-view and transfer that uses it is gone; the Node itself keeps one with a name.)");
+For CPU memory, numpy.asarray(region) and memoryview(region) show it without a
+copy. It stays registered until the last region, slice, view and transfer that uses
+it is gone; the Node keeps regions that have a name.)");
   regionType = reinterpret_cast<PyTypeObject*>(region.ptr());
   region.attr("__module__") = "hmc";
   region
       .def_property_readonly(
-          "nbytes", [](const Region& self) { return self.range.size; }, "Its length in bytes.")
-      .def_property_readonly(
           "name", [](const Region& self) { return self.memory->name(); },
-          "What peers open it by; empty when they cannot.")
+          "The name that peers open it by; empty if they cannot.")
       .def_property_readonly(
           "device", [](const Region& self) { return self.memory->device().toString(); },
           "Where it lies: \"cpu\", \"cuda:0\".")
       .def_property_readonly(
           "access", [](const Region& self) { return accessWord(self.access); },
-          "What peers may do: \"r\" or \"rw\".")
+          "What peers may do: \"r\" (read) or \"rw\" (read and write).")
       .def_property_readonly(
           "pointer", [](const Region& self) { return reinterpret_cast<uintptr_t>(startOf(self)); },
           "The address of its first byte.")
       .def_property_readonly("__cuda_array_interface__", cudaArrayInterface,
-                             "For array libraries, where it lies on a CUDA device.")
-      .def("__len__", [](const Region& self) { return self.range.size; })
-      .def(
-          "__getitem__",
-          [](const Region& self, py::handle index) {
-            const Range part = sliceFrom(index, self.range.size, title(self));
-            Region slice = self;
-            slice.range = {self.range.offset + part.offset, part.size};
-            return slice;
-          },
-          py::arg("index"), "__getitem__(self, index)\n--\n\nThe bytes of a slice such as [a:b].")
-      .def("__repr__", describe);
+                             "For array libraries, if it lies on a CUDA device.")
+      .def("__repr__", [](const Region& self) {
+        const std::string& name = self.memory->name();
+        return "<hmc.Region of " + std::to_string(self.range.size) + " bytes on " +
+               self.memory->device().toString() + (name.empty() ? "" : ", \"" + name + "\"") + ">";
+      });
+  bindRange(region);
 }
 
 }  // namespace hmc::python

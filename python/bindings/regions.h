@@ -11,15 +11,15 @@
 
 namespace hmc::python {
 
-// The classes behind hmc.Region and hmc.RemoteRegion: a range of memory, in which slices share the
-// memory. The Node goes after what it made.
+// The classes behind hmc.Region and hmc.RemoteRegion: a range of memory, which slices share. The
+// Node is the first member, so that it is destroyed last.
 
 struct Region {
   Handle<Node> node;
   Handle<LocalRegion> memory;
   Range range;
   Access access = Access::readWrite;
-  bool readOnly = false;  // by ourselves
+  bool readOnly = false;  // we may not write it
 };
 
 struct Remote {
@@ -29,11 +29,33 @@ struct Remote {
   Range range;
 };
 
+// Its name in errors.
+std::string title(const Region& region);
+std::string title(const Remote& remote);
+
+// What both have in Python: a length, and slices.
+template <class T>
+void bindRange(pybind11::class_<T>& type) {
+  type.def_property_readonly(
+          "nbytes", [](const T& self) { return self.range.size; }, "Its length in bytes.")
+      .def("__len__", [](const T& self) { return self.range.size; })
+      .def(
+          "__getitem__",
+          [](const T& self, pybind11::handle index) {
+            const Range part = sliceFrom(index, self.range.size, title(self));
+            T slice = self;
+            slice.range = {self.range.offset + part.offset, part.size};
+            return slice;
+          },
+          pybind11::arg("index"),
+          "__getitem__(self, index)\n--\n\nThe bytes of a slice such as [a:b].");
+}
+
 // Memory of any array-like object, made reachable.
 Region registerObject(const Handle<Node>& node, pybind11::handle object, const std::string& name,
                       Access access);
 
-// The local side of a transfer: a Region as it is, anything else registered for this one transfer.
+// The local side of a transfer: a Region, or anything else, which is registered for this transfer.
 class LocalSide {
  public:
   // With `writes`, it will be written.

@@ -1,3 +1,4 @@
+#include "direction.h"
 #include "errors.h"
 #include "quick_method.h"
 #include "transfer.h"
@@ -8,120 +9,105 @@ namespace py = pybind11;
 
 namespace {
 
-enum class Kind { put, get };
-
-// Up to here a copy takes less time than giving the GIL away and getting it back may.
-constexpr size_t kShort = 16384;
+// Up to this size a copy takes less time than releasing the GIL and taking it back may.
+constexpr size_t kLargestWithGil = 16384;
 constexpr double kUsualSeconds = 30;
 
-const char* word(Kind kind) {
-  return kind == Kind::put ? "put" : "get";
+const char* word(Direction direction) {
+  return direction == Direction::put ? "put" : "get";
 }
 
-std::string title(const Remote& remote) {
-  return "the peer's region \"" + remote.name + "\"";
+[[noreturn]] void refuseSize(Direction direction, const Remote& remote, size_t size) {
+  raise(Code::outOfRange, std::string(word(direction)) + " of " + std::to_string(size) +
+                              " bytes passes the end of the " + std::to_string(remote.range.size) +
+                              " bytes of " + title(remote));
 }
 
-[[noreturn]] void refuseSize(Kind kind, const Remote& remote, size_t size) {
-  raise(Status(Code::outOfRange, std::string(word(kind)) + " of " + std::to_string(size) +
-                                     " bytes passes the end of the " +
-                                     std::to_string(remote.range.size) + " bytes of " +
-                                     title(remote)));
-}
-
-Transfer begin(Kind kind, const Remote& remote, const Region& local,
-               const std::vector<Block>& blocks) {
+// `shape` is a vector of blocks, or Strided.
+template <class Shape>
+Transfer begin(Direction direction, const Remote& remote, const Region& local, const Shape& shape) {
   const RemoteRegion& there = *remote.memory;
   const LocalRegion& here = *local.memory;
   auto ticket = withoutGil([&] {
-    return kind == Kind::put ? there.startPut(here, blocks) : there.startGet(here, blocks);
+    return direction == Direction::put ? there.startPut(here, shape) : there.startGet(here, shape);
   });
   return {remote.memory, local.memory, check(std::move(ticket))};
 }
 
-Transfer begin(Kind kind, const Remote& remote, const Region& local, const Strided& shape) {
-  const RemoteRegion& there = *remote.memory;
-  const LocalRegion& here = *local.memory;
-  auto ticket = withoutGil([&] {
-    return kind == Kind::put ? there.startPut(here, shape) : there.startGet(here, shape);
-  });
-  return {remote.memory, local.memory, check(std::move(ticket))};
-}
-
-Block whole(Kind kind, const Remote& remote, const Region& local) {
-  if (local.range.size > remote.range.size) refuseSize(kind, remote, local.range.size);
+Block whole(Direction direction, const Remote& remote, const Region& local) {
+  if (local.range.size > remote.range.size) refuseSize(direction, remote, local.range.size);
   return {local.range.offset, remote.range.offset, local.range.size};
 }
 
-std::string attempt(Kind kind, const Remote& remote, size_t size) {
-  return std::string(word(kind)) + " of " + std::to_string(size) + " bytes, " + title(remote);
+std::string attempt(Direction direction, const Remote& remote, size_t size) {
+  return std::string(word(direction)) + " of " + std::to_string(size) + " bytes, " + title(remote);
 }
 
-bool atOnce(Kind kind, const Remote& remote, const Region& local, const Block& block) {
-  if (block.size > kShort) return false;
+bool atOnce(Direction direction, const Remote& remote, const Region& local, const Block& block) {
+  if (block.size > kLargestWithGil) return false;
   const RemoteRegion& there = *remote.memory;
-  return kind == Kind::put
+  return direction == Direction::put
              ? there.putAtOnce(*local.memory, block.localOffset, block.remoteOffset, block.size)
              : there.getAtOnce(*local.memory, block.localOffset, block.remoteOffset, block.size);
 }
 
-// What waits for no peer need not listen for Ctrl-C in between.
-void copyAll(Kind kind, const Remote& remote, const Region& local, const Block& block,
+// A copy into mapped memory waits for no peer, so it need not check for Ctrl-C in between.
+void copyAll(Direction direction, const Remote& remote, const Region& local, const Block& block,
              Timeout timeout) {
   const RemoteRegion& there = *remote.memory;
   const LocalRegion& here = *local.memory;
   check(withoutGil([&] {
-    return kind == Kind::put
+    return direction == Direction::put
                ? there.put(here, block.localOffset, block.remoteOffset, block.size, timeout)
                : there.get(here, block.localOffset, block.remoteOffset, block.size, timeout);
   }));
 }
 
-void move(Kind kind, const Remote& self, py::handle object, double timeout) {
+void move(Direction direction, const Remote& self, py::handle object, double timeout) {
   const Timeout time = timeoutFrom(timeout);
-  const LocalSide local(self.node, object, kind == Kind::get);
-  const Block block = whole(kind, self, *local);
-  if (atOnce(kind, self, *local, block)) return;
-  if (self.memory->mapped()) return copyAll(kind, self, *local, block, time);
-  Transfer transfer = begin(kind, self, *local, {block});
-  finish(transfer.ticket, time, attempt(kind, self, block.size));
+  const LocalSide local(self.node, object, direction == Direction::get);
+  const Block block = whole(direction, self, *local);
+  if (atOnce(direction, self, *local, block)) return;
+  if (self.memory->mapped()) return copyAll(direction, self, *local, block, time);
+  Transfer transfer = begin(direction, self, *local, std::vector<Block>{block});
+  finish(transfer.ticket, time, attempt(direction, self, block.size));
 }
 
-template <Kind kind>
+template <Direction direction>
 PyObject* moveMethod(PyObject* self, PyObject* const* given, Py_ssize_t positional,
                      PyObject* givenNames) {
   return forPython([&] {
     constexpr const char* kNames[] = {"local", "timeout"};
     Arguments<2> arguments;
-    sortArguments(word(kind), kNames, 1, arguments.size(), given, static_cast<size_t>(positional),
-                  givenNames, arguments.data());
+    sortArguments(word(direction), kNames, 1, arguments.size(), given,
+                  static_cast<size_t>(positional), givenNames, arguments.data());
     const auto [local, timeout] = arguments;
     const double seconds = timeout ? PyFloat_AsDouble(timeout.ptr()) : kUsualSeconds;
     if (seconds == -1 && PyErr_Occurred()) throw py::error_already_set();
-    move(kind, valueOf<Remote>(self), local, seconds);
+    move(direction, valueOf<Remote>(self), local, seconds);
   });
 }
 
-template <Kind kind>
-Transfer start(const Remote& self, py::handle object) {
-  const LocalSide local(self.node, object, kind == Kind::get);
-  return begin(kind, self, *local, std::vector<Block>{whole(kind, self, *local)});
+template <Direction direction>
+Transfer startMove(const Remote& self, py::handle object) {
+  const LocalSide local(self.node, object, direction == Direction::get);
+  return begin(direction, self, *local, std::vector<Block>{whole(direction, self, *local)});
 }
 
-template <Kind kind>
+template <Direction direction>
 Transfer startBlocks(const Remote& self, py::handle object, py::handle localOffsets,
                      py::handle remoteOffsets, py::handle sizes) {
-  const LocalSide local(self.node, object, kind == Kind::get);
-  return begin(kind, self, *local,
+  const LocalSide local(self.node, object, direction == Direction::get);
+  return begin(direction, self, *local,
                blocksFrom(localOffsets, remoteOffsets, sizes, local->range, self.range));
 }
 
-template <Kind kind>
+template <Direction direction>
 void moveBlocks(const Remote& self, py::handle object, py::handle localOffsets,
                 py::handle remoteOffsets, py::handle sizes, double timeout) {
   const Timeout time = timeoutFrom(timeout);
-  Transfer transfer = startBlocks<kind>(self, object, localOffsets, remoteOffsets, sizes);
-  finish(transfer.ticket, time, std::string(word(kind)) + " of blocks, " + title(self));
+  Transfer transfer = startBlocks<direction>(self, object, localOffsets, remoteOffsets, sizes);
+  finish(transfer.ticket, time, std::string(word(direction)) + " of blocks, " + title(self));
 }
 
 // The pieces of one side must lie within its range.
@@ -135,47 +121,46 @@ void checkStrided(size_t offset, size_t stride, size_t count, size_t length, siz
       !__builtin_add_overflow(last, length, &past) && past <= end) {
     return;
   }
-  raise(Status(Code::outOfRange, std::to_string(count) + " pieces of " + std::to_string(length) +
-                                     " bytes, " + std::to_string(stride) + " apart from " + side +
-                                     " offset " + std::to_string(offset) +
-                                     " on, pass the end of that side's " + std::to_string(end) +
-                                     " bytes"));
+  raise(Code::outOfRange, std::to_string(count) + " pieces of " + std::to_string(length) +
+                              " bytes, " + std::to_string(stride) + " apart from " + side +
+                              " offset " + std::to_string(offset) +
+                              " on, pass the end of that side's " + std::to_string(end) + " bytes");
 }
 
-template <Kind kind>
+template <Direction direction>
 Transfer startStrided(const Remote& self, py::handle object, size_t localOffset, size_t localStride,
                       size_t remoteOffset, size_t remoteStride, size_t count, size_t length) {
-  const LocalSide local(self.node, object, kind == Kind::get);
+  const LocalSide local(self.node, object, direction == Direction::get);
   checkStrided(localOffset, localStride, count, length, local->range.size, "local");
   checkStrided(remoteOffset, remoteStride, count, length, self.range.size, "remote");
-  return begin(kind, self, *local,
+  return begin(direction, self, *local,
                Strided{local->range.offset + localOffset, localStride,
                        self.range.offset + remoteOffset, remoteStride, count, length});
 }
 
-template <Kind kind>
+template <Direction direction>
 void moveStrided(const Remote& self, py::handle object, size_t localOffset, size_t localStride,
                  size_t remoteOffset, size_t remoteStride, size_t count, size_t length,
                  double timeout) {
   const Timeout time = timeoutFrom(timeout);
-  Transfer transfer = startStrided<kind>(self, object, localOffset, localStride, remoteOffset,
-                                         remoteStride, count, length);
-  finish(transfer.ticket, time, std::string(word(kind)) + " of pieces, " + title(self));
+  Transfer transfer = startStrided<direction>(self, object, localOffset, localStride, remoteOffset,
+                                              remoteStride, count, length);
+  finish(transfer.ticket, time, std::string(word(direction)) + " of pieces, " + title(self));
 }
 
-using Class = py::class_<Remote>;
+using RemoteClass = py::class_<Remote>;
 
-void bindMoves(Class& remote) {
-  addQuickMethod(remote, "put", moveMethod<Kind::put>,
+void bindMoves(RemoteClass& remote) {
+  addQuickMethod(remote, "put", moveMethod<Direction::put>,
                  R"(put($self, local, timeout=30)
 --
 
 Copy all bytes of `local` to the beginning of this region.
 
-`local` is a Region, a slice of one, or any array-like object; one that is used
-often is quicker registered. The bytes are at the peer when this returns. After
+`local` is a Region, a slice of one, or any array-like object; register one that you
+use often, which is faster. The bytes are at the peer when this returns. After
 `timeout` seconds the put is cancelled and DeadlineExceeded raised.)");
-  addQuickMethod(remote, "get", moveMethod<Kind::get>,
+  addQuickMethod(remote, "get", moveMethod<Direction::get>,
                  R"(get($self, local, timeout=30)
 --
 
@@ -184,113 +169,111 @@ Fill all bytes of `local` from the beginning of this region.
 `local` is a Region, a slice of one, or any writable, contiguous array-like
 object. After `timeout` seconds the get is cancelled and DeadlineExceeded raised.)");
   remote
-      .def("start_put", start<Kind::put>, py::arg("local"),
+      .def("start_put", startMove<Direction::put>, py::arg("local"),
            R"(start_put(self, local)
 --
 
 Begin a put and return a Transfer. Leave `local` unchanged until it is done.)")
-      .def("start_get", start<Kind::get>, py::arg("local"),
+      .def("start_get", startMove<Direction::get>, py::arg("local"),
            R"(start_get(self, local)
 --
 
 Begin a get and return a Transfer. The bytes are in `local` when it is done.)");
 }
 
-void bindBlocks(Class& remote) {
+void bindBlocks(RemoteClass& remote) {
   const py::arg local("local");
   const py::arg here("local_offsets");
   const py::arg there("remote_offsets");
   const py::arg sizes("sizes");
   const py::arg_v timeout = py::arg("timeout") = 30;
   remote
-      .def("put_blocks", moveBlocks<Kind::put>, local, here, there, sizes, timeout,
+      .def("put_blocks", moveBlocks<Direction::put>, local, here, there, sizes, timeout,
            R"(put_blocks(self, local, local_offsets, remote_offsets, sizes, timeout=30)
 --
 
 Copy many blocks in one transfer, from `local` to this region.
 
-The offsets, in bytes, are arrays of integers: numpy's, array.array, a list. So
-are the sizes, or one int for all. Either every block is in range or none moves.)")
-      .def("get_blocks", moveBlocks<Kind::get>, local, here, there, sizes, timeout,
+Offsets and sizes are in bytes. Each is an array of integers: numpy's, array.array,
+a list; `sizes` may be one int for all blocks. If one block is out of range, none
+moves.)")
+      .def("get_blocks", moveBlocks<Direction::get>, local, here, there, sizes, timeout,
            R"(get_blocks(self, local, local_offsets, remote_offsets, sizes, timeout=30)
 --
 
 Copy many blocks in one transfer, from this region to `local`. See put_blocks.)")
-      .def("start_put_blocks", startBlocks<Kind::put>, local, here, there, sizes,
+      .def("start_put_blocks", startBlocks<Direction::put>, local, here, there, sizes,
            R"(start_put_blocks(self, local, local_offsets, remote_offsets, sizes)
 --
 
 Begin put_blocks and return one Transfer for all blocks.)")
-      .def("start_get_blocks", startBlocks<Kind::get>, local, here, there, sizes,
+      .def("start_get_blocks", startBlocks<Direction::get>, local, here, there, sizes,
            R"(start_get_blocks(self, local, local_offsets, remote_offsets, sizes)
 --
 
 Begin get_blocks and return one Transfer for all blocks.)");
 }
 
-// `bound` is everything but the name and the docstring.
+// `more` are the arguments after those that all four have.
 template <class Function, class... More>
-void defStrided(Class& remote, const char* name, Function function, const char* doc,
+void defStrided(RemoteClass& remote, const char* name, Function function, const char* doc,
                 const More&... more) {
   remote.def(name, function, py::arg("local"), py::kw_only(), py::arg("local_offset") = 0,
              py::arg("local_stride"), py::arg("remote_offset") = 0, py::arg("remote_stride"),
              py::arg("count"), py::arg("length"), more..., doc);
 }
 
-void bindStrided(Class& remote) {
+void bindStrided(RemoteClass& remote) {
   const py::arg_v timeout = py::arg("timeout") = 30;
   defStrided(
-      remote, "put_strided", moveStrided<Kind::put>,
+      remote, "put_strided", moveStrided<Direction::put>,
       R"(put_strided(self, local, *, local_offset=0, local_stride, remote_offset=0, remote_stride, count, length, timeout=30)
 --
 
 Copy `count` pieces of `length` bytes from `local` to this region.
 
-On each side the pieces begin at the offset and lie a stride apart, in bytes.)",
+On each side the first piece is at the offset and the others follow at the stride,
+both in bytes.)",
       timeout);
   defStrided(
-      remote, "get_strided", moveStrided<Kind::get>,
+      remote, "get_strided", moveStrided<Direction::get>,
       R"(get_strided(self, local, *, local_offset=0, local_stride, remote_offset=0, remote_stride, count, length, timeout=30)
 --
 
 Copy `count` pieces of `length` bytes from this region to `local`. See put_strided.)",
       timeout);
   defStrided(
-      remote, "start_put_strided", startStrided<Kind::put>,
+      remote, "start_put_strided", startStrided<Direction::put>,
       R"(start_put_strided(self, local, *, local_offset=0, local_stride, remote_offset=0, remote_stride, count, length)
 --
 
 Begin put_strided and return a Transfer.)");
   defStrided(
-      remote, "start_get_strided", startStrided<Kind::get>,
+      remote, "start_get_strided", startStrided<Direction::get>,
       R"(start_get_strided(self, local, *, local_offset=0, local_stride, remote_offset=0, remote_stride, count, length)
 --
 
 Begin get_strided and return a Transfer.)");
 }
 
-std::string describe(const Remote& remote) {
-  return "<hmc.RemoteRegion of " + std::to_string(remote.range.size) + " bytes on " +
-         remote.memory->device().toString() + ", \"" + remote.name + "\" by " +
-         remote.memory->path() + ">";
-}
-
 }  // namespace
+
+std::string title(const Remote& remote) {
+  return "the peer's region \"" + remote.name + "\"";
+}
 
 void bindRemote(py::module_& module) {
   py::options plain;
   plain.disable_function_signatures();
 
-  Class remote(module, "RemoteRegion", R"(A peer's region, reachable by one-sided put and get.
+  RemoteClass remote(module, "RemoteRegion", R"(A peer's region, reachable by one-sided put and get.
 
-Made by Peer.open. remote[a:b] is a part of it, in bytes. When the peer is gone
-its calls raise PeerLost: connect again and open again.)");
+Made by Peer.open. remote[a:b] is a part of it, in bytes. When the peer is gone, its
+methods raise PeerLost: connect and open again.)");
   remote.attr("__module__") = "hmc";
   remote
       .def_property_readonly(
-          "nbytes", [](const Remote& self) { return self.range.size; }, "Its length in bytes.")
-      .def_property_readonly(
-          "name", [](const Remote& self) { return self.name; }, "What it was opened by.")
+          "name", [](const Remote& self) { return self.name; }, "The name it was opened by.")
       .def_property_readonly(
           "device", [](const Remote& self) { return self.memory->device().toString(); },
           "Where it lies at the peer: \"cpu\", \"cuda:0\".")
@@ -302,17 +285,13 @@ its calls raise PeerLost: connect again and open again.)");
           "The transport that the smallest puts take.")
       .def_property_readonly(
           "path", [](const Remote& self) { return self.memory->path(); },
-          "The transports and how they reach this memory, such as \"ipc (mapped)\".")
-      .def("__len__", [](const Remote& self) { return self.range.size; })
-      .def(
-          "__getitem__",
-          [](const Remote& self, py::handle index) {
-            const Range part = sliceFrom(index, self.range.size, title(self));
-            return Remote{
-                self.node, self.memory, self.name, {self.range.offset + part.offset, part.size}};
-          },
-          py::arg("index"), "__getitem__(self, index)\n--\n\nThe bytes of a slice such as [a:b].")
-      .def("__repr__", describe);
+          "The transports that reach this memory, and how: \"ipc (mapped)\".")
+      .def("__repr__", [](const Remote& self) {
+        return "<hmc.RemoteRegion of " + std::to_string(self.range.size) + " bytes on " +
+               self.memory->device().toString() + ", \"" + self.name + "\" by " +
+               self.memory->path() + ">";
+      });
+  bindRange(remote);
   bindMoves(remote);
   bindBlocks(remote);
   bindStrided(remote);

@@ -18,8 +18,9 @@ py::object await(const py::object& transfer) {
 
 void bindCompletionQueue(py::module_& module) {
   using Watcher = Handle<CompletionQueue>;
-  py::class_<Watcher>(module, "CompletionQueue",
-                      "Tells which of the transfers that it watches are done, by a descriptor.")
+  py::class_<Watcher>(
+      module, "CompletionQueue",
+      "Reports which of the transfers that it watches are done, through a descriptor.")
       .def(py::init([] { return Watcher(check(CompletionQueue::create())); }),
            "__init__(self)\n--\n\n")
       .def(
@@ -31,10 +32,10 @@ void bindCompletionQueue(py::module_& module) {
             check(self->watch(transfer.ticket, number));
           },
           py::arg("transfer"), py::arg("number"),
-          "watch(self, transfer, number)\n--\n\nAnswer that number when the transfer is done.")
+          "watch(self, transfer, number)\n--\n\nReport this number when the transfer is done.")
       .def(
           "take", [](const Watcher& self) { return self->take(); },
-          "take(self)\n--\n\nThe numbers of those that became done since the last call.");
+          "take(self)\n--\n\nThe numbers of the transfers that are done since the last call.");
 }
 
 }  // namespace
@@ -67,11 +68,11 @@ void bindTransfer(py::module_& module) {
   plain.disable_function_signatures();
 
   py::class_<Transfer> transfer(module, "Transfer",
-                                R"(A put or get, or a batch of them, on its way.
+                                R"(A put, a get, or a batch of them, under way.
 
-`await transfer` in asyncio, or transfer.wait(). Waiting is what moves it along
-where the transport needs this process for that. Dropping the object does not
-stop it, and the memory on both sides stays alive until it is over.)");
+Use `await transfer` in asyncio, or transfer.wait(). Some transports make progress
+only while this process waits. Dropping the object does not stop the transfer, and
+the memory on both sides stays alive until it has ended.)");
   transfer.attr("__module__") = "hmc";
   transfer
       .def(
@@ -83,12 +84,13 @@ stop it, and the memory on both sides stays alive until it is over.)");
           py::arg("timeout") = 30, R"(wait(self, timeout=30)
 --
 
-Return when it is done; raise what went wrong if it failed.
+Wait until it is done; raise its error if it failed.
 
-DeadlineExceeded after `timeout` seconds, and then the transfer goes on.)")
+Raises DeadlineExceeded after `timeout` seconds; the transfer then continues.)")
       .def(
           "done", [](Transfer& self) { return withoutGil([&] { return self.ticket.done(); }); },
-          "done(self)\n--\n\nWhether it is over, well or not. wait() then says which, at once.")
+          "done(self)\n--\n\nWhether it has ended, well or not. wait() then says which, without "
+          "waiting.")
       .def(
           "_over", [](const Transfer& self) { return self.ticket.over(); }, "_over(self)\n--\n\n")
       .def(
@@ -98,12 +100,13 @@ DeadlineExceeded after `timeout` seconds, and then the transfer goes on.)")
 
 Stop it. When this returns, no byte of it moves any more, here or at the peer.
 
-wait() then raises Cancelled, unless it was done before. Takes the
-peer's answer, or at most twice the Node's lease.)")
+wait() then raises Cancelled, unless the transfer was done before. This waits for
+the peer's answer, at most twice the Node's lease.)")
       .def_property_readonly(
           "path", [](const Transfer& self) { return self.ticket.path(); },
           "The transport that carries it and how, such as \"ipc (mapped)\".")
-      .def("__await__", await, "__await__(self)\n--\n\nWait in asyncio; cancelling cancels it.")
+      .def("__await__", await,
+           "__await__(self)\n--\n\nWait in asyncio; cancelling the task cancels the transfer.")
       .def("__repr__",
            [](const Transfer& self) { return "<hmc.Transfer over " + self.ticket.path() + ">"; });
   bindCompletionQueue(module);

@@ -6,21 +6,21 @@
 
 namespace hmc::python {
 
-// The class behind hmc.Transfer. Both sides go after the ticket, so that letting a ticket go never
-// waits.
+// The class behind hmc.Transfer. Members are destroyed in reverse order: while the ticket goes,
+// both regions are still there, so it never waits.
 struct Transfer {
   Handle<RemoteRegion> remote;
   Handle<LocalRegion> local;
   Ticket ticket;
 };
 
-// Waits without the GIL, and looks for Ctrl-C now and then: raises KeyboardInterrupt.
+// Waits without the GIL. Checks for Ctrl-C now and then, which raises KeyboardInterrupt.
 Status waitFor(Ticket& ticket, Timeout timeout);
-// The same for a call that does not leave the transfer going: cancels it before it raises.
+// The same for a blocking call, which cancels the transfer before it raises.
 void finish(Ticket& ticket, Timeout timeout, const std::string& what);
 
-// Calls `attempt(timeout)` for short whiles until it answers something else than `late`, or the
-// time is over. For waits that end by themselves when Ctrl-C is pressed.
+// Calls `attempt(timeout)` with short timeouts until it returns something other than `late`, or
+// until the time is over. In between, Ctrl-C raises KeyboardInterrupt.
 template <class Attempt>
 auto inShortWaits(Timeout timeout, Code late, Attempt attempt) {
   constexpr Timeout kWhile = std::chrono::milliseconds(100);

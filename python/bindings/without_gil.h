@@ -7,11 +7,11 @@
 
 namespace hmc::python {
 
-// Takes the GIL back. When the interpreter is at its end, other threads never get it again; such a
-// thread stays in here, because leaving would run destructors that need the GIL.
+// Takes the GIL back. Once the interpreter is ending, other threads never get it: such a thread
+// stays in here, because returning would run destructors that need the GIL.
 void takeGil(PyThreadState* state) noexcept;
 
-// Lets other Python threads run while it lives.
+// Releases the GIL while it lives.
 class ReleasedGil {
  public:
   ReleasedGil() : state_(PyEval_SaveThread()) {}
@@ -23,14 +23,14 @@ class ReleasedGil {
   PyThreadState* state_;
 };
 
-// What `work` answers, done while other Python threads run.
+// Runs `work` without the GIL and returns its result.
 template <class Work>
 auto withoutGil(Work&& work) {
   ReleasedGil release;
   return std::forward<Work>(work)();
 }
 
-// What is destroyed by a Python thread may say goodbye to peers, which takes a moment.
+// Destroys without the GIL, because saying goodbye to peers takes a moment.
 template <class T>
 std::shared_ptr<T> sharedWithoutGil(T* made) {
   return std::shared_ptr<T>(made, [](T* gone) {

@@ -100,7 +100,7 @@ else:
                     "broadcast", "init_group", "reduce_scatter")
 
     def __getattr__(name):
-        # hmc.collective is imported when it is first used: most programs do without.
+        # Most programs do not use hmc.collective, so it is imported at its first use.
         if name != "collective" and name not in _COLLECTIVES:
             raise AttributeError("module 'hmc' has no attribute %r" % name)
         import importlib

@@ -1,6 +1,6 @@
 """`python -m hmc` is the hmc command: demo, bench, info, doctor, explain.
 
-`python -m hmc bench --python` is the one thing that only Python can do: see hmc.bench.
+`python -m hmc bench --python` measures the Python package itself: see hmc.bench.
 """
 
 import os
@@ -12,13 +12,13 @@ PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "hmc")
 
 
 def main() -> Optional[str]:
-    """Becomes the hmc command; comes back only where there is none."""
+    """Replace this process by the hmc command; return a message only if there is none."""
     arguments = sys.argv[1:]
     if arguments[:1] == ["bench"] and "--python" in arguments:
         from . import bench
 
         return bench.main([one for one in arguments[1:] if one != "--python"])
-    # Python ignores a closed pipe, and what it ignores stays so in the program.
+    # Python ignores SIGPIPE, and exec() would hand that down to the command.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     try:
         os.execv(PROGRAM, ["hmc"] + arguments)

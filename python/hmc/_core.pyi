@@ -17,7 +17,7 @@ _Place = Any
 
 @final
 class PathReport:
-    """One transport: is it used, and why or why not."""
+    """Whether a transport is used, and why or why not."""
 
     @property
     def transport(self) -> str: ...
@@ -36,7 +36,7 @@ class PathReport:
 
 @final
 class PeerFacts:
-    """What Peer.probe finds out."""
+    """What Peer.probe returns."""
 
     @property
     def version(self) -> str: ...
@@ -49,7 +49,7 @@ class PeerFacts:
 
 @final
 class Region:
-    """Memory of this process that transfers start from and peers can reach."""
+    """Memory of this process that transfers use and peers can reach."""
 
     @property
     def nbytes(self) -> int: ...
@@ -70,7 +70,7 @@ class Region:
 
 @final
 class Transfer:
-    """A put or get, or a batch of them, on its way."""
+    """A put, a get, or a batch of them, under way."""
 
     @property
     def path(self) -> str: ...
@@ -106,34 +106,22 @@ class RemoteRegion:
         self, local: _Array, local_offsets: _Integers, remote_offsets: _Integers,
         sizes: Union[int, _Integers], timeout: float = 30,
     ) -> None: ...
-    def get_blocks(
-        self, local: _Array, local_offsets: _Integers, remote_offsets: _Integers,
-        sizes: Union[int, _Integers], timeout: float = 30,
-    ) -> None: ...
+    get_blocks = put_blocks
     def start_put_blocks(
         self, local: _Array, local_offsets: _Integers, remote_offsets: _Integers,
         sizes: Union[int, _Integers],
     ) -> Transfer: ...
-    def start_get_blocks(
-        self, local: _Array, local_offsets: _Integers, remote_offsets: _Integers,
-        sizes: Union[int, _Integers],
-    ) -> Transfer: ...
+    start_get_blocks = start_put_blocks
     def put_strided(
         self, local: _Array, *, local_offset: int = 0, local_stride: int, remote_offset: int = 0,
         remote_stride: int, count: int, length: int, timeout: float = 30,
     ) -> None: ...
-    def get_strided(
-        self, local: _Array, *, local_offset: int = 0, local_stride: int, remote_offset: int = 0,
-        remote_stride: int, count: int, length: int, timeout: float = 30,
-    ) -> None: ...
+    get_strided = put_strided
     def start_put_strided(
         self, local: _Array, *, local_offset: int = 0, local_stride: int, remote_offset: int = 0,
         remote_stride: int, count: int, length: int,
     ) -> Transfer: ...
-    def start_get_strided(
-        self, local: _Array, *, local_offset: int = 0, local_stride: int, remote_offset: int = 0,
-        remote_stride: int, count: int, length: int,
-    ) -> Transfer: ...
+    start_get_strided = start_put_strided
 
 @final
 class Peer:
@@ -157,7 +145,7 @@ class Peer:
 
 @final
 class Note:
-    """What a peer said with Peer.notify."""
+    """A message that a peer sent with Peer.notify."""
 
     @property
     def peer(self) -> Peer: ...
@@ -197,17 +185,17 @@ class Node:
 
 @final
 class CompletionQueue:
-    """Tells which of the transfers that it watches are done, through a descriptor."""
+    """Reports which of the transfers that it watches are done, through a descriptor."""
 
     def __init__(self) -> None: ...
     def fileno(self) -> int: ...
     def watch(self, transfer: Transfer, number: int) -> None: ...
     def take(self) -> List[int]: ...
 
-# The documented classes. Their methods answer a Status; those of hmc.Session raise.
+# The documented classes. Their methods return a Status; those of hmc.Session raise.
 
 class Buffer:
-    """Memory that Memory.allocateBuffer() gave; frees itself."""
+    """Memory that Memory.allocateBuffer() returned; frees itself."""
 
     @property
     def ptr(self) -> int: ...
@@ -215,7 +203,7 @@ class Buffer:
     def size(self) -> int: ...
 
 class HostBuffer(Buffer):
-    """A Buffer of host memory: memoryview() and numpy look into it."""
+    """A Buffer of host memory, with the buffer protocol."""
 
     def __buffer__(self, flags: int) -> memoryview: ...
 
@@ -223,7 +211,7 @@ class HostView:
     def __buffer__(self, flags: int) -> memoryview: ...
 
 class Memory:
-    """Allocates and copies on one device. Copies are over when they return."""
+    """Allocates and copies on one device. Copies are done when they return."""
 
     def __init__(self, device_id: int, mem_type: int = MemoryType.DEFAULT) -> None: ...
     def init(self) -> Status: ...
@@ -242,7 +230,7 @@ class Memory:
     def getDeviceId(self) -> int: ...
 
 class ConnBuffer:
-    """The memory that puts and gets work on, addressed by offset."""
+    """The memory that puts and gets use, addressed by offset."""
 
     def __init__(
         self, device_id: int, buffer_size: int, mem_type: int = MemoryType.DEFAULT
@@ -266,7 +254,7 @@ class ConnBuffer:
     def copy_within(self, arg0: int, arg1: int, arg2: int) -> None: ...
 
 class CtrlLink:
-    """How the control channel of a peer is reached."""
+    """How to reach a peer's control channel."""
 
     transport: CtrlTransport
     ip: str
@@ -292,10 +280,7 @@ class Communicator:
         self, ip: str, port: int, local_off: int, remote_off: int, size: int,
         connType: int = ConnType.RDMA,
     ) -> Tuple[Status, int]: ...
-    def getNB(
-        self, ip: str, port: int, local_off: int, remote_off: int, size: int,
-        connType: int = ConnType.RDMA,
-    ) -> Tuple[Status, int]: ...
+    getNB = putNB
     @overload
     def wait(self, wr_id: int) -> Status: ...
     @overload
@@ -304,10 +289,7 @@ class Communicator:
         self, ip: str, port: int, local_off: int, remote_off: int, size: int, chunk_size: int = 0,
         max_inflight: int = 64, connType: int = ConnType.RDMA,
     ) -> Status: ...
-    def getPipeline(
-        self, ip: str, port: int, local_off: int, remote_off: int, size: int, chunk_size: int = 0,
-        max_inflight: int = 64, connType: int = ConnType.RDMA,
-    ) -> Status: ...
+    getPipeline = putPipeline
     def sendDataTo(
         self, ip: str, port: int, send_buf: _Place, buf_size: int, buf_type: int,
         connType: int = ConnType.RDMA,
@@ -364,32 +346,32 @@ class SessionCore:
         self, ip: str, port: int, local_off: int, remote_off: int, nbytes: int,
         conn: Optional[int] = None,
     ) -> None: ...
-    def get_remote(
-        self, ip: str, port: int, local_off: int, remote_off: int, nbytes: int,
-        conn: Optional[int] = None,
-    ) -> None: ...
+    get_remote = put_remote
     def put_nb(
         self, ip: str, port: int, local_off: int, remote_off: int, nbytes: int,
         conn: Optional[int] = None,
     ) -> int: ...
-    def get_nb(
-        self, ip: str, port: int, local_off: int, remote_off: int, nbytes: int,
-        conn: Optional[int] = None,
-    ) -> int: ...
+    get_nb = put_nb
     def put_pipeline(
         self, ip: str, port: int, local_off: int, remote_off: int, nbytes: int,
         chunk_size: int = 0, max_inflight: int = 64, conn: Optional[int] = None,
     ) -> None: ...
-    def get_pipeline(
-        self, ip: str, port: int, local_off: int, remote_off: int, nbytes: int,
-        chunk_size: int = 0, max_inflight: int = 64, conn: Optional[int] = None,
-    ) -> None: ...
+    get_pipeline = put_pipeline
     def wait(
         self, wr_id: Union[int, Sequence[int]], timeout: Optional[float] = None
     ) -> None: ...
     def ctrl_send(self, peer: int, tag: int) -> None: ...
     def ctrl_recv(self, peer: int, timeout: Optional[float] = None) -> int: ...
     def close(self) -> None: ...
+    def _connect(self, *arguments: Any) -> None: ...
+    def _connect_legacy(self, *arguments: Any) -> None: ...
+    def _disconnect(self, ip: str, port: Optional[int], conn: int) -> None: ...
+    def _type_for(self, ip: str, port: Optional[int], conn: Optional[int],
+                  usual: ConnType) -> ConnType: ...
+    def _write_to(self, *arguments: Any) -> None: ...
+    _read_from = _write_to
+    def _send_data(self, *arguments: Any) -> None: ...
+    def _receive_data(self, *arguments: Any) -> int: ...
 
 def memory_supported() -> MemoryType: ...
 def check(arg0: int) -> None: ...

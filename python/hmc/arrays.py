@@ -1,13 +1,19 @@
-"""What memory an object is: where it lies, how long it is, and whether it may be written.
+"""The memory of an object: where it lies, how long it is, and whether it may be written.
 
-Neither numpy nor torch is imported: objects are asked by the protocols that they speak. These are,
-in this order, torch's own methods (any device, any dtype), the buffer protocol,
-`__array_interface__`, `__cuda_array_interface__` and DLPack.
+Neither numpy nor torch is imported. Objects are asked through the protocols that they have, in this
+order: torch's own methods (any device, any dtype), the buffer protocol, `__array_interface__`,
+`__cuda_array_interface__` and DLPack.
 """
+
+from __future__ import annotations
 
 import sys
 
 from . import _core
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Iterable, Optional, Tuple
 
 # The core's names for kinds of devices, by torch's and by DLPack's numbers.
 _TORCH_KINDS = {"cpu": "cpu", "cuda": "cuda", "hip": "hip", "mlu": "cnrt", "npu": "acl",
@@ -16,16 +22,17 @@ _DLPACK_KINDS = {1: "cpu", 2: "cuda", 3: "cpu", 10: "hip", 11: "cpu", 13: "cuda"
 
 
 class Span:
-    """A piece of memory and what keeps it alive.
+    """A piece of memory and its owner, which keeps it alive.
 
-    `device` is "cpu" or a kind and an index such as "cuda:1"; a kind alone where the object does
-    not know its index. `contiguous` means dense, in C order.
+    `device` is "cpu" or a kind and an index such as "cuda:1"; a kind alone if the object does not
+    know its index. `contiguous` means dense, in C order.
     """
 
     __slots__ = ("pointer", "nbytes", "device", "writable", "contiguous", "owner",
                  "shape", "strides", "itemsize")
 
-    def __init__(self, pointer, shape, strides, itemsize, device, writable, owner):
+    def __init__(self, pointer: int, shape: Iterable[int], strides: Optional[Iterable[int]],
+                 itemsize: int, device: str, writable: bool, owner: Any) -> None:
         self.pointer = pointer
         self.shape = tuple(shape)
         self.itemsize = itemsize
@@ -40,17 +47,17 @@ class Span:
         self.owner = owner
 
     @property
-    def on_host(self):
+    def on_host(self) -> bool:
         return self.device == "cpu"
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return "<hmc.arrays.Span of %d bytes at %#x on %s%s%s>" % (
             self.nbytes, self.pointer, self.device, "" if self.writable else ", read-only",
             "" if self.contiguous else ", not contiguous")
 
 
-def span_of(obj):
-    """The memory of any array-like object, without a copy. TypeError when it is none."""
+def span_of(obj: Any) -> Span:
+    """The memory of any array-like object, without a copy. TypeError if it has none."""
     if is_tensor(obj):
         return _of_tensor(obj)
     found = _of_buffer(obj)
@@ -63,27 +70,27 @@ def span_of(obj):
             found = reader(obj)
     if found is None:
         raise TypeError(
-            "%s is no memory: pass bytes, bytearray, memoryview, a numpy array, a torch tensor, or "
+            "%s has no memory to move: pass bytes, bytearray, memoryview, a numpy array, a torch tensor, or "
             "an object with the buffer protocol, DLPack or __cuda_array_interface__" % _kind(obj))
     return found
 
 
-def source(obj):
-    """The memory of an object to read from. What is not contiguous is copied first."""
+def source(obj: Any) -> Span:
+    """The memory of an object to read from. One that is not contiguous is copied first."""
     span = span_of(obj)
     if span.contiguous:
         return span
     if span.on_host:
         copy = _core.packed(span.pointer, span.shape, span.strides, span.itemsize, span.nbytes)
-        return _of_buffer(copy)
+        return _of_view(memoryview(copy))
     if is_tensor(obj):
         return span_of(obj.contiguous())
     raise ValueError("this %s on %s is not contiguous: pass a contiguous copy of it"
                      % (_kind(obj), span.device))
 
 
-def destination(obj):
-    """The memory of an object to write into. ValueError when that would not do what it seems to."""
+def destination(obj: Any) -> Span:
+    """The memory of an object to write into. ValueError if it is read-only or not contiguous."""
     span = span_of(obj)
     if not span.writable:
         raise ValueError("this %s is read-only and cannot receive data: pass a bytearray, or a "
@@ -95,30 +102,30 @@ def destination(obj):
     return span
 
 
-def settle(span, obj):
-    """Waits for what the framework has queued on the stream that writes or reads this memory."""
+def settle(span: Span, obj: Any) -> None:
+    """Wait for the work that torch has queued on the current stream of this memory's device."""
     torch = sys.modules.get("torch")
     if span.on_host or torch is None or not is_tensor(obj):
         return
-    streams = getattr(torch, obj.device.type, None)
+    streams: Any = getattr(torch, obj.device.type, None)
     if hasattr(streams, "current_stream"):
         streams.current_stream(obj.device).synchronize()
 
 
-def _kind(obj):
+def _kind(obj: object) -> str:
     module = type(obj).__module__
     name = type(obj).__qualname__
     return name if module == "builtins" else module + "." + name
 
 
-def _count(shape):
+def _count(shape: Tuple[int, ...]) -> int:
     count = 1
     for length in shape:
         count *= length
     return count
 
 
-def _dense_strides(shape, itemsize):
+def _dense_strides(shape: Tuple[int, ...], itemsize: int) -> Tuple[int, ...]:
     strides = []
     step = itemsize
     for length in reversed(shape):
@@ -127,16 +134,16 @@ def _dense_strides(shape, itemsize):
     return tuple(reversed(strides))
 
 
-def is_tensor(obj):
+def is_tensor(obj: Any) -> bool:
     return hasattr(obj, "data_ptr") and hasattr(obj, "element_size") and hasattr(obj, "device")
 
 
-def _of_tensor(tensor):
+def _of_tensor(tensor: Any) -> Span:
     """torch's own methods know more than its protocols: every dtype and every vendor's device."""
     for odd in ("is_conj", "is_neg"):
         if getattr(tensor, odd, bool)():
-            raise ValueError("this tensor's memory is not what it shows (%s): pass the result of "
-                             "resolve_conj() or resolve_neg()" % odd)
+            raise ValueError("this tensor is a lazy view (%s), whose memory holds other values: "
+                             "pass the result of resolve_conj() or resolve_neg()" % odd)
     if "strided" not in str(getattr(tensor, "layout", "strided")):
         raise ValueError("a tensor of layout %s has no single memory: pass its dense parts"
                          % tensor.layout)
@@ -146,7 +153,7 @@ def _of_tensor(tensor):
                 True, tensor)
 
 
-def _tensor_device(device):
+def _tensor_device(device: Any) -> str:
     kind = _TORCH_KINDS.get(device.type)
     if kind is None:
         raise ValueError("HMC does not know torch's device %s" % device)
@@ -158,28 +165,32 @@ def _tensor_device(device):
     return kind if device.index is None else "%s:%d" % (kind, device.index)
 
 
-def _of_buffer(obj):
+def _of_buffer(obj: Any) -> Optional[Span]:
     try:
         view = memoryview(obj)
     except (TypeError, ValueError, BufferError):
         return None  # no buffer, or a dtype that the protocol cannot name
-    if view.suboffsets:  # pieces all over the place: nothing to write into
+    if view.suboffsets:  # not one piece of memory: read a copy, which cannot be written
         view = memoryview(view.tobytes())
     if "O" in "".join(view.format.split(":")[::2]):  # without the names of fields
         raise TypeError("this %s holds Python objects, not bytes" % _kind(obj))
-    return Span(_core.address_of(view), view.shape, view.strides, view.itemsize, "cpu",
+    return _of_view(view)
+
+
+def _of_view(view: memoryview) -> Span:
+    return Span(_core.address_of(view), view.shape or (), view.strides, view.itemsize, "cpu",
                 not view.readonly, view)
 
 
-def _of_array_interface(obj):
+def _of_array_interface(obj: Any) -> Optional[Span]:
     return _of_interface(obj, obj.__array_interface__, "cpu")
 
 
-def _of_cuda_interface(obj):
+def _of_cuda_interface(obj: Any) -> Optional[Span]:
     return _of_interface(obj, obj.__cuda_array_interface__, "cuda")
 
 
-def _of_interface(obj, interface, device):
+def _of_interface(obj: Any, interface: Dict[str, Any], device: str) -> Optional[Span]:
     if interface.get("data") is None:
         return None
     pointer, read_only = interface["data"]
@@ -192,7 +203,7 @@ def _of_interface(obj, interface, device):
                 not read_only, obj)
 
 
-def _of_dlpack(obj):
+def _of_dlpack(obj: Any) -> Optional[Span]:
     number, index = obj.__dlpack_device__()
     kind = _DLPACK_KINDS.get(int(number))
     if kind is None:

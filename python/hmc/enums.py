@@ -4,7 +4,7 @@ from enum import IntEnum
 
 
 class Status(IntEnum):
-    """How a documented call ended. Anything but SUCCESS is raised as an exception."""
+    """How a documented call ended. hmc.Session raises anything but SUCCESS as an exception."""
 
     SUCCESS = 0
     ERROR = 1
@@ -27,7 +27,7 @@ class MemoryType(IntEnum):
 
 
 class ConnType(IntEnum):
-    """The transport that is asked for."""
+    """The transport to use. AUTO takes the best one that reaches the peer."""
 
     RDMA = 0
     UCX = 1

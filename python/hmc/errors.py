@@ -1,15 +1,15 @@
-"""What goes wrong, by what a caller can do about it.
+"""The exceptions, by what a caller can do about them.
 
-Every exception carries the sentence of the C++ core as its text, the core's word for the kind of
-error as `code`, and the documented status as `status`. Each is also a subclass of the built-in
-exception that Python users would catch.
+Each has a sentence as its text, the C++ core's name for the kind of error as `code`, and the
+documented status as `status`. Each is also a subclass of the built-in exception that Python users
+would catch.
 """
 
 from .enums import Status
 
 
 class HMCError(RuntimeError):
-    """Anything that HMC raises. Raised itself where nothing but giving up is left."""
+    """The base of everything that HMC raises; raised itself for failures that no caller can fix."""
 
     code = "failed"
     status = Status.ERROR
@@ -21,7 +21,7 @@ class HMCError(RuntimeError):
         super().__init__(*args)
 
 
-# The documented name for the same: every exception has a `status`.
+# The documented name of the same class: every exception has a `status`.
 HMCStatusError = HMCError
 
 
@@ -33,7 +33,7 @@ class InvalidArgument(HMCError, ValueError):
 
 
 class OutOfRange(HMCError, ValueError, IndexError):
-    """Fix the call: an offset or a size passes an end."""
+    """Fix the call: an offset or a size passes the end."""
 
     code = "out of range"
 
@@ -78,7 +78,7 @@ class DeadlineExceeded(HMCError, TimeoutError):
 
 
 class Cancelled(HMCError):
-    """The caller asked for it."""
+    """The caller cancelled it."""
 
     code = "cancelled"
 

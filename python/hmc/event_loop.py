@@ -1,7 +1,7 @@
-"""Transfers and notes in asyncio: the event loop watches descriptors of the core, no thread polls.
+"""Transfers and notes in asyncio: the event loop watches the core's descriptors, no thread polls.
 
-Only documented methods of loops are used, so that any loop with add_reader() will do. Imported when
-something is awaited for the first time.
+Any loop with add_reader() works, because only documented methods of loops are used. This module is
+imported when something is first awaited.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .errors import PeerLost
 
 
 class _Watch:
-    """The transfers that one event loop waits for. Used by the loop's thread only."""
+    """The transfers that one event loop waits for. Only the loop's thread uses it."""
 
     def __init__(self, loop: AbstractEventLoop) -> None:
         self._completed = _core.CompletionQueue()
@@ -26,7 +26,7 @@ class _Watch:
         loop.add_reader(self._completed.fileno(), self._take)
 
     def future_of(self, loop: AbstractEventLoop, transfer: _core.Transfer) -> Future[None]:
-        """Done when the transfer is, or cancelled."""
+        """A future that is done when the transfer is."""
         self._last += 1
         self._completed.watch(transfer, self._last)
         future = self._futures[self._last] = loop.create_future()
@@ -40,7 +40,7 @@ class _Watch:
 
 
 _lock = threading.Lock()
-# Changed with _lock only.
+# Changed only while _lock is held.
 _watches: MutableMapping[AbstractEventLoop, _Watch] = weakref.WeakKeyDictionary()
 
 
@@ -55,15 +55,18 @@ def _watch_of(loop: AbstractEventLoop) -> _Watch:
 
 
 async def outcome(transfer: _core.Transfer) -> None:
-    """What `await transfer` does. Being cancelled cancels the transfer, and waits until no byte of
-    it moves any more, so that its memory is the caller's again; a second cancel does not wait."""
-    if not transfer._over():  # done() would poll the transport, once for every transfer
+    """What `await transfer` does.
+
+    Cancelling the task cancels the transfer and waits until no byte of it moves any more, so that
+    the caller may use its memory again. A second cancel does not wait.
+    """
+    if not transfer._over():  # unlike done(), does not poll the transport
         loop = get_running_loop()
         try:
             await (_watches.get(loop) or _watch_of(loop)).future_of(loop, transfer)
         except CancelledError:
             if not transfer.done():
-                # It may take the peer's answer, or the lease: not the loop's thread.
+                # May wait for the peer's answer, or for the lease: not in the loop's thread.
                 await shield(loop.run_in_executor(None, transfer.cancel))
             raise
     transfer.wait(0)
@@ -72,7 +75,7 @@ async def outcome(transfer: _core.Transfer) -> None:
 async def notes(node: _core.Node) -> AsyncIterator[_core.Note]:
     """What Node.notifications() does."""
     loop = get_running_loop()
-    # One of its own: a loop has one reader for each descriptor.
+    # A duplicate, because a loop allows one reader for each descriptor.
     descriptor = os.dup(node._note_fd())
     try:
         while True:

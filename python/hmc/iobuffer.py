@@ -1,7 +1,15 @@
-"""The buffer of a session, and copies in and out of it."""
+"""A session's buffer, and copies between it and array-like objects."""
+
+from __future__ import annotations
 
 from . import _core, arrays
 from .enums import MemoryType
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Optional
+    # Anything with the buffer protocol, DLPack or __cuda_array_interface__, or a torch tensor.
+    _Array = Any
 
 _BY_KIND = {"cpu": MemoryType.CPU, "cuda": MemoryType.NVIDIA_GPU, "hip": MemoryType.AMD_GPU,
             "cnrt": MemoryType.CAMBRICON_MLU, "acl": MemoryType.HUAWEI_ASCEND_NPU,
@@ -10,15 +18,15 @@ _BY_KIND = {"cpu": MemoryType.CPU, "cuda": MemoryType.NVIDIA_GPU, "hip": MemoryT
 _DEVICES = (None, "cpu", "cuda", "ptr")
 
 
-def memory_type_of(span):
+def memory_type_of(span: arrays.Span) -> MemoryType:
     """The MemoryType of what hmc.arrays found."""
     return _BY_KIND[span.device.split(":")[0]]
 
 
-def memory_type_from_torch_tensor(t, *, default=None):
-    """The MemoryType of the device that a torch tensor lies on.
+def memory_type_from_torch_tensor(t: Any, *, default: Optional[MemoryType] = None) -> MemoryType:
+    """The MemoryType of a torch tensor's device.
 
-    What HMC does not know is `default`, or a ValueError without one.
+    For a device that HMC does not know: `default`, or a ValueError if there is none.
     """
     if not arrays.is_tensor(t):
         raise TypeError("%s is not a torch tensor" % type(t).__name__)
@@ -31,48 +39,39 @@ def memory_type_from_torch_tensor(t, *, default=None):
 
 
 class IOBuffer:
-    """Memory that peers read from and write to, addressed by offset.
+    """Memory that peers read and write, addressed by offset.
 
     `put` copies an object into it and `get_into` copies out of it. Objects are bytes, bytearrays,
-    memoryviews, numpy arrays, torch tensors on any device, and whatever speaks the buffer protocol,
-    DLPack or `__cuda_array_interface__`.
+    memoryviews, numpy arrays, torch tensors on any device, and anything else with the buffer
+    protocol, DLPack or `__cuda_array_interface__`.
+
+    ptr        its address, an integer
+    size       its length in bytes
+    mem_type   the kind of memory, never DEFAULT
+    device_id  the device that has it
     """
 
-    def __init__(self, core):
+    def __init__(self, core: _core.ConnBuffer) -> None:
         self.core = core
+        self.ptr = core.ptr
+        self.size = core.buffer_size
+        self.mem_type = core.mem_type
+        self.device_id = core.device_id
 
     @classmethod
-    def create(cls, device_id=0, buffer_size=128 * 1024 * 1024, mem_type=MemoryType.DEFAULT):
-        """A buffer of that many bytes on a device."""
+    def create(cls, device_id: int = 0, buffer_size: int = 128 * 1024 * 1024,
+               mem_type: MemoryType = MemoryType.DEFAULT) -> IOBuffer:
+        """Allocate a buffer of that many bytes on a device."""
         return cls(_core.ConnBuffer(device_id, buffer_size, mem_type))
 
-    @property
-    def ptr(self):
-        """Its address, as an integer."""
-        return self.core.ptr
+    def __len__(self) -> int:
+        return self.size
 
-    @property
-    def mem_type(self):
-        """Where it lies: never DEFAULT, but what that stood for."""
-        return self.core.mem_type
-
-    @property
-    def device_id(self):
-        return self.core.device_id
-
-    @property
-    def size(self):
-        """Its bytes."""
-        return self.core.buffer_size
-
-    def __len__(self):
-        return self.core.buffer_size
-
-    def __repr__(self):
+    def __repr__(self) -> str:
         return "<hmc.IOBuffer of %d bytes, %s>" % (self.size, self.mem_type.name)
 
-    def view(self, offset=0, nbytes=None):
-        """The bytes themselves, as a writable memoryview: no copy. Host memory only."""
+    def view(self, offset: int = 0, nbytes: Optional[int] = None) -> memoryview:
+        """The bytes themselves as a writable memoryview, without a copy. Host memory only."""
         whole = self.core.view()
         end = len(whole) if nbytes is None else offset + nbytes
         if not 0 <= offset <= end <= len(whole):
@@ -80,11 +79,13 @@ class IOBuffer:
                              % (offset, end, len(whole)))
         return whole[offset:end]
 
-    def put(self, data, *, nbytes=None, offset=0, device=None):
-        """Copies `data` into the buffer at `offset` and returns how many bytes that were.
+    def put(self, data: _Array, *, nbytes: Optional[int] = None, offset: int = 0,
+            device: Optional[str] = None) -> int:
+        """Copy `data` into the buffer at `offset`; return the number of bytes copied.
 
-        `nbytes` takes only that many of them. `device` says where the data lies and is found out
-        without: "cpu", "cuda" (any accelerator), or "ptr" for an address with `nbytes`.
+        `nbytes` limits the copy to the first bytes of `data`. `device` says where the data lies:
+        "cpu", "cuda" (any accelerator), or "ptr" when `data` is an address, which needs `nbytes`.
+        Without it the object is asked.
         """
         if device == "ptr":
             return self._put_address(data, nbytes, offset)
@@ -96,10 +97,11 @@ class IOBuffer:
         self.core.write(span.pointer, size, offset, span.on_host)
         return size
 
-    def get_into(self, dst, *, nbytes=None, offset=0, device=None):
-        """Copies `nbytes` of the buffer at `offset` into `dst` (all that fit, without `nbytes`).
+    def get_into(self, dst: _Array, *, nbytes: Optional[int] = None, offset: int = 0,
+                 device: Optional[str] = None) -> int:
+        """Copy bytes of the buffer at `offset` into `dst`; return how many.
 
-        `device` is as for put(). Returns how many bytes that were.
+        Without `nbytes`, as many as `dst` holds. `device` is as for put().
         """
         if device == "ptr":
             return self._get_address(dst, nbytes, offset)
@@ -111,73 +113,76 @@ class IOBuffer:
         self.core.read(span.pointer, size, offset, span.on_host)
         return size
 
-    def buffer_put_cpu(self, src, *, nbytes=None, offset=0):
+    def buffer_put_cpu(self, src: _Array, *, nbytes: Optional[int] = None, offset: int = 0) -> int:
         """put() from host memory."""
         return self.put(src, nbytes=nbytes, offset=offset, device="cpu")
 
-    def buffer_get_cpu_into(self, dst, *, nbytes=None, offset=0):
+    def buffer_get_cpu_into(self, dst: _Array, *, nbytes: Optional[int] = None,
+                            offset: int = 0) -> int:
         """get_into() for host memory."""
         return self.get_into(dst, nbytes=nbytes, offset=offset, device="cpu")
 
-    def buffer_get_cpu(self, *, nbytes, offset=0):
+    def buffer_get_cpu(self, *, nbytes: int, offset: int = 0) -> bytearray:
         """`nbytes` of the buffer at `offset`, as a new bytearray."""
         if offset > self.size or nbytes > self.size - offset:
-            self.core.read(0, nbytes, offset, True)  # says what is wrong before memory is taken
+            self.core.read(0, nbytes, offset, True)  # raises, before we allocate nbytes
         data = bytearray(nbytes)
         self.get_into(data, offset=offset, device="cpu")
         return data
 
-    def buffer_put_cuda(self, t, *, nbytes=None, offset=0):
-        """put() from memory of an accelerator."""
+    def buffer_put_cuda(self, t: _Array, *, nbytes: Optional[int] = None, offset: int = 0) -> int:
+        """put() from an accelerator's memory."""
         return self.put(t, nbytes=nbytes, offset=offset, device="cuda")
 
-    def buffer_get_cuda(self, t, *, nbytes=None, offset=0):
-        """get_into() for memory of an accelerator."""
+    def buffer_get_cuda(self, t: _Array, *, nbytes: Optional[int] = None, offset: int = 0) -> int:
+        """get_into() for an accelerator's memory."""
         return self.get_into(t, nbytes=nbytes, offset=offset, device="cuda")
 
-    def buffer_put_gpu_ptr(self, src_ptr, *, nbytes, offset=0):
+    def buffer_put_gpu_ptr(self, src_ptr: int, *, nbytes: int, offset: int = 0) -> int:
         """put() from an address on any device."""
         return self._put_address(src_ptr, nbytes, offset)
 
-    def buffer_get_gpu_ptr(self, dst_ptr, *, nbytes, offset=0):
+    def buffer_get_gpu_ptr(self, dst_ptr: int, *, nbytes: int, offset: int = 0) -> int:
         """get_into() for an address on any device."""
         return self._get_address(dst_ptr, nbytes, offset)
 
-    def buffer_copy_within(self, *, dst_offset, src_offset, nbytes):
-        """Copies from one place of the buffer to another; the two may overlap."""
+    def buffer_copy_within(self, *, dst_offset: int, src_offset: int, nbytes: int) -> None:
+        """Copy from one offset of the buffer to another; the two ranges may overlap."""
         self.core.copy_within(dst_offset, src_offset, nbytes)
 
-    def _put_address(self, address, nbytes, offset):
-        self.core.write(_address(address, nbytes), nbytes, offset, False)
+    def _put_address(self, address: int, nbytes: Optional[int], offset: int) -> int:
+        nbytes = _check_address(address, nbytes)
+        self.core.write(address, nbytes, offset, False)
         return nbytes
 
-    def _get_address(self, address, nbytes, offset):
-        self.core.read(_address(address, nbytes), nbytes, offset, False)
+    def _get_address(self, address: int, nbytes: Optional[int], offset: int) -> int:
+        nbytes = _check_address(address, nbytes)
+        self.core.read(address, nbytes, offset, False)
         return nbytes
 
 
-def _address(address, nbytes):
+def _check_address(address: object, nbytes: Optional[int]) -> int:
     if not isinstance(address, int):
         raise TypeError("an address is an integer such as tensor.data_ptr(), not %s"
                         % type(address).__name__)
     if nbytes is None:
         raise ValueError("nbytes is missing: an address does not say how many bytes are there")
-    return address
+    return nbytes
 
 
-def _check_device(obj, device):
+def _check_device(obj: object, device: Optional[str]) -> None:
     if device not in _DEVICES:
         raise ValueError("device is %r: it must be None, \"cpu\", \"cuda\" or \"ptr\"" % (device,))
     if isinstance(obj, int):
         raise TypeError("%r is a number: pass device=\"ptr\" and nbytes if it is an address" % obj)
 
 
-def _check_side(span, device, what):
+def _check_side(span: arrays.Span, device: Optional[str], what: str) -> None:
     if device == "cpu" and not span.on_host or device == "cuda" and span.on_host:
         raise ValueError("device=\"%s\", but %s is on %s" % (device, what, span.device))
 
 
-def _size(nbytes, span, has):
+def _size(nbytes: Optional[int], span: arrays.Span, has: str) -> int:
     if nbytes is None:
         return span.nbytes
     if not 0 <= nbytes <= span.nbytes:

@@ -1,4 +1,6 @@
-"""Sessions: a buffer, the connections of its peers, and what moves between them."""
+"""Sessions: a buffer, connections to peers, and transfers between their buffers and ours."""
+
+from __future__ import annotations
 
 import errno
 import os
@@ -9,64 +11,74 @@ from .enums import ConnType, CtrlTransport, MemoryType
 from .errors import HMCError, InvalidArgument, PeerLost
 from .iobuffer import IOBuffer, memory_type_of
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Optional, Sequence, Tuple
+    # Anything with the buffer protocol, DLPack or __cuda_array_interface__, or a torch tensor.
+    _Array = Any
+    _Conn = Optional[ConnType]
 
-def create_session(*, device_id=0, buffer_size=128 * 1024 * 1024, mem_type=MemoryType.CPU,
-                   num_chs=1, local_ip=""):
+
+def create_session(*, device_id: int = 0, buffer_size: int = 128 * 1024 * 1024,
+                   mem_type: MemoryType = MemoryType.CPU, num_chs: int = 1,
+                   local_ip: str = "") -> Session:
     """A Session with a new buffer.
 
     `num_chs` is the number of RDMA queue pairs to each peer, 1 to 16. `local_ip` is our address as
-    peers see it: a peer of the same address is taken to be on this host.
+    peers see it: peers with the same address count as being on this host.
     """
     buf = IOBuffer.create(device_id, buffer_size, mem_type)
     return Session(buf, num_chs, local_ip=local_ip)
 
 
 class Session(_core.SessionCore):
-    """A buffer and one-sided transfers between it and those of peers.
+    """A buffer, and one-sided transfers between it and the buffers of peers.
 
-    A server calls init_server(), a client connect(); from then on either side may put and get.
-    There are two documented ways to name a peer, and both work: by address and data port
-    (put_remote, get_remote, put_nb, get_nb), and by address alone, which also copies to and from
-    your objects (put, get, get_into).
+    A server calls init_server(), a client connect(); then either side may put and get. There are
+    two documented ways to name a peer: by address and data port (put_remote, get_remote, put_nb,
+    get_nb), and by address alone (put, get, get_into), which also copies from and to your objects.
 
-    What fails is raised: see hmc.HMCError and its subclasses. A Session may be used from several
-    threads. It ends with close(), at the end of a `with` block, or when it is garbage.
+    Failures raise hmc.HMCError or one of its subclasses. Several threads may use one Session. It
+    ends with close(), at the end of a `with` block, or when it is garbage-collected.
     """
 
-    def __init__(self, buf, num_chs=1, *, local_ip="", ctrl_uds_dir="/tmp"):
+    def __init__(self, buf: IOBuffer, num_chs: int = 1, *, local_ip: str = "",
+                 ctrl_uds_dir: str = "/tmp") -> None:
         super().__init__(_core.Communicator(buf.core, num_chs))
         self.buf = buf
         self.local_ip = local_ip
         self.ctrl_uds_dir = ctrl_uds_dir
-        self.id = None
+        self.id: Optional[int] = None
         self._serving = False
 
-    def __enter__(self):
+    def __enter__(self) -> Session:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.close()
 
-    def set_local_ip(self, ip):
+    def set_local_ip(self, ip: str) -> None:
         """Our address as peers see it."""
         self.local_ip = ip
 
-    def set_ctrl_uds_dir(self, d):
-        """The folder, or the very path, of the control channel's unix socket."""
+    def set_ctrl_uds_dir(self, d: str) -> None:
+        """The folder, or the path itself, of the control channel's unix socket."""
         self.ctrl_uds_dir = d
 
-    def init_server(self, ip=None, port=None, conn=None, *, bind_ip=None, ucx_port=None,
-                    rdma_port=None, ctrl_tcp_port=None, self_id=None, ctrl_uds_dir=None):
-        """Listens for peers. Connecting, reading and writing is then up to them.
+    def init_server(self, ip: Optional[str] = None, port: Optional[int] = None, conn: _Conn = None,
+                    *, bind_ip: Optional[str] = None, ucx_port: Optional[int] = None,
+                    rdma_port: Optional[int] = None, ctrl_tcp_port: Optional[int] = None,
+                    self_id: Optional[int] = None, ctrl_uds_dir: Optional[str] = None) -> None:
+        """Listen for peers, which may then connect, read and write.
 
         init_server(bind_ip=..., ucx_port=..., rdma_port=..., ctrl_tcp_port=..., self_id=...) opens
-        a listener for each port that is named, and a unix socket for tags of peers on this host.
+        a listener for each port given, and a unix socket for the tags of peers on this host.
 
-        init_server(ip, port, conn) opens one listener. It may be called again for another one.
+        init_server(ip, port, conn) opens one listener; call it again for another one.
         """
-        if bind_ip is None and ip is None:
-            raise TypeError("init_server needs an address: bind_ip= and ports, or (ip, port, conn)")
         where = bind_ip if bind_ip is not None else ip
+        if where is None:
+            raise TypeError("init_server needs an address: bind_ip= and ports, or (ip, port, conn)")
         if port is not None:
             self._listen(where, port, 0, "", ConnType.RDMA if conn is None else conn)
             return
@@ -74,8 +86,8 @@ class Session(_core.SessionCore):
         uds_path = ""
         if self_id is not None:
             uds_path = _uds_path(ctrl_uds_dir or self.ctrl_uds_dir, self_id)
-        listeners = [(rdma_port, ConnType.RDMA), (ucx_port, ConnType.UCX)]
-        listeners = [(number, kind) for number, kind in listeners if number]
+        ports = [(rdma_port, ConnType.RDMA), (ucx_port, ConnType.UCX)]
+        listeners = [(number, kind) for number, kind in ports if number]
         if not listeners and not ctrl_tcp_port:
             raise ValueError("init_server was given no port: name ucx_port, rdma_port or both")
         for number, kind in listeners or [(0, ConnType.RDMA)]:
@@ -92,27 +104,31 @@ class Session(_core.SessionCore):
         if not self.local_ip and where not in ("0.0.0.0", "::"):
             self.local_ip = where
 
-    def _listen(self, ip, data_port, ctrl_port, uds_path, conn):
+    def _listen(self, ip: str, data_port: int, ctrl_port: int, uds_path: str,
+                conn: ConnType) -> None:
         _core.check(self.comm.initServer(ip, _port(data_port), _port(ctrl_port), uds_path, conn))
         self._serving = True
 
-    def close_server(self):
-        """Closes every listener and the connections that came in through them."""
+    def close_server(self) -> None:
+        """Close every listener and the connections that they accepted."""
         _core.check(self.comm.closeServer())
         self._serving = False
 
-    def connect(self, ip=None, port=None, conn=None, *, peer_id=None, self_id=None, peer_ip=None,
-                data_port=None, ctrl_tcp_port=None, uds_dir=None, timeout=None):
-        """Connects to a server, which may yet have to come up.
+    def connect(self, ip: Optional[str] = None, port: Optional[int] = None, conn: _Conn = None, *,
+                peer_id: Optional[int] = None, self_id: Optional[int] = None,
+                peer_ip: Optional[str] = None, data_port: Optional[int] = None,
+                ctrl_tcp_port: Optional[int] = None, uds_dir: Optional[str] = None,
+                timeout: Optional[float] = None) -> None:
+        """Connect to a server, and wait for one that has not started yet.
 
-        connect(peer_id=0, self_id=1, peer_ip=..., data_port=..., ctrl_tcp_port=..., conn=...): from
-        then on the two can also exchange tags by these ranks. Peers of one host do that through a
-        unix socket in `uds_dir`, if it is there; CTRL_TRANSPORT=tcp or uds forces a choice.
+        connect(peer_id=0, self_id=1, peer_ip=..., data_port=..., ctrl_tcp_port=..., conn=...) also
+        lets the two exchange tags by these ranks. On one host the tags go through a unix socket in
+        `uds_dir`, if the server has one; CTRL_TRANSPORT=tcp or uds forces a choice.
 
-        connect(ip, port, conn): without ranks.
+        connect(ip, port, conn) connects without ranks.
 
         `conn` is ConnType.RDMA unless given. `timeout` is in seconds; 10 unless
-        HMC_CONNECT_TIMEOUT_MS says otherwise. Connected already is fine.
+        HMC_CONNECT_TIMEOUT_MS says otherwise. Connecting twice is no error.
         """
         ip = peer_ip if ip is None else ip
         port = data_port if port is None else port
@@ -129,7 +145,8 @@ class Session(_core.SessionCore):
         self._connect(peer_id, self_id, ip, port, link, conn, timeout)
         self.id = self_id
 
-    def _control_link(self, peer_id, ip, ctrl_tcp_port, uds_dir):
+    def _control_link(self, peer_id: int, ip: str, ctrl_tcp_port: Optional[int],
+                      uds_dir: Optional[str]) -> _core.CtrlLink:
         path = _uds_path(uds_dir or self.ctrl_uds_dir, peer_id)
         wanted = os.environ.get("CTRL_TRANSPORT", "").lower()
         if wanted not in ("", "tcp", "uds"):
@@ -139,14 +156,14 @@ class Session(_core.SessionCore):
             return _core.CtrlLink(transport=CtrlTransport.UDS, uds_path=path)
         return _core.CtrlLink(transport=CtrlTransport.TCP, ip=ip, port=_port(ctrl_tcp_port or 0))
 
-    def disconnect(self, ip, port=None, conn=None):
-        """Forgets a connection: disconnect(ip, port, conn), or disconnect(ip, conn)."""
+    def disconnect(self, ip: str, port: Optional[int] = None, conn: _Conn = None) -> None:
+        """Close a connection: disconnect(ip, port, conn), or disconnect(ip, conn)."""
         if isinstance(port, ConnType):
             port, conn = None, port
         self._disconnect(ip, port, ConnType.RDMA if conn is None else conn)
 
-    def check_conn(self, ip, port=None, conn=None):
-        """Is that connection there? check_conn(ip, port, conn), or check_conn(ip, conn)."""
+    def check_conn(self, ip: str, port: Optional[int] = None, conn: _Conn = None) -> bool:
+        """Whether the connection is up: check_conn(ip, port, conn), or check_conn(ip, conn)."""
         if isinstance(port, ConnType):
             port, conn = None, port
         conn = self._type_for(ip, port, conn, ConnType.RDMA)
@@ -158,27 +175,30 @@ class Session(_core.SessionCore):
             return False
         return True
 
-    def explain(self, ip, port):
-        """Which transport serves a peer and why each other one does not: a line each."""
+    def explain(self, ip: str, port: int) -> str:
+        """One line for each transport: whether it serves the peer, and why or why not."""
         return self.comm.explain(ip, _port(port))
 
-    def buffer_put_then_put(self, ip, port, data, *, local_off=0, remote_off=0, conn=None,
-                            nbytes=None, device=None):
+    def buffer_put_then_put(self, ip: str, port: int, data: _Array, *, local_off: int = 0,
+                            remote_off: int = 0, conn: _Conn = None, nbytes: Optional[int] = None,
+                            device: Optional[str] = None) -> int:
         """buf.put() and put_remote() in one call; returns the number of bytes."""
         size = self.buf.put(data, nbytes=nbytes, offset=local_off, device=device)
         self.put_remote(ip, port, local_off, remote_off, size, conn)
         return size
 
-    def get_then_buffer_get_into(self, ip, port, dst, *, local_off=0, remote_off=0, nbytes=None,
-                                 conn=None, device=None):
+    def get_then_buffer_get_into(self, ip: str, port: int, dst: _Array, *, local_off: int = 0,
+                                 remote_off: int = 0, nbytes: Optional[int] = None,
+                                 conn: _Conn = None, device: Optional[str] = None) -> int:
         """get_remote() and buf.get_into() in one call; returns the number of bytes."""
         size = _room(dst, nbytes)
         self.get_remote(ip, port, local_off, remote_off, size, conn)
         self.buf.get_into(dst, nbytes=size, offset=local_off, device=device)
         return size
 
-    def put(self, ip, data, *args, bias=None, conn=None, size=None, device=None):
-        """Copies `data` into our buffer at `bias` and from there to the same place at the peer.
+    def put(self, ip: str, data: _Array, *args: Any, bias: Optional[int] = None, conn: _Conn = None,
+            size: Optional[int] = None, device: Optional[str] = None) -> int:
+        """Copy `data` into our buffer at `bias`, and from there to the peer's at the same offset.
 
         put(ip, data, bias=0, conn=ConnType.UCX, size=None); bias and conn may come in either order.
         """
@@ -187,11 +207,13 @@ class Session(_core.SessionCore):
         self._write_to(ip, bias, size, conn, ConnType.UCX)
         return size
 
-    def get_into(self, ip, dest, *args, bias=None, conn=None, size=None, device=None):
-        """Copies the peer's buffer at `bias` into ours and from there into `dest`.
+    def get_into(self, ip: str, dest: _Array, *args: Any, bias: Optional[int] = None,
+                 conn: _Conn = None, size: Optional[int] = None,
+                 device: Optional[str] = None) -> int:
+        """Copy the peer's buffer at `bias` into ours, and from there into `dest`.
 
         get_into(ip, dest, bias=0, conn=ConnType.UCX, size=None); without size, as much as fits. On
-        a server it waits for the peer to come.
+        a server it waits for the peer to connect.
         """
         bias, conn, size = _sorted_out(args, bias, conn, size)
         size = _room(dest, size)
@@ -199,7 +221,8 @@ class Session(_core.SessionCore):
         self.buf.get_into(dest, nbytes=size, offset=bias, device=device)
         return size
 
-    def get(self, ip, size, *args, bias=None, conn=None):
+    def get(self, ip: Any, size: Any, *args: Any, bias: Optional[int] = None,
+            conn: _Conn = None) -> bytes:
         """`size` bytes of the peer's buffer at `bias`: get(ip, size) or get(size, ip)."""
         if isinstance(size, str):
             ip, size = size, ip
@@ -207,14 +230,16 @@ class Session(_core.SessionCore):
         self._read_from(ip, bias, size, conn, ConnType.UCX)
         return bytes(self.buf.buffer_get_cpu(nbytes=size, offset=bias))
 
-    def put_torch_cuda(self, ip, t, *args, bias=None, conn=None, size=None):
+    def put_torch_cuda(self, ip: str, t: _Array, *args: Any, bias: Optional[int] = None,
+                       conn: _Conn = None, size: Optional[int] = None) -> int:
         """put() of a tensor on an accelerator, over ConnType.RDMA unless told otherwise."""
         bias, conn, size = _sorted_out(args, bias, conn, size)
         size = self.buf.put(t, nbytes=size, offset=bias, device="cuda")
         self._write_to(ip, bias, size, conn, ConnType.RDMA)
         return size
 
-    def get_torch_cuda(self, ip, t, *args, bias=None, conn=None, size=None):
+    def get_torch_cuda(self, ip: str, t: _Array, *args: Any, bias: Optional[int] = None,
+                       conn: _Conn = None, size: Optional[int] = None) -> int:
         """get_into() for a tensor on an accelerator, over ConnType.RDMA unless told otherwise."""
         bias, conn, size = _sorted_out(args, bias, conn, size)
         size = _room(t, size)
@@ -222,60 +247,64 @@ class Session(_core.SessionCore):
         self.buf.get_into(t, nbytes=size, offset=bias, device="cuda")
         return size
 
-    def write_to(self, ip, ptr_bias, size, conn=None):
-        """Copies our buffer at `ptr_bias` to the same place at the peer."""
+    def write_to(self, ip: str, ptr_bias: int, size: int, conn: _Conn = None) -> None:
+        """Copy our buffer at `ptr_bias` to the peer's at the same offset."""
         self._write_to(ip, ptr_bias, size, conn, ConnType.RDMA)
 
-    def read_from(self, ip, ptr_bias, size, conn=None):
-        """Copies the peer's buffer at `ptr_bias` to the same place of ours."""
+    def read_from(self, ip: str, ptr_bias: int, size: int, conn: _Conn = None) -> None:
+        """Copy the peer's buffer at `ptr_bias` to ours at the same offset."""
         self._read_from(ip, ptr_bias, size, conn, ConnType.RDMA)
 
-    def send_data_to(self, ip, port, send_buf_ptr, buf_size=None, buf_type=None, conn=None):
-        """Sends any memory to a peer that calls recv_data_from(), whatever its size.
+    def send_data_to(self, ip: str, port: Optional[int], send_buf_ptr: _Array,
+                     buf_size: Optional[int] = None, buf_type: Optional[MemoryType] = None,
+                     conn: _Conn = None) -> None:
+        """Send memory of any size to a peer that calls recv_data_from().
 
-        `send_buf_ptr` is an object, or an address with buf_size and buf_type. It passes through the
-        buffers of both sides, whose contents it overwrites. Without a port: the peer from that ip.
+        `send_buf_ptr` is an object, or an address with buf_size and buf_type. The bytes pass
+        through the buffers of both sides and overwrite what is there. port=None means the peer that
+        connected from that ip.
         """
         place = _place(send_buf_ptr, buf_size, buf_type, arrays.source)
         conn = self._type_for(ip, port, conn, ConnType.RDMA)
         self._send_data(ip, port, *place[:3], conn)
 
-    def recv_data_from(self, ip, port, recv_buf_ptr, buf_size=None, buf_type=None, flag_ptr=None,
-                       conn=None):
-        """Receives what a peer sends with send_data_to(), and returns how many bytes it was.
+    def recv_data_from(self, ip: str, port: Optional[int], recv_buf_ptr: _Array,
+                       buf_size: Optional[int] = None, buf_type: Optional[MemoryType] = None,
+                       flag_ptr: Optional[int] = None, conn: _Conn = None) -> int:
+        """Receive what a peer sends with send_data_to(); return the number of bytes.
 
-        `flag_ptr`, if given, is the address of a size_t that the number is written to as well.
+        `flag_ptr`, if given, is the address of a size_t that also gets the number.
         """
         place = _place(recv_buf_ptr, buf_size, buf_type, arrays.destination)
         conn = self._type_for(ip, port, conn, ConnType.RDMA)
         count = self._receive_data(ip, port, *place[:3], conn)
         if flag_ptr:
-            import ctypes  # only for those who pass addresses
+            import ctypes  # few callers pass addresses
             ctypes.c_size_t.from_address(flag_ptr).value = count
         return count
 
 
-def _port(port):
-    """Checks what the core would only refuse."""
+def _port(port: int) -> int:
+    """Raises an error that names the argument, which the core cannot."""
     return _core.port_argument(port)
 
 
-def _uds_path(path, rank):
-    """Both are accepted: a folder for the socket, and the socket itself."""
+def _uds_path(path: str, rank: int) -> str:
+    """`path` is a folder for the socket, or the socket itself."""
     return _core.Communicator.udsPathFor(path, rank) if os.path.isdir(path) else path
 
 
-def _listens(path):
-    """Is there somebody at this unix socket? A server that crashed leaves its file behind."""
+def _listens(path: str) -> bool:
+    """Whether a server listens at this unix socket. One that crashed leaves its file behind."""
     if not os.path.exists(path):
         return False
     with socket.socket(socket.AF_UNIX) as probe:
         probe.setblocking(False)
-        return probe.connect_ex(path) in (0, errno.EAGAIN)  # or too many others want him as well
+        return probe.connect_ex(path) in (0, errno.EAGAIN)  # EAGAIN: its backlog is full
 
 
-def _room(dst, nbytes):
-    """How many bytes to get, before the peer is asked for them."""
+def _room(dst: _Array, nbytes: Optional[int]) -> int:
+    """How many bytes to get; checked before the peer is asked for them."""
     room = arrays.destination(dst).nbytes
     if nbytes is None:
         return room
@@ -284,7 +313,8 @@ def _room(dst, nbytes):
     return nbytes
 
 
-def _sorted_out(args, bias, conn, size):
+def _sorted_out(args: Sequence[Any], bias: Optional[int], conn: _Conn,
+                size: Optional[int]) -> Tuple[int, _Conn, Optional[int]]:
     """The documented orders (conn, bias, size) and (bias, conn, size), told apart by type."""
     numbers = []
     for value in args:
@@ -304,11 +334,12 @@ def _sorted_out(args, bias, conn, size):
     return (0 if bias is None else bias), conn, size
 
 
-def _place(obj, size, kind, described):
-    """(address, size, MemoryType, what keeps it alive)."""
+def _place(obj: _Array, size: Optional[int], kind: Optional[MemoryType],
+           described: Callable[[Any], arrays.Span]) -> Tuple[int, int, MemoryType, Any]:
+    """(address, size, MemoryType, owner of the memory)."""
     if isinstance(obj, int):
         if size is None or kind is None:
-            raise ValueError("an address needs buf_size and buf_type besides")
+            raise ValueError("an address needs buf_size and buf_type, too")
         return obj, size, MemoryType(kind), None
     span = described(obj)
     size = span.nbytes if size is None else size

@@ -21,9 +21,9 @@ def _end(timeout: float) -> float:
 
 
 def wait_all(transfers: Iterable[_core.Transfer], timeout: float = 30) -> None:
-    """Wait until every transfer is over, then raise the first failure if there was one.
+    """Wait until every transfer has ended, then raise the first failure, if any.
 
-    DeadlineExceeded after `timeout` seconds; those that are under way then go on.
+    Raises DeadlineExceeded after `timeout` seconds; transfers that are under way then continue.
     """
     waiting = list(transfers)
     end = _end(timeout)
@@ -42,9 +42,9 @@ def wait_all(transfers: Iterable[_core.Transfer], timeout: float = 30) -> None:
 
 
 def wait_any(transfers: Iterable[_core.Transfer], timeout: float = 30) -> _core.Transfer:
-    """Wait until one of the transfers is over, and return it: its wait() says how it ended.
+    """Wait until one of the transfers has ended, and return it: its wait() says how it ended.
 
-    DeadlineExceeded after `timeout` seconds; all of them go on.
+    Raises DeadlineExceeded after `timeout` seconds; all transfers then continue.
     """
     waiting = list(transfers)
     if not waiting:
@@ -66,5 +66,5 @@ def wait_any(transfers: Iterable[_core.Transfer], timeout: float = 30) -> _core.
         if left <= 0:
             raise DeadlineExceeded("none of %d transfers was done within %g seconds"
                                    % (len(waiting), timeout))
-        # A day at most at a time, which is what poll() can take in any case.
+        # At most a day at a time: poll() takes milliseconds in a 32-bit integer.
         poll.poll(math.ceil(min(left, 86400) * 1000))

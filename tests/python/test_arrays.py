@@ -69,7 +69,7 @@ def test_refuses_destinations_that_would_lose_the_data():
 
 @pytest.mark.parametrize("obj", [3, "text", None, [1, 2], object()], ids=repr)
 def test_says_what_it_takes_when_an_object_is_no_memory(obj):
-    with pytest.raises(TypeError, match="%s is no memory.*numpy.*DLPack" % type(obj).__name__):
+    with pytest.raises(TypeError, match="%s has no memory.*numpy.*DLPack" % type(obj).__name__):
         arrays.span_of(obj)
 
 

@@ -148,33 +148,33 @@ except hmc.HMCError as error:
         assert second.answer() == "refused"
 
 
-def test_strangers_keep_nobody_waiting():
+def test_strangers_hold_nobody_up():
     store = "%s:%d" % (HERE, free_port())
     end = time.monotonic() + PATIENCE
     with ThreadPoolExecutor(2) as pool, contextlib.ExitStack() as strangers:
         first = pool.submit(rendezvous.gather, store, 0, 2, "zero", PATIENCE)
         for word in (b"", b"GET / HTTP/1.1\r\n\r\n", b"0 {}\n", b"0 " + b"9" * (2 << 20)):
-            stranger = rendezvous._dialled(*rendezvous._address(store), end)
+            stranger = rendezvous._connect(*rendezvous._address(store), end)
             strangers.enter_context(stranger)
-            with contextlib.suppress(OSError):  # turned away before all of it was said
+            with contextlib.suppress(OSError):  # rejected before all of it was sent
                 stranger.sendall(word)
         second = pool.submit(rendezvous.gather, store, 1, 2, "one", PATIENCE)
         assert first.result(PATIENCE) == second.result(PATIENCE) == ["zero", "one"]
 
 
-def test_who_was_turned_away_is_named_when_a_rank_is_missing():
-    with socket.socket() as listener, rendezvous._Guests() as guests:
+def test_a_rejected_connection_is_named_when_a_rank_is_missing():
+    with socket.socket() as listener, rendezvous._Members() as members:
         listener.bind((HERE, 0))
         listener.listen()
         with socket.create_connection(listener.getsockname()) as stranger:
             stranger.sendall(b"nonsense\n")
-            with pytest.raises(hmc.DeadlineExceeded, match="rank 1 in time.*away.*nonsense"):
-                guests.welcome(listener, 2, None, time.monotonic())
+            with pytest.raises(hmc.DeadlineExceeded, match="rank 1 of 2.*in time.*rejected.*nonsense"):
+                members.collect(listener, 2, None, time.monotonic())
 
 
-def test_ranks_that_do_not_come_are_named(tmp_path):
+def test_ranks_that_do_not_connect_are_named(tmp_path):
     with hmc.create_session(buffer_size=4096) as session:
-        with pytest.raises(hmc.DeadlineExceeded, match="no word from rank 1, 2"):
+        with pytest.raises(hmc.DeadlineExceeded, match="rank 1, 2 of 3 did not connect in time"):
             collective.init_group(session=session, my_ip=HERE, port_ucx=free_port(), rank=0,
                                   world=3, store="%s:%d" % (HERE, free_port()), timeout=0.2,
                                   ctrl_uds_dir=str(tmp_path))

@@ -106,7 +106,7 @@ def test_can_be_looked_into_without_a_copy(buf):
     (lambda b: b.get_into(bytearray(3), nbytes=4), ValueError, "has room for 3 bytes"),
     (lambda b: b.get_into(b"abc", nbytes=3), ValueError, "read-only"),
     (lambda b: b.put(12345), TypeError, 'device="ptr" and nbytes'),
-    (lambda b: b.put("text"), TypeError, "str is no memory"),
+    (lambda b: b.put("text"), TypeError, "str has no memory"),
     (lambda b: b.put(b"x", device="gpu"), ValueError, "device is 'gpu'"),
     (lambda b: b.put(b"x", device="cuda"), ValueError, 'device="cuda", but the data is on cpu'),
     (lambda b: b.put(b"x", nbytes=1, device="ptr"), TypeError, "an address is an integer"),

@@ -1,0 +1,7 @@
+#pragma once
+
+namespace hmc::python {
+
+enum class Direction { put, get };
+
+}  // namespace hmc::python

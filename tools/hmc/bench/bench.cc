@@ -12,8 +12,6 @@
 #include "bench/machine.h"
 #include "bench/report/csv.h"
 #include "bench/report/json.h"
-#include "bench/report/plot.h"
-#include "bench/report/png.h"
 #include "bench/report/progress.h"
 #include "bench/report/table.h"
 #include "bench/report/units.h"
@@ -152,13 +150,6 @@ Status measure(Session& session, const BenchOptions& options,
 
 int runBench(const BenchOptions& options) {
   Run run;
-  // Said before the minutes of measuring, not after.
-  if (isPng(options.plot)) {
-    if (Status able = canWritePng(); !able.ok()) {
-      fmt::print(stderr, "hmc: {}\n", able.message());
-      return 1;
-    }
-  }
   auto session = Session::open(options.session);
   Status status = session.status();
   if (status.ok()) {
@@ -177,7 +168,6 @@ int runBench(const BenchOptions& options) {
     std::fwrite(text.data(), 1, text.size(), stdout);
     keep(run, (*session)->away());
   }
-  if (status.ok() && !options.plot.empty()) status = writePlot(run, options.plot);
   if (!status.ok()) {
     fmt::print(stderr, "hmc: {}\n", status.message());
     return 1;

@@ -21,7 +21,6 @@ struct BenchOptions {
   std::vector<std::string> against;  // of these names; empty: all
   bool csv = false;
   bool json = false;
-  std::string plot;  // a file to draw into
 };
 
 // Measures and prints. The exit status: 0 when everything could be measured and verified, and every

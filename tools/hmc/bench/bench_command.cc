@@ -80,9 +80,15 @@ void addWhatToMeasure(CLI::App& bench, Options& options) {
 void addWhereTo(CLI::App& bench, Options& options) {
   auto* csv = bench.add_flag("--csv", options.bench.csv, "Print CSV instead of tables");
   bench.add_flag("--json", options.bench.json, "Print JSON instead of tables")->excludes(csv);
-  auto* plot = bench.add_option("--plot", options.bench.plot,
-                                "Draw latency and bandwidth into this file: .svg or .png");
-  bench.get_option("--all-paths")->excludes(csv)->excludes(plot);
+  bench.get_option("--all-paths")->excludes(csv);
+  bench
+      .add_option_function<std::string>(
+          "--plot",
+          [](const std::string& file) {
+            throw CLI::ValidationError(
+                "--plot", "pictures are drawn by Python: python3 -m hmc bench --plot " + file);
+          })
+      ->group("");
   auto* connect = bench.add_option("--connect", options.bench.session.connect,
                                    "Measure to a `hmc bench --listen` there: HOST:PORT");
   bench
@@ -108,7 +114,7 @@ void addBench(CLI::App& app, int& exitStatus) {
       "  hmc bench --transport tcp --to 1048576\n"
       "  hmc bench --bars --against                  # the promises, and others beside us\n"
       "  hmc bench --all-paths                       # is the transport that is taken the best?\n"
-      "  hmc bench --plot out.svg --json > out.json\n"
+      "  hmc bench --json > sweep.json               # to draw: python3 -m hmc bench --plot x.png\n"
       "  hmc bench --listen 0.0.0.0:5001             # on one host; on the other:\n"
       "  hmc bench --connect HOST:5001");
   bench->callback([options, bench, &exitStatus] {

@@ -2,7 +2,7 @@
 
 #include <limits>
 
-#include "bench/figure.h"
+#include "bench/run.h"
 
 namespace hmc::bench {
 
@@ -10,7 +10,7 @@ namespace hmc::bench {
 inline Run sampleRun() {
   Run run;
   run.header = {{"machine", "box, \"two\" cores & <more>"}, {"date", "2026-01-31"}};
-  run.figures = {
+  run.measurements = {
       {.section = kLatencySection,
        .what = "put",
        .path = "ipc",
@@ -49,8 +49,8 @@ inline Run sampleRun() {
        .value = 9.9,
        .ceiling = Ceiling{"memcpy", 11}},
   };
-  run.bars = {{"put 8 B", "20.0 ns", "", 20, "<= 25 ns", true},
-              {"put 64 KiB", "6.40 us", "memcpy 6.08 us", 1.0526, "<= 1.05 x", false}};
+  run.targets = {{"put 8 B", "20.0 ns", "", 20, "<= 25 ns", true},
+                 {"put 64 KiB", "6.40 us", "memcpy 6.08 us", 1.0526, "<= 1.05 x", false}};
   run.notes = {"verbs: no device"};
   return run;
 }
@@ -65,18 +65,18 @@ inline Run brokenRun() {
     for (double value : {0.0, kNan, kInf, -kInf, -1.0}) {
       for (double ceiling : {0.0, kNan, kInf, 1.0}) {
         for (size_t bytes : {size_t{0}, size_t{8}}) {
-          run.figures.push_back({.section = "broken",
-                                 .what = "put",
-                                 .bytes = bytes,
-                                 .unit = unit,
-                                 .value = value,
-                                 .spread = Percentiles{value, value, value},
-                                 .ceiling = Ceiling{"limit", ceiling}});
+          run.measurements.push_back({.section = "broken",
+                                      .what = "put",
+                                      .bytes = bytes,
+                                      .unit = unit,
+                                      .value = value,
+                                      .spread = Percentiles{value, value, value},
+                                      .ceiling = Ceiling{"limit", ceiling}});
         }
       }
     }
   }
-  run.bars = {{"never measured", "", "", kNan, "", false}, {"by zero", "", "", kInf, "", false}};
+  run.targets = {{"never measured", "", "", kNan, "", false}, {"by zero", "", "", kInf, "", false}};
   return run;
 }
 

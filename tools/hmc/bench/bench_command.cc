@@ -2,7 +2,7 @@
 
 #include <fmt/core.h>
 
-#include "bench/against/rivals.h"
+#include "bench/against/competitors.h"
 #include "bench/bench.h"
 #include "bench/server.h"
 #include "commands.h"
@@ -38,10 +38,10 @@ int run(Options& options) {
   return bench::serveBench(options.server, /*forAPerson=*/true);
 }
 
-std::string rivalNames() {
+std::string competitorNames() {
   std::string names;
-  for (const auto& rival : bench::allRivals())
-    names += (names.empty() ? "" : ", ") + rival.name + " (" + rival.what + ")";
+  for (const auto& competitor : bench::allCompetitors())
+    names += (names.empty() ? "" : ", ") + competitor.name + " (" + competitor.what + ")";
   return names;
 }
 
@@ -54,26 +54,26 @@ void addWhatToMeasure(CLI::App& bench, Options& options) {
   bench.add_option("--to", options.bench.largest, "Largest transfer in bytes")
       ->capture_default_str()
       ->check(CLI::Range(kSmallest, kLargest));
-  bench.add_option("--seconds", options.bench.seconds, "Time for each figure and its ceiling")
+  bench.add_option("--seconds", options.bench.seconds, "Time for each measurement and its ceiling")
       ->capture_default_str()
       ->check(CLI::Range(0.001, 60.0));
   bench.add_option("--window", options.bench.window, "Transfers under way at once, for bandwidth")
       ->capture_default_str()
       ->check(CLI::Range(1, 1024));
   bench.add_flag("--verify", options.bench.verify, "Compare the bytes at both ends as well");
-  auto* bars =
-      bench.add_flag("--bars", options.bench.bars,
+  auto* targets =
+      bench.add_flag("--targets", options.bench.targets,
                      "Instead of the sweep: every promise of docs/performance.md, met or missed");
   auto* against = bench
                       .add_option("--against", options.bench.against,
-                                  "Others beside us, all or some of: " + rivalNames())
+                                  "Others beside us, all or some of: " + competitorNames())
                       ->delimiter(',')
                       ->expected(0, -1);
   bench
       .add_flag("--all-paths", options.bench.allPaths,
                 "Instead of the sweep: each size over every transport, and whether the one that is "
                 "taken is the quickest")
-      ->excludes(bars)
+      ->excludes(targets)
       ->excludes(against);
 }
 
@@ -89,6 +89,9 @@ void addWhereTo(CLI::App& bench, Options& options) {
                 "--plot", "pictures are drawn by Python: python3 -m hmc bench --plot " + file);
           })
       ->group("");
+  bench.add_option(
+      "--save", options.bench.save,
+      "Add the times to this file; Nodes choose by it where HMC_MEASUREMENTS names it");
   auto* connect = bench.add_option("--connect", options.bench.session.connect,
                                    "Measure to a `hmc bench --listen` there: HOST:PORT");
   bench
@@ -101,10 +104,10 @@ void addWhereTo(CLI::App& bench, Options& options) {
 
 void addBench(CLI::App& app, int& exitStatus) {
   auto options = std::make_shared<Options>();
-  auto* bench = app.add_subcommand(
-      "bench",
-      "How fast each transport is: latency, bandwidth, batches and tags, every figure beside what "
-      "this machine could do at best, measured in the same run.");
+  auto* bench = app.add_subcommand("bench",
+                                   "How fast each transport is: latency, bandwidth, batches and "
+                                   "tags, every measurement beside what "
+                                   "this machine could do at best, measured in the same run.");
   addWhatToMeasure(*bench, *options);
   addWhereTo(*bench, *options);
   bench->footer(
@@ -112,7 +115,7 @@ void addBench(CLI::App& app, int& exitStatus) {
       "Examples:\n"
       "  hmc bench                                   # two processes on this machine\n"
       "  hmc bench --transport tcp --to 1048576\n"
-      "  hmc bench --bars --against                  # the promises, and others beside us\n"
+      "  hmc bench --targets --against                  # the promises, and others beside us\n"
       "  hmc bench --all-paths                       # is the transport that is taken the best?\n"
       "  hmc bench --json > sweep.json               # to draw: python3 -m hmc bench --plot x.png\n"
       "  hmc bench --listen 0.0.0.0:5001             # on one host; on the other:\n"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/figure.h"
+#include "bench/run.h"
 #include "bench/session.h"
 #include "bench/timing.h"
 
@@ -12,12 +12,12 @@ namespace hmc::bench {
 
 struct Plan {
   std::vector<size_t> sizes;
-  Clock::duration time = std::chrono::milliseconds(200);  // per figure, its ceiling included
+  Clock::duration time = std::chrono::milliseconds(200);  // per measurement, its ceiling included
   size_t window = 16;                                     // transfers under way at once
   bool verify = false;
 };
 
-// Told before each figure what it is.
+// Told before each measurement what it is.
 using Step = std::function<void(const std::string&)>;
 
 // Blocking put and get of every size, then with a window of them under way.
@@ -30,12 +30,12 @@ Status measureBatches(Session& session, const std::string& transport, const Plan
 Status measureControl(Session& session, const std::string& transport, const Plan& plan,
                       const Step& step, Run& run);
 // Every promise of docs/performance.md about these transports.
-Status measureBars(Session& session, const std::vector<std::string>& transports, const Plan& plan,
-                   const Step& step, Run& run);
-size_t barSteps(const std::vector<std::string>& transports);
+Status measureTargets(Session& session, const std::vector<std::string>& transports,
+                      const Plan& plan, const Step& step, Run& run);
+size_t targetSteps(const std::vector<std::string>& transports);
 
-// The fastest 8-byte put of the others that were measured beside us is a bar as well.
-void addRivalBars(Run& run);
+// The fastest 8-byte put of the others that were measured beside us is a target as well.
+void addCompetitorTargets(Run& run);
 
 // Shared by those above.
 
@@ -47,9 +47,9 @@ Result<Compared> compareBatch(Session& session, Path& path, const std::string& t
                               size_t count, size_t bytes, Clock::duration time);
 // Tags beside a flag in shared memory, or beside a socket.
 Result<Compared> compareTags(Session& session, const std::string& transport, Clock::duration time);
-// What was compared as a figure: the median, its spread and its ceiling.
-Figure figureOf(const std::string& transport, const std::string& section, bool put, size_t bytes,
-                const Compared& compared);
+// What was compared as a measurement: the median, its spread and its ceiling.
+Measurement measurementOf(const std::string& transport, const std::string& section, bool put,
+                          size_t bytes, const Compared& compared);
 // The name of what a transport is measured against.
 std::string ceilingName(const std::string& transport);
 

@@ -85,16 +85,16 @@ Status measureControl(Session& session, const std::string& transport, const Plan
   if (transport != "tcp" && !(transport == "ipc" && session.local())) return Status();
   step(transport + " tags there and back");
   TOOL_ASSIGN(Compared compared, compareTags(session, transport, plan.time));
-  Figure figure;
-  figure.section = "control";
-  figure.what = "tag round trip";
-  figure.path = transport == "ipc" ? "shared memory" : "tcp";
-  figure.bytes = sizeof(uint64_t);
-  figure.spread = percentiles(compared.ours);
-  figure.value = figure.spread->p50;
-  figure.ceiling =
+  Measurement measurement;
+  measurement.section = "control";
+  measurement.what = "tag round trip";
+  measurement.path = transport == "ipc" ? "shared memory" : "tcp";
+  measurement.bytes = sizeof(uint64_t);
+  measurement.spread = percentiles(compared.ours);
+  measurement.value = measurement.spread->p50;
+  measurement.ceiling =
       Ceiling{transport == "ipc" ? "bare flag" : "raw socket", median(compared.ceiling)};
-  run.figures.push_back(figure);
+  run.measurements.push_back(measurement);
   return Status();
 }
 

@@ -90,12 +90,13 @@ double gigabytesPerSecond(size_t bytes, double nanoseconds) {
 }
 
 // A bandwidth is no spread of times.
-Figure asBandwidth(Figure figure, size_t count) {
-  figure.unit = Unit::gigabytesPerSecond;
-  figure.value = gigabytesPerSecond(count * figure.bytes, figure.value);
-  figure.ceiling->value = gigabytesPerSecond(count * figure.bytes, figure.ceiling->value);
-  figure.spread.reset();
-  return figure;
+Measurement asBandwidth(Measurement measurement, size_t count) {
+  measurement.unit = Unit::gigabytesPerSecond;
+  measurement.value = gigabytesPerSecond(count * measurement.bytes, measurement.value);
+  measurement.ceiling->value =
+      gigabytesPerSecond(count * measurement.bytes, measurement.ceiling->value);
+  measurement.spread.reset();
+  return measurement;
 }
 
 // What was put is what is there; what is there is what is got.
@@ -116,17 +117,17 @@ Status verify(Session& session, Path& path) {
 
 }  // namespace
 
-Figure figureOf(const std::string& transport, const std::string& section, bool put, size_t bytes,
-                const Compared& compared) {
-  Figure figure;
-  figure.section = section;
-  figure.what = put ? "put" : "get";
-  figure.path = transport;
-  figure.bytes = bytes;
-  figure.spread = percentiles(compared.ours);
-  figure.value = figure.spread->p50;
-  figure.ceiling = Ceiling{ceilingName(transport), median(compared.ceiling)};
-  return figure;
+Measurement measurementOf(const std::string& transport, const std::string& section, bool put,
+                          size_t bytes, const Compared& compared) {
+  Measurement measurement;
+  measurement.section = section;
+  measurement.what = put ? "put" : "get";
+  measurement.path = transport;
+  measurement.bytes = bytes;
+  measurement.spread = percentiles(compared.ours);
+  measurement.value = measurement.spread->p50;
+  measurement.ceiling = Ceiling{ceilingName(transport), median(compared.ceiling)};
+  return measurement;
 }
 
 std::string ceilingName(const std::string& transport) {
@@ -175,7 +176,7 @@ Status measureTransfers(Session& session, const std::string& transport, const Pl
       step(fmt::format("{} {} of {} bytes", transport, put ? "put" : "get", bytes));
       TOOL_ASSIGN(Compared latency,
                   compareTransfer(session, *path, transport, put, bytes, plan.time));
-      run.figures.push_back(figureOf(transport, kLatencySection, put, bytes, latency));
+      run.measurements.push_back(measurementOf(transport, kLatencySection, put, bytes, latency));
     }
     for (size_t bytes : plan.sizes) {
       step(fmt::format("{} {} of {} bytes, {} under way", transport, put ? "put" : "get", bytes,
@@ -183,8 +184,8 @@ Status measureTransfers(Session& session, const std::string& transport, const Pl
       const size_t count = std::clamp<size_t>(kMostUnderWay / bytes, 1, plan.window);
       TOOL_ASSIGN(Compared compared,
                   compareWindow(session, *path, transport, put, count, bytes, plan.time));
-      run.figures.push_back(
-          asBandwidth(figureOf(transport, kBandwidthSection, put, bytes, compared), count));
+      run.measurements.push_back(
+          asBandwidth(measurementOf(transport, kBandwidthSection, put, bytes, compared), count));
     }
   }
   return Status();
@@ -199,9 +200,9 @@ Status measureBatches(Session& session, const std::string& transport, const Plan
     if (kBlocks * bytes > path->local.size()) break;
     step(fmt::format("{} {} blocks of {} bytes", transport, kBlocks, bytes));
     TOOL_ASSIGN(Compared batch, compareBatch(session, *path, transport, kBlocks, bytes, plan.time));
-    Figure figure = figureOf(transport, fmt::format("batch of {} blocks in one put", kBlocks), true,
-                             bytes, batch);
-    run.figures.push_back(figure);
+    Measurement measurement = measurementOf(
+        transport, fmt::format("batch of {} blocks in one put", kBlocks), true, bytes, batch);
+    run.measurements.push_back(measurement);
   }
   return Status();
 }

@@ -12,7 +12,7 @@
 
 #include "bench/bare_ucp.h"
 #include "bench/raw_socket.h"
-#include "bench/shared_lines.h"
+#include "bench/shared_memory.h"
 #include "demo/demo.h"
 #include "hmc.h"
 #include "hmc/node.h"
@@ -79,7 +79,7 @@ class Server {
   Memory user_;
   std::vector<LocalRegion> more_;
   std::string address_;
-  std::unique_ptr<SharedLines> lines_;
+  std::unique_ptr<SharedMemory> lines_;
   std::unique_ptr<Communicator> communicator_;
   uint16_t communicatorPort_ = 0;
   std::vector<Node> crowd_;
@@ -102,8 +102,8 @@ Result<std::unique_ptr<Server>> Server::create(const ServerOptions& options) {
               server->node_.registerMemory(kUserRegion, server->user_.data, options.bytes));
   server->more_.push_back(std::move(user));
   if (!options.lines.empty()) {
-    TOOL_ASSIGN(SharedLines lines, SharedLines::open(options.lines, options.bytes));
-    server->lines_ = std::make_unique<SharedLines>(std::move(lines));
+    TOOL_ASSIGN(SharedMemory lines, SharedMemory::open(options.lines, options.bytes));
+    server->lines_ = std::make_unique<SharedMemory>(std::move(lines));
   }
   TOOL_TRY(server->openCommunicator(host));
   TOOL_ASSIGN(server->address_, server->node_.listen(options.address));

@@ -24,7 +24,7 @@ namespace hmc::bench {
 struct ServerOptions {
   std::string address = "tcp://127.0.0.1:0";
   size_t bytes = 0;   // of the region
-  std::string lines;  // SharedLines::path() of the other process; empty: none
+  std::string lines;  // SharedMemory::path() of the other process; empty: none
 };
 
 // What a client needs to know of a server, in the answer to "hello".

@@ -6,7 +6,7 @@
 
 #include "bench/raw_socket.h"
 #include "bench/server.h"
-#include "bench/shared_lines.h"
+#include "bench/shared_memory.h"
 #include "child.h"
 #include "hmc.h"
 #include "hmc/node.h"
@@ -64,14 +64,14 @@ class Session {
   Status finish();
 
   // Shared with the server where it is our own.
-  const SharedLines& lines() const { return *lines_; }
+  const SharedMemory& lines() const { return *lines_; }
   RawSocket& socket() { return *socket_; }
 
  private:
   Session() = default;
   Result<std::string> answer();
 
-  std::unique_ptr<SharedLines> lines_;
+  std::unique_ptr<SharedMemory> lines_;
   std::unique_ptr<tool::Child> child_;
   std::string address_;
   std::string host_;

@@ -5,12 +5,12 @@
 #include <utility>
 #include <vector>
 
-#include "bench/figure.h"
+#include "bench/run.h"
 #include "hmc/status.h"
 #include "try.h"
 
-// How figures are taken. Ours and the ceiling run in turns, a slice each, so that whatever else
-// the machine does meanwhile hits both.
+// How measurements are taken. Ours and the ceiling run in turns, a slice each, so that whatever
+// else the machine does meanwhile hits both.
 namespace hmc::bench {
 
 using Clock = std::chrono::steady_clock;

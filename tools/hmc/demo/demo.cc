@@ -16,7 +16,7 @@ namespace hmc::tool {
 
 namespace {
 
-constexpr std::chrono::seconds kPatience{60};
+constexpr std::chrono::seconds kTimeout{60};
 
 struct Row {
   std::string transport;
@@ -43,7 +43,7 @@ Status exchange(Node& node, Peer& server, const RemoteRegion& remote, const Loca
   DEMO_TRY(remote.put(local, 0, 0, local.size()));
   row.put = gigabytesPerSecond(local.size(), std::chrono::steady_clock::now() - started);
   DEMO_TRY(server.notify(kCheckRequest));
-  auto answer = node.nextNote(kPatience);
+  auto answer = node.nextNote(kTimeout);
   DEMO_TRY(answer.status());
   uint64_t arrived = 0;
   uint64_t seed = 0;
@@ -66,7 +66,7 @@ Status tryTransport(const std::string& transport, size_t bytes, Row& row) {
   auto child =
       Child::start({"demo-server", "--transport", transport, "--bytes", std::to_string(bytes)});
   DEMO_TRY(child.status());
-  auto door = (*child)->readLine(kPatience);
+  auto door = (*child)->readLine(kTimeout);
   DEMO_TRY(door.status());
   if (door->rfind("error ", 0) == 0)
     return Status(Code::failed, "the server could not start: " + door->substr(6));

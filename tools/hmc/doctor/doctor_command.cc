@@ -56,9 +56,9 @@ int runDoctor(const Options& options) {
   report.add("This host", checkHost());
   report.add("HMC on this host", checkLoopback());
   if (!options.address.empty()) {
-    const auto patience = std::chrono::milliseconds(static_cast<int64_t>(options.seconds * 1000));
+    const auto timeout = std::chrono::milliseconds(static_cast<int64_t>(options.seconds * 1000));
     report.add("The peer",
-               checkPeer(options.address, optionsFromEnvironment("hmc doctor"), patience));
+               checkPeer(options.address, optionsFromEnvironment("hmc doctor"), timeout));
   }
   return report.finish();
 }

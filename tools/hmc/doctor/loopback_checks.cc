@@ -14,7 +14,7 @@ namespace hmc::tool {
 
 namespace {
 
-constexpr std::chrono::seconds kPatience{20};
+constexpr std::chrono::seconds kTimeout{20};
 constexpr size_t kBytes = size_t{1} << 20;
 constexpr const char* kDoor = "tcp://127.0.0.1:0";
 
@@ -23,7 +23,7 @@ Result<std::string> roundTrip(const std::string& transport) {
   auto child =
       Child::start({"demo-server", "--transport", transport, "--bytes", std::to_string(kBytes)});
   if (!child.ok()) return child.status();
-  auto door = (*child)->readLine(kPatience);
+  auto door = (*child)->readLine(kTimeout);
   if (!door.ok()) return door.status();
   if (door->rfind("error ", 0) == 0) return Status(Code::failed, door->substr(6));
   NodeOptions options;
@@ -33,13 +33,13 @@ Result<std::string> roundTrip(const std::string& transport) {
   if (!node.ok()) return node.status();
   auto local = node->allocate("local", 2 * kBytes);
   if (!local.ok()) return local.status();
-  auto peer = node->connect(*door, kPatience);
+  auto peer = node->connect(*door, kTimeout);
   if (!peer.ok()) return peer.status();
-  auto remote = peer->open(kDemoRegion, kPatience);
+  auto remote = peer->open(kDemoRegion, kTimeout);
   if (!remote.ok()) return remote.status();
   fillPattern(local->data(), kBytes, 1);
-  Status moved = remote->put(*local, 0, 0, kBytes, kPatience);
-  if (moved.ok()) moved = remote->get(*local, kBytes, 0, kBytes, kPatience);
+  Status moved = remote->put(*local, 0, 0, kBytes, kTimeout);
+  if (moved.ok()) moved = remote->get(*local, kBytes, 0, kBytes, kTimeout);
   if (!moved.ok()) return moved;
   const char* bytes = static_cast<const char*>(local->data());
   if (std::memcmp(bytes, bytes + kBytes, kBytes) != 0)

@@ -20,15 +20,15 @@ struct Target {
 Result<Target> parseTarget(const std::string& text);
 
 // What to make of each step's outcome. `problem` is an errno, 0 when the connection stood.
-Finding judgeReach(const Target& target, int problem, std::chrono::milliseconds patience);
+Finding judgeReach(const Target& target, int problem, std::chrono::milliseconds timeout);
 Finding judgeHello(const Target& target, const Status& hello, bool haveSecret);
 Finding judgeVersion(const std::string& ours, const Result<PeerFacts>& theirs);
 Finding judgeClock(std::chrono::nanoseconds offset, std::chrono::nanoseconds roundTrip);
 Finding judgePaths(const std::vector<PathReport>& paths);
 
 // Name, reachability, hello, versions, clocks, round trip and path of the Node behind an address,
-// as far as it gets, each within `patience`.
+// as far as it gets, each within `timeout`.
 std::vector<Finding> checkPeer(const std::string& address, const NodeOptions& options,
-                               std::chrono::milliseconds patience);
+                               std::chrono::milliseconds timeout);
 
 }  // namespace hmc::tool

@@ -59,8 +59,8 @@ std::string numeric(const addrinfo& one) {
 
 }  // namespace
 
-Reach tryReach(const Target& target, std::chrono::milliseconds patience) {
-  const Deadline deadline(patience);
+Reach tryReach(const Target& target, std::chrono::milliseconds timeout) {
+  const Deadline deadline(timeout);
   if (target.host.empty()) return reachUnix(target, deadline);
   addrinfo wanted{};
   wanted.ai_socktype = SOCK_STREAM;

@@ -8,8 +8,8 @@
 
 #include <fmt/core.h>
 
+#include "bench/against/competitors.h"
 #include "bench/against/program.h"
-#include "bench/against/rivals.h"
 
 namespace hmc::bench {
 
@@ -52,7 +52,7 @@ class Workplace {
   fs::path folder_;
 };
 
-Result<std::string> compileAndRun(const Challenge& challenge) {
+Result<std::string> compileAndRun(const Workload& workload) {
   auto source = findSource();
   if (!source) {
     return Status(Code::notFound,
@@ -62,23 +62,23 @@ Result<std::string> compileAndRun(const Challenge& challenge) {
   if (workplace.folder().empty()) return Status(Code::failed, "no temporary folder can be made");
   const std::string program = (workplace.folder() / "mpi_window").string();
   auto compiled = runProgram({{"mpicc", "-std=c99", "-O2", source->string(), "-o", program}, {}},
-                             challenge.patience);
+                             workload.timeout);
   if (!compiled.ok()) return compiled.status();
   std::vector<std::string> words{"mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2",
                                  program};
   size_t runs = 0;
-  for (size_t bytes : challenge.sizes) {
+  for (size_t bytes : workload.sizes) {
     if (bytes == 0 || bytes > INT_MAX) continue;  // MPI counts in int
     words.push_back(std::to_string(bytes));
     ++runs;
   }
-  return runProgram({words, {}}, challenge.patience * (runs + 1));
+  return runProgram({words, {}}, workload.timeout * (runs + 1));
 }
 
 }  // namespace
 
-std::vector<Figure> parseMpi(const std::string& printed, const std::string& who) {
-  std::vector<Figure> figures;
+std::vector<Measurement> parseMpi(const std::string& printed, const std::string& who) {
+  std::vector<Measurement> measurements;
   std::istringstream lines(printed);
   for (std::string line; std::getline(lines, line);) {
     std::istringstream words(line);
@@ -90,15 +90,15 @@ std::vector<Figure> parseMpi(const std::string& printed, const std::string& who)
     if (!(words >> window >> operation >> mode >> bytes >> nanoseconds)) continue;
     if (bytes == 0 || !(nanoseconds > 0) || !std::isfinite(nanoseconds)) continue;
     const bool one = mode == "one";
-    figures.push_back({.section = one ? kLatencySection : kBandwidthSection,
-                       .who = who,
-                       .what = operation + " + flush",
-                       .path = window == "shared" ? "shared window" : "window",
-                       .bytes = bytes,
-                       .unit = one ? Unit::nanoseconds : Unit::gigabytesPerSecond,
-                       .value = one ? nanoseconds : static_cast<double>(bytes) / nanoseconds});
+    measurements.push_back({.section = one ? kLatencySection : kBandwidthSection,
+                            .who = who,
+                            .what = operation + " + flush",
+                            .path = window == "shared" ? "shared window" : "window",
+                            .bytes = bytes,
+                            .unit = one ? Unit::nanoseconds : Unit::gigabytesPerSecond,
+                            .value = one ? nanoseconds : static_cast<double>(bytes) / nanoseconds});
   }
-  return figures;
+  return measurements;
 }
 
 std::optional<std::string> parseOpenMpiVersion(const std::string& printed) {
@@ -109,7 +109,7 @@ std::optional<std::string> parseOpenMpiVersion(const std::string& printed) {
   return printed.substr(begin, printed.find_first_of(" \r\n", begin) - begin);
 }
 
-Status runMpi(const Challenge& challenge, Progress& progress, Comparison& found) {
+Status runMpi(const Workload& workload, Progress& progress, Comparison& found) {
   for (const char* program : {"mpicc", "mpirun"}) {
     if (findProgram(program)) continue;
     return Status(
@@ -118,18 +118,18 @@ Status runMpi(const Challenge& challenge, Progress& progress, Comparison& found)
   }
   progress.expect(1);
   progress.next("Open MPI windows, all sizes");
-  auto about = runProgram({{"mpirun", "--version"}, {}}, challenge.patience);
+  auto about = runProgram({{"mpirun", "--version"}, {}}, workload.timeout);
   if (!about.ok()) return about.status();
   auto version = parseOpenMpiVersion(*about);
   if (!version) {
     return Status(Code::unsupported,
                   "mpirun is another MPI's: apt install openmpi-bin libopenmpi-dev");
   }
-  auto printed = compileAndRun(challenge);
+  auto printed = compileAndRun(workload);
   if (!printed.ok()) return printed.status();
-  auto figures = parseMpi(*printed, "Open MPI " + *version);
-  if (figures.empty()) return Status(Code::failed, "mpi_window printed no figures");
-  found.figures.insert(found.figures.end(), figures.begin(), figures.end());
+  auto measurements = parseMpi(*printed, "Open MPI " + *version);
+  if (measurements.empty()) return Status(Code::failed, "mpi_window printed no measurements");
+  found.measurements.insert(found.measurements.end(), measurements.begin(), measurements.end());
   return Status();
 }
 

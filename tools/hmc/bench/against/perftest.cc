@@ -35,8 +35,8 @@ bool isPositive(double value) {
   return value > 0 && std::isfinite(value);
 }
 
-Status noFigures(const std::string& printed) {
-  return Status(Code::failed, fmt::format("perftest printed no figures: {}",
+Status noMeasurement(const std::string& printed) {
+  return Status(Code::failed, fmt::format("perftest printed no measurements: {}",
                                           printed.empty() ? "nothing" : printed.substr(0, 200)));
 }
 
@@ -63,7 +63,7 @@ Result<std::string> runBothEnds(const RdmaAddress& address, const PerftestRun& r
   if (run.program != std::string(kWriteLatency)) add("-t", run.depth);
   const Command server{words, {}};
   words.emplace_back("127.0.0.1");
-  return runServerAndClient(server, {words, {}}, run.patience);
+  return runServerAndClient(server, {words, {}}, run.timeout);
 }
 
 }  // namespace
@@ -93,20 +93,20 @@ Result<Percentiles> perftestLatency(const RdmaAddress& address, const PerftestRu
 Result<double> parsePerMessage(const std::string& printed) {
   // bytes, messages, peak and mean of MB/s, million messages per second
   const auto numbers = numbersBelowHeading(printed);
-  if (numbers.size() < 5) return noFigures(printed);
+  if (numbers.size() < 5) return noMeasurement(printed);
   constexpr double kMB = 1 << 20;  // what perftest calls so
   const double bySpeed = numbers[3] * kMB / numbers[0];
   const double byCount = numbers[4] * 1e6;
   // Speeds have two decimals, counts six: each is exact where the other is not.
   const double rate = numbers[3] / 1e-2 > numbers[4] / 1e-6 ? bySpeed : byCount;
-  if (!isPositive(rate)) return noFigures(printed);
+  if (!isPositive(rate)) return noMeasurement(printed);
   return 1e9 / rate;
 }
 
 Result<Percentiles> parseLatency(const std::string& printed) {
   // bytes, rounds, least, most, typical, mean, deviation, 99 %, 99.9 %; in microseconds
   const auto numbers = numbersBelowHeading(printed);
-  if (numbers.size() < 9 || !isPositive(numbers[4])) return noFigures(printed);
+  if (numbers.size() < 9 || !isPositive(numbers[4])) return noMeasurement(printed);
   return Percentiles{numbers[4] * 1000, numbers[7] * 1000, numbers[8] * 1000};
 }
 

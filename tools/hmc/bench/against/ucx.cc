@@ -10,8 +10,8 @@
 
 #include <fmt/core.h>
 
+#include "bench/against/competitors.h"
 #include "bench/against/program.h"
-#include "bench/against/rivals.h"
 #include "bench/against/server_client.h"
 #include "bench/report/units.h"
 
@@ -66,7 +66,7 @@ constexpr Path kPaths[] = {{"shm", "posix,self", 20000, size_t{512} << 20, kShmT
                            {"tcp", "tcp", 1000, size_t{128} << 20, kTcpTests}};
 
 Result<UcxAnswer> runTest(const Path& path, const Test& test, size_t bytes,
-                          std::chrono::milliseconds patience) {
+                          std::chrono::milliseconds timeout) {
   auto port = freePort();
   if (!port.ok()) return port.status();
   const std::string portText = std::to_string(*port);
@@ -79,42 +79,42 @@ Result<UcxAnswer> runTest(const Path& path, const Test& test, size_t bytes,
       {{kProgram, "127.0.0.1", "-p", portText, "-t", test.name, "-s", std::to_string(bytes), "-n",
         std::to_string(messages), "-w", std::to_string(messages / 10 + 1), "-f", "-v"},
        settings},
-      patience);
+      timeout);
   if (!printed.ok()) return printed.status();
   return parseUcx(*printed);
 }
 
 void add(const UcxAnswer& answer, const std::string& who, const Path& path, const Test& test,
          size_t bytes, Comparison& found) {
-  Figure figure{.who = who, .what = test.what, .path = path.name, .bytes = bytes};
+  Measurement measurement{.who = who, .what = test.what, .path = path.name, .bytes = bytes};
   if (test.latency) {
-    figure.section = kLatencySection;
-    figure.unit = Unit::nanoseconds;
-    figure.value = answer.median;
-    found.figures.push_back(figure);
+    measurement.section = kLatencySection;
+    measurement.unit = Unit::nanoseconds;
+    measurement.value = answer.median;
+    found.measurements.push_back(measurement);
   }
   if (test.bandwidth) {
-    figure.section = kBandwidthSection;
-    figure.unit = Unit::gigabytesPerSecond;
+    measurement.section = kBandwidthSection;
+    measurement.unit = Unit::gigabytesPerSecond;
     // Its own MB/s are 2^20 bytes, so the speed is counted from the time.
-    figure.value = static_cast<double>(bytes) / answer.mean;
-    found.figures.push_back(figure);
+    measurement.value = static_cast<double>(bytes) / answer.mean;
+    found.measurements.push_back(measurement);
   }
 }
 
-void sweep(const Challenge& challenge, const Path& path, const Test& test, const std::string& who,
+void sweep(const Workload& workload, const Path& path, const Test& test, const std::string& who,
            Progress& progress, Comparison& found) {
-  size_t left = challenge.sizes.size();
-  for (size_t bytes : challenge.sizes) {
+  size_t left = workload.sizes.size();
+  for (size_t bytes : workload.sizes) {
     progress.next(fmt::format("{} {}, {}, {}", who, test.what, path.name, sizeText(bytes)));
     --left;
     if (bytes == 0) continue;
-    auto answer = runTest(path, test, bytes, challenge.patience);
+    auto answer = runTest(path, test, bytes, workload.timeout);
     if (!answer.ok()) {
       found.notes.push_back(fmt::format("ucx: {} over {}, {}: {}", test.name, path.name,
                                         sizeText(bytes), answer.status().message()));
       progress.skip(left);
-      return;  // larger sizes would not go better, and each could cost the whole patience
+      return;  // larger sizes would not go better, and each could cost the whole timeout
     }
     add(*answer, who, path, test, bytes, found);
   }
@@ -143,17 +143,17 @@ Result<UcxAnswer> parseUcx(const std::string& printed) {
     if (rate && *rate > 1e5) mean = 1e6 / *rate;
     if (median && mean) return UcxAnswer{*median * 1000, *mean * 1000};
   }
-  return Status(Code::failed, fmt::format("{} printed no figures: {}", kProgram,
+  return Status(Code::failed, fmt::format("{} printed no measurements: {}", kProgram,
                                           printed.empty() ? "nothing" : printed.substr(0, 200)));
 }
 
-Result<double> ucxTcpSend(size_t bytes, std::chrono::milliseconds patience) {
+Result<double> ucxTcpSend(size_t bytes, std::chrono::milliseconds timeout) {
   if (!findProgram(kProgram)) {
     return Status(Code::notFound,
                   fmt::format("{} is not installed: apt install ucx-utils", kProgram));
   }
   const Path& tcp = kPaths[1];
-  auto answer = runTest(tcp, tcp.tests.back(), bytes, patience);
+  auto answer = runTest(tcp, tcp.tests.back(), bytes, timeout);
   if (!answer.ok()) return answer.status();
   return answer->mean;
 }
@@ -168,20 +168,20 @@ std::string parseUcxVersion(const std::string& printed) {
   return "";
 }
 
-Status runUcx(const Challenge& challenge, Progress& progress, Comparison& found) {
+Status runUcx(const Workload& workload, Progress& progress, Comparison& found) {
   if (!findProgram(kProgram)) {
     return Status(Code::notFound,
                   fmt::format("{} is not installed: apt install ucx-utils", kProgram));
   }
-  auto info = runProgram({{"ucx_info", "-v"}, {}}, challenge.patience);
+  auto info = runProgram({{"ucx_info", "-v"}, {}}, workload.timeout);
   const std::string version = info.ok() ? parseUcxVersion(*info) : "";
   const std::string who = version.empty() ? "UCX" : "UCX " + version;
-  const size_t before = found.figures.size();
-  for (const auto& path : kPaths) progress.expect(path.tests.size() * challenge.sizes.size());
+  const size_t before = found.measurements.size();
+  for (const auto& path : kPaths) progress.expect(path.tests.size() * workload.sizes.size());
   for (const auto& path : kPaths) {
-    for (const auto& test : path.tests) sweep(challenge, path, test, who, progress, found);
+    for (const auto& test : path.tests) sweep(workload, path, test, who, progress, found);
   }
-  if (found.figures.size() == before) return Status(Code::failed, "it gave no figures");
+  if (found.measurements.size() == before) return Status(Code::failed, "it gave no measurements");
   found.notes.push_back(
       "UCX: \"put, streamed\" is the time per message of ucp_put_bw, \"half a ping-pong\" is "
       "ucp_put_lat with both sides spinning, \"send, streamed\" is tag_bw.");

@@ -1,4 +1,4 @@
-#include "bench/shared_lines.h"
+#include "bench/shared_memory.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -20,7 +20,7 @@ Status failure(const std::string& what) {
 
 }  // namespace
 
-Result<SharedLines> SharedLines::create(size_t bytes) {
+Result<SharedMemory> SharedMemory::create(size_t bytes) {
   int fd = memfd_create("hmc-bench", MFD_CLOEXEC);
   if (fd < 0) return failure("making shared memory for the ceilings");
   if (ftruncate(fd, static_cast<off_t>(bytes + kLines)) != 0) {
@@ -30,13 +30,13 @@ Result<SharedLines> SharedLines::create(size_t bytes) {
   return map(fd, bytes);
 }
 
-Result<SharedLines> SharedLines::open(const std::string& path, size_t bytes) {
+Result<SharedMemory> SharedMemory::open(const std::string& path, size_t bytes) {
   int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
   if (fd < 0) return failure("opening " + path);
   return map(fd, bytes);
 }
 
-Result<SharedLines> SharedLines::map(int fd, size_t bytes) {
+Result<SharedMemory> SharedMemory::map(int fd, size_t bytes) {
   // Faulted in at once: the first touch of a page is no part of what is measured.
   void* base =
       mmap(nullptr, bytes + kLines, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
@@ -45,34 +45,34 @@ Result<SharedLines> SharedLines::map(int fd, size_t bytes) {
     close(fd);
     return status;
   }
-  return SharedLines(fd, static_cast<char*>(base), bytes);
+  return SharedMemory(fd, static_cast<char*>(base), bytes);
 }
 
-SharedLines::SharedLines(SharedLines&& other) noexcept
+SharedMemory::SharedMemory(SharedMemory&& other) noexcept
     : fd_(std::exchange(other.fd_, -1)),
       base_(std::exchange(other.base_, nullptr)),
       bytes_(other.bytes_) {}
 
-SharedLines::~SharedLines() {
+SharedMemory::~SharedMemory() {
   if (base_ != nullptr) munmap(base_, bytes_ + kLines);
   if (fd_ >= 0) close(fd_);
 }
 
-std::string SharedLines::path() const {
+std::string SharedMemory::path() const {
   return fmt::format("/proc/{}/fd/{}", getpid(), fd_);
 }
 
-std::atomic<uint64_t>& SharedLines::flag(int side) const {
+std::atomic<uint64_t>& SharedMemory::flag(int side) const {
   // Far enough apart that no prefetcher takes the one along with the other.
   return *reinterpret_cast<std::atomic<uint64_t>*>(base_ + side * (kLines / kFlags));
 }
 
-void SharedLines::reset() const {
+void SharedMemory::reset() const {
   flag(0).store(0);
   flag(1).store(0);
 }
 
-bool SharedLines::await(int side, uint64_t round) const {
+bool SharedMemory::await(int side, uint64_t round) const {
   constexpr uint64_t kLooks = uint64_t{1} << 33;  // some seconds; asking a clock would be measured
   const std::atomic<uint64_t>& line = flag(side);
   for (uint64_t looks = 0; line.load(std::memory_order_acquire) != round; ++looks) {
@@ -81,7 +81,7 @@ bool SharedLines::await(int side, uint64_t round) const {
   return true;
 }
 
-bool SharedLines::ping(uint64_t rounds) const {
+bool SharedMemory::ping(uint64_t rounds) const {
   for (uint64_t round = 1; round <= rounds; ++round) {
     flag(0).store(round, std::memory_order_release);
     if (!await(1, round)) return false;
@@ -89,7 +89,7 @@ bool SharedLines::ping(uint64_t rounds) const {
   return true;
 }
 
-bool SharedLines::pong(uint64_t rounds) const {
+bool SharedMemory::pong(uint64_t rounds) const {
   for (uint64_t round = 1; round <= rounds; ++round) {
     if (!await(0, round)) return false;
     flag(1).store(round, std::memory_order_release);

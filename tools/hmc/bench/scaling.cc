@@ -1,4 +1,4 @@
-#include "bench/growth.h"
+#include "bench/scaling.h"
 
 #include <sys/resource.h>
 
@@ -47,9 +47,9 @@ Status idle(Session& session, const Step& step, Run& run) {
   if (node.peers().size() != kIdlePeers)
     return Status(Code::failed, "peers of the idle node went away");
   TOOL_TRY(session.order("crowd 0 none").status());
-  run.bars.push_back({fmt::format("idle with {} peers", kIdlePeers),
-                      fmt::format("{:.2f} % of a core", share * 100), "", share * 100, "< 1 %",
-                      share < 0.01});
+  run.targets.push_back({fmt::format("idle with {} peers", kIdlePeers),
+                         fmt::format("{:.2f} % of a core", share * 100), "", share * 100, "< 1 %",
+                         share < 0.01});
   return Status();
 }
 
@@ -73,10 +73,10 @@ Status crowded(Session& session, const Plan& plan, const Step& step, Run& run) {
   };
   TOOL_ASSIGN(Compared compared, compare(put(remotes.back(), locals.back()),
                                          put(alone->remote, alone->local), plan.time));
-  run.bars.push_back({fmt::format("put 8 B, {} regions, {} peers", kManyRegions, kManyPeers),
-                      fmt::format("{:.1f} ns", median(compared.ours)),
-                      fmt::format("one region, one peer {:.1f} ns", median(compared.ceiling)),
-                      compared.ratio, "<= 1.1 x", compared.ratio <= 1.1});
+  run.targets.push_back({fmt::format("put 8 B, {} regions, {} peers", kManyRegions, kManyPeers),
+                         fmt::format("{:.1f} ns", median(compared.ours)),
+                         fmt::format("one region, one peer {:.1f} ns", median(compared.ceiling)),
+                         compared.ratio, "<= 1.1 x", compared.ratio <= 1.1});
   return session.order("crowd 0 none").status();
 }
 
@@ -108,7 +108,7 @@ Result<double> rate(size_t count, Clock::duration time, const Job& job) {
 
 // How many times faster N threads are than one, ours beside bare copies.
 Status threads(Session& session, const Plan& plan, const Step& step, Run& run, size_t bytes) {
-  const size_t count = std::min<size_t>(coresOfOurs(), SharedLines::kFlags);
+  const size_t count = std::min<size_t>(coresOfOurs(), SharedMemory::kFlags);
   if (count < 2) return Status();
   step(fmt::format("put {} B by {} threads to {} peers", bytes, count, count));
   std::vector<std::unique_ptr<Path>> paths;
@@ -135,16 +135,16 @@ Status threads(Session& session, const Plan& plan, const Step& step, Run& run, s
     ratios.push_back(speedups.back() / itsSpeedups.back());
   }
   const double ratio = median(ratios);
-  run.bars.push_back({fmt::format("{} threads to {} peers, {} B", count, count, bytes),
-                      fmt::format("{:.2f} x one thread", median(speedups)),
-                      fmt::format("memcpy {:.2f} x", median(itsSpeedups)), ratio, ">= 0.9 x",
-                      ratio >= 0.9});
+  run.targets.push_back({fmt::format("{} threads to {} peers, {} B", count, count, bytes),
+                         fmt::format("{:.2f} x one thread", median(speedups)),
+                         fmt::format("memcpy {:.2f} x", median(itsSpeedups)), ratio, ">= 0.9 x",
+                         ratio >= 0.9});
   return Status();
 }
 
 }  // namespace
 
-Status measureGrowth(Session& session, const Plan& plan, const Step& step, Run& run) {
+Status measureScaling(Session& session, const Plan& plan, const Step& step, Run& run) {
   TOOL_TRY(crowded(session, plan, step, run));
   TOOL_TRY(threads(session, plan, step, run, 8));
   TOOL_TRY(threads(session, plan, step, run, 4096));

@@ -1,4 +1,4 @@
-#include "bench/verbs_bars.h"
+#include "bench/verbs_targets.h"
 
 #include <algorithm>
 #include <deque>
@@ -76,8 +76,8 @@ Status stream(const Path& path, bool put, size_t bytes, size_t messages, size_t 
 }
 
 // Shares of a rate, so that more is better.
-Bar atLeast(std::string what, const Compared& compared, const std::string& program, double limit,
-            const std::function<std::string(double)>& text) {
+Target atLeast(std::string what, const Compared& compared, const std::string& program, double limit,
+               const std::function<std::string(double)>& text) {
   const double share = 1 / compared.ratio;
   return {std::move(what),
           text(median(compared.ours)),
@@ -100,7 +100,7 @@ Status streamed(const Path& path, const RdmaAddress& address, bool put, size_t b
   TOOL_ASSIGN(const Compared compared,
               takeTurns([&] { return ours(messages); },
                         [&] { return perftestPerMessage(address, theirs); }));
-  run.bars.push_back(atLeast(
+  run.targets.push_back(atLeast(
       fmt::format("verbs {} {}", put ? "put" : "get", sizeText(bytes)), compared, theirs.program,
       0.95, [&](double each) { return speedText(static_cast<double>(bytes) / each); }));
   return Status();
@@ -123,7 +123,7 @@ Status smallPut(const Path& path, const RdmaAddress& address, const Plan& plan, 
     return 2 * half.p50;
   };
   TOOL_ASSIGN(const Compared compared, takeTurns(ours, roundTrip));
-  run.bars.push_back(
+  run.targets.push_back(
       {"verbs put 8 B", timeText(median(compared.ours)),
        fmt::format("{} there and back {}", kWriteLatency, timeText(median(compared.ceiling))),
        compared.ratio, "<= 1.3 x", compared.ratio <= 1.3});
@@ -142,20 +142,20 @@ Status smallBatch(const Path& path, const RdmaAddress& address, Run& run) {
   TOOL_ASSIGN(const Compared compared,
               takeTurns([&] { return timed(put, kBatch); },
                         [&] { return perftestPerMessage(address, theirs); }));
-  run.bars.push_back(atLeast(fmt::format("verbs {} puts of 8 B in one batch", kBatch), compared,
-                             theirs.program, 0.9,
-                             [](double each) { return timeText(each) + " each"; }));
+  run.targets.push_back(atLeast(fmt::format("verbs {} puts of 8 B in one batch", kBatch), compared,
+                                theirs.program, 0.9,
+                                [](double each) { return timeText(each) + " each"; }));
   return Status();
 }
 
 }  // namespace
 
-Status measureVerbsBars(Session& session, const Plan& plan, const Step& step, Run& run) {
+Status measureVerbsTargets(Session& session, const Plan& plan, const Step& step, Run& run) {
   auto address = findRdmaAddress();
   Status can = findPerftest();
   if (can.ok()) can = address.status();
   if (!can.ok()) {
-    run.notes.push_back("verbs: the bars were not measured: " + can.message());
+    run.notes.push_back("verbs: the targets were not measured: " + can.message());
     return Status();
   }
   TOOL_ASSIGN(auto path, session.path(kTransport));

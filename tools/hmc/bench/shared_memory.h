@@ -10,14 +10,14 @@
 // memory is compared with, and two cache lines to play ping-pong with.
 namespace hmc::bench {
 
-class SharedLines {
+class SharedMemory {
  public:
-  static Result<SharedLines> create(size_t bytes);
+  static Result<SharedMemory> create(size_t bytes);
   // The other process's view of it, by the name that path() answers there.
-  static Result<SharedLines> open(const std::string& path, size_t bytes);
-  ~SharedLines();
-  SharedLines(SharedLines&& other) noexcept;
-  SharedLines& operator=(SharedLines&&) = delete;
+  static Result<SharedMemory> open(const std::string& path, size_t bytes);
+  ~SharedMemory();
+  SharedMemory(SharedMemory&& other) noexcept;
+  SharedMemory& operator=(SharedMemory&&) = delete;
 
   std::string path() const;
   size_t size() const { return bytes_; }
@@ -34,8 +34,8 @@ class SharedLines {
 
  private:
   static constexpr size_t kLines = 4096;
-  SharedLines(int fd, char* base, size_t bytes) : fd_(fd), base_(base), bytes_(bytes) {}
-  static Result<SharedLines> map(int fd, size_t bytes);
+  SharedMemory(int fd, char* base, size_t bytes) : fd_(fd), base_(base), bytes_(bytes) {}
+  static Result<SharedMemory> map(int fd, size_t bytes);
   bool await(int side, uint64_t round) const;
 
   int fd_;

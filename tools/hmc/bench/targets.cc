@@ -5,11 +5,11 @@
 
 #include <fmt/core.h>
 
-#include "bench/growth.h"
 #include "bench/measure.h"
 #include "bench/report/units.h"
-#include "bench/ucx_bars.h"
-#include "bench/verbs_bars.h"
+#include "bench/scaling.h"
+#include "bench/ucx_targets.h"
+#include "bench/verbs_targets.h"
 
 // The promises of docs/performance.md, each measured beside its ceiling.
 namespace hmc::bench {
@@ -20,7 +20,8 @@ constexpr size_t kKiB = 1024;
 constexpr size_t kMiB = 1024 * kKiB;
 constexpr const char* kSmallPut = "put 8 B, Node";
 
-Bar atMost(std::string what, const Compared& compared, const std::string& ceiling, double limit) {
+Target atMost(std::string what, const Compared& compared, const std::string& ceiling,
+              double limit) {
   return {std::move(what),
           timeText(median(compared.ours)),
           fmt::format("{} {}", ceiling, timeText(median(compared.ceiling))),
@@ -29,8 +30,8 @@ Bar atMost(std::string what, const Compared& compared, const std::string& ceilin
           compared.ratio <= limit};
 }
 
-Bar absolute(std::string what, const Compared& compared, const std::string& ceiling,
-             double nanoseconds) {
+Target absolute(std::string what, const Compared& compared, const std::string& ceiling,
+                double nanoseconds) {
   const double ours = median(compared.ours);
   return {std::move(what),
           timeText(ours),
@@ -44,8 +45,8 @@ Status sameHost(Session& session, const Plan& plan, const Step& step, Run& run) 
   TOOL_ASSIGN(auto path, session.path("ipc"));
   step("put 8 B, Node");
   TOOL_ASSIGN(Compared small, compareTransfer(session, *path, "ipc", true, 8, plan.time));
-  run.bars.push_back(absolute(kSmallPut, small, "bare store", 25));
-  run.figures.push_back(figureOf("ipc", kLatencySection, /*put=*/true, 8, small));
+  run.targets.push_back(absolute(kSmallPut, small, "bare store", 25));
+  run.measurements.push_back(measurementOf("ipc", kLatencySection, /*put=*/true, 8, small));
 
   step("put 8 B, Communicator");
   TOOL_ASSIGN(auto communicator, session.communicator(session.newRank(), "ipc"));
@@ -62,7 +63,7 @@ Status sameHost(Session& session, const Plan& plan, const Step& step, Run& run) 
     return Status();
   };
   TOOL_ASSIGN(Compared documented, compare(put, store, plan.time));
-  run.bars.push_back(absolute("put 8 B, Communicator", documented, "bare store", 100));
+  run.targets.push_back(absolute("put 8 B, Communicator", documented, "bare store", 100));
 
   struct Limit {
     size_t bytes;
@@ -71,15 +72,15 @@ Status sameHost(Session& session, const Plan& plan, const Step& step, Run& run) 
   for (auto [bytes, ratio] : {Limit{4 * kKiB, 1.4}, Limit{64 * kKiB, 1.05}, Limit{kMiB, 1.05}}) {
     step("put " + sizeText(bytes));
     TOOL_ASSIGN(Compared one, compareTransfer(session, *path, "ipc", true, bytes, plan.time));
-    run.bars.push_back(atMost("put " + sizeText(bytes), one, "memcpy", ratio));
+    run.targets.push_back(atMost("put " + sizeText(bytes), one, "memcpy", ratio));
   }
   step("put 256 x 16 KiB");
   TOOL_ASSIGN(Compared batch, compareBatch(session, *path, "ipc", 256, 16 * kKiB, plan.time));
-  run.bars.push_back(atMost("put 256 x 16 KiB", batch, "memcpy", 1.05));
+  run.targets.push_back(atMost("put 256 x 16 KiB", batch, "memcpy", 1.05));
   step("put 64 MiB");
   TOOL_ASSIGN(Compared large,
               compareTransfer(session, *path, "ipc", true, path->local.size(), 4 * plan.time));
-  run.bars.push_back(atMost("put " + sizeText(path->local.size()), large, "memcpy", 0.9));
+  run.targets.push_back(atMost("put " + sizeText(path->local.size()), large, "memcpy", 0.9));
   return Status();
 }
 
@@ -97,7 +98,7 @@ Status userMemory(Session& session, const Plan& plan, const Step& step, Run& run
                  : Status(Code::failed, std::string("process_vm_writev: ") + std::strerror(errno));
     };
     TOOL_ASSIGN(Compared one, compare(ours, bare, plan.time));
-    run.bars.push_back(
+    run.targets.push_back(
         atMost("put " + sizeText(bytes) + ", user's memory", one, "process_vm_writev", 1.1));
   }
   return Status();
@@ -107,7 +108,7 @@ Status overTcp(Session& session, const Plan& plan, const Step& step, Run& run) {
   TOOL_ASSIGN(auto path, session.path("tcp"));
   step("tcp put 8 B");
   TOOL_ASSIGN(Compared small, compareTransfer(session, *path, "tcp", true, 8, 2 * plan.time));
-  run.bars.push_back(atMost("tcp put 8 B", small, "raw echo", 1.4));
+  run.targets.push_back(atMost("tcp put 8 B", small, "raw echo", 1.4));
   step("tcp put 64 MiB");
   const size_t bytes = path->local.size();
   TOOL_ASSIGN(Compared large, compareTransfer(session, *path, "tcp", true, bytes, 8 * plan.time));
@@ -115,22 +116,22 @@ Status overTcp(Session& session, const Plan& plan, const Step& step, Run& run) {
   auto rate = [&](const Samples& series) {
     return fmt::format("{:.2f} GB/s", static_cast<double>(bytes) / median(series));
   };
-  run.bars.push_back({"tcp put " + sizeText(bytes), rate(large.ours),
-                      "raw socket " + rate(large.ceiling), share, ">= 0.9 x", share >= 0.9});
+  run.targets.push_back({"tcp put " + sizeText(bytes), rate(large.ours),
+                         "raw socket " + rate(large.ceiling), share, ">= 0.9 x", share >= 0.9});
   return Status();
 }
 
 Status tagsThroughMemory(Session& session, const Plan& plan, const Step& step, Run& run) {
   step("tag round trip, same host");
   TOOL_ASSIGN(Compared memory, compareTags(session, "ipc", plan.time));
-  run.bars.push_back(atMost("tag round trip, same host", memory, "bare flag", 2));
+  run.targets.push_back(atMost("tag round trip, same host", memory, "bare flag", 2));
   return Status();
 }
 
 Status tagsOverTcp(Session& session, const Plan& plan, const Step& step, Run& run) {
   step("tag round trip, tcp");
   TOOL_ASSIGN(Compared tcp, compareTags(session, "tcp", 2 * plan.time));
-  run.bars.push_back(atMost("tag round trip, tcp", tcp, "raw echo", 1.4));
+  run.targets.push_back(atMost("tag round trip, tcp", tcp, "raw echo", 1.4));
   return Status();
 }
 
@@ -147,48 +148,49 @@ constexpr Promises kPromises[] = {
     {"tcp", overTcp, 2},
     {"ipc", tagsThroughMemory, 1},
     {"tcp", tagsOverTcp, 1},
-    {"verbs", measureVerbsBars, kVerbsBarSteps},
-    {"ucx", measureUcxBars, kUcxBarSteps},
-    {"ipc", measureGrowth, 4},
+    {"verbs", measureVerbsTargets, kVerbsTargetSteps},
+    {"ucx", measureUcxTargets, kUcxTargetSteps},
+    {"ipc", measureScaling, 4},
 };
 
 bool isOneOf(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-bool isSmallSharedPut(const Figure& figure) {
-  return figure.section == kLatencySection && figure.bytes == 8 &&
-         figure.what.rfind("put", 0) == 0 && figure.path != "tcp";
+bool isSmallSharedPut(const Measurement& measurement) {
+  return measurement.section == kLatencySection && measurement.bytes == 8 &&
+         measurement.what.rfind("put", 0) == 0 && measurement.path != "tcp";
 }
 
 }  // namespace
 
-void addRivalBars(Run& run) {
-  auto ours = std::find_if(run.figures.begin(), run.figures.end(), [](const Figure& figure) {
-    return figure.who == "hmc" && isSmallSharedPut(figure);
-  });
-  if (ours == run.figures.end()) return;
-  for (const Figure& rival : run.figures) {
-    if (rival.who == "hmc" || !isSmallSharedPut(rival)) continue;
-    const double ratio = ours->value / rival.value;
-    run.bars.push_back(
-        {kSmallPut, timeText(ours->value),
-         fmt::format("{} {} ({}) {}", rival.who, rival.what, rival.path, timeText(rival.value)),
-         ratio, "< 1 x", ratio < 1});
+void addCompetitorTargets(Run& run) {
+  auto ours = std::find_if(run.measurements.begin(), run.measurements.end(),
+                           [](const Measurement& measurement) {
+                             return measurement.who == "hmc" && isSmallSharedPut(measurement);
+                           });
+  if (ours == run.measurements.end()) return;
+  for (const Measurement& competitor : run.measurements) {
+    if (competitor.who == "hmc" || !isSmallSharedPut(competitor)) continue;
+    const double ratio = ours->value / competitor.value;
+    run.targets.push_back({kSmallPut, timeText(ours->value),
+                           fmt::format("{} {} ({}) {}", competitor.who, competitor.what,
+                                       competitor.path, timeText(competitor.value)),
+                           ratio, "< 1 x", ratio < 1});
   }
 }
 
-size_t barSteps(const std::vector<std::string>& transports) {
+size_t targetSteps(const std::vector<std::string>& transports) {
   size_t steps = 0;
   for (const auto& some : kPromises) steps += isOneOf(transports, some.transport) ? some.steps : 0;
   return steps;
 }
 
-Status measureBars(Session& session, const std::vector<std::string>& transports, const Plan& plan,
-                   const Step& step, Run& run) {
+Status measureTargets(Session& session, const std::vector<std::string>& transports,
+                      const Plan& plan, const Step& step, Run& run) {
   if (!session.local()) {
     return Status(Code::unsupported,
-                  "--bars compares with this machine's own memory: run it without --connect");
+                  "--targets compares with this machine's own memory: run it without --connect");
   }
   for (const auto& some : kPromises) {
     if (isOneOf(transports, some.transport)) TOOL_TRY(some.measure(session, plan, step, run));

@@ -20,14 +20,14 @@ struct Percentiles {
 // The best that this machine does for the same job, measured in the same run.
 struct Ceiling {
   std::string name;  // "memcpy", "raw socket echo"
-  double value = 0;  // in the figure's unit
+  double value = 0;  // in the measurement's unit
 };
 
 // The sections that others are shown in beside us.
 inline constexpr const char* kLatencySection = "blocking latency";
 inline constexpr const char* kBandwidthSection = "bandwidth";
 
-struct Figure {
+struct Measurement {
   std::string section;      // "blocking latency", "bandwidth", "batch of 256", "control"
   std::string who = "hmc";  // or whom it is compared with: "UCX 1.13.1"
   std::string what;         // "put", "get", "tag round trip"
@@ -39,15 +39,15 @@ struct Figure {
   std::optional<Ceiling> ceiling;
 };
 
-// How much of its ceiling a figure reaches, in percent: 100 is the limit itself, whatever the unit.
-// No value without a ceiling.
-std::optional<double> percentOfCeiling(const Figure& figure);
+// How much of its ceiling a measurement reaches, in percent: 100 is the limit itself, whatever the
+// unit. No value without a ceiling.
+std::optional<double> percentOfCeiling(const Measurement& measurement);
 
 // One promise of docs/performance.md, and how it was kept in this run.
-struct Bar {
+struct Target {
   std::string what;      // "put 64 KiB, same host"
   std::string measured;  // "1.64 us"
-  std::string against;   // "memcpy 1.60 us"; empty for a bar that is an absolute figure
+  std::string against;   // "memcpy 1.60 us"; empty for a target that is an absolute measurement
   double ratio = 0;      // what is compared with the limit below
   std::string limit;     // "<= 1.05 x"
   bool met = false;
@@ -74,8 +74,8 @@ bool isWellChosen(const PathRow& row);
 struct Run {
   // In the order in which they are shown: "machine", "transport", "settings", ...
   std::vector<std::pair<std::string, std::string>> header;
-  std::vector<Figure> figures;
-  std::vector<Bar> bars;
+  std::vector<Measurement> measurements;
+  std::vector<Target> targets;
   std::vector<PathRow> paths;
   // Sentences for the end: who could not be compared with and why.
   std::vector<std::string> notes;

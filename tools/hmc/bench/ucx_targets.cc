@@ -1,4 +1,4 @@
-#include "bench/ucx_bars.h"
+#include "bench/ucx_targets.h"
 
 #include <algorithm>
 #include <optional>
@@ -19,14 +19,14 @@ constexpr size_t kKiB = 1024;
 constexpr size_t kMiB = 1024 * kKiB;
 constexpr double kMostAdded = 100;  // ns
 constexpr double kLeastShare = 0.97;
-constexpr std::chrono::seconds kPatience{60};
+constexpr std::chrono::seconds kTimeout{60};
 
 std::string rateText(size_t bytes, double nanoseconds) {
   return fmt::format("{:.2f} GB/s", static_cast<double>(bytes) / nanoseconds);
 }
 
-Bar shareBar(std::string what, size_t bytes, double ours, const std::string& ceiling, double its,
-             double share) {
+Target shareTarget(std::string what, size_t bytes, double ours, const std::string& ceiling,
+                   double its, double share) {
   return {std::move(what),
           rateText(bytes, ours),
           fmt::format("{} {}", ceiling, rateText(bytes, its)),
@@ -46,15 +46,16 @@ Status besideBareUcp(Path& path, BareUcp& bare, const Plan& plan, const Step& st
   step("ucx put 8 B");
   TOOL_ASSIGN(Compared small, comparePut(path, bare, 8, 4 * plan.time));
   const double added = median(small.ours) - median(small.ceiling);
-  run.bars.push_back({"ucx put 8 B", timeText(median(small.ours)),
-                      fmt::format("{} {}", kCeiling, timeText(median(small.ceiling))), small.ratio,
-                      fmt::format("<= {:.0f} ns more", kMostAdded), added <= kMostAdded});
+  run.targets.push_back({"ucx put 8 B", timeText(median(small.ours)),
+                         fmt::format("{} {}", kCeiling, timeText(median(small.ceiling))),
+                         small.ratio, fmt::format("<= {:.0f} ns more", kMostAdded),
+                         added <= kMostAdded});
   for (size_t bytes : {64 * kKiB, kMiB, 64 * kMiB}) {
     if (bytes > path.local.size()) break;
     step("ucx put " + sizeText(bytes));
     TOOL_ASSIGN(Compared one, comparePut(path, bare, bytes, 8 * plan.time));
-    run.bars.push_back(shareBar("ucx put " + sizeText(bytes), bytes, median(one.ours), kCeiling,
-                                median(one.ceiling), 1 / one.ratio));
+    run.targets.push_back(shareTarget("ucx put " + sizeText(bytes), bytes, median(one.ours),
+                                      kCeiling, median(one.ceiling), 1 / one.ratio));
   }
   return Status();
 }
@@ -68,7 +69,7 @@ Status besidePerftest(Path& path, const Plan& plan, const Step& step, Run& run) 
   Samples theirs;
   Samples ratios;
   for (int turn = 0; turn < kTurns; ++turn) {
-    TOOL_ASSIGN(const double its, ucxTcpSend(bytes, kPatience));
+    TOOL_ASSIGN(const double its, ucxTcpSend(bytes, kTimeout));
     Samples puts;
     TOOL_TRY(slice([&] { return path.remote.put(path.local, 0, 0, bytes); }, 1,
                    8 * plan.time / kTurns, puts));
@@ -76,16 +77,16 @@ Status besidePerftest(Path& path, const Plan& plan, const Step& step, Run& run) 
     ours.push_back(median(puts));
     ratios.push_back(its / median(puts));
   }
-  run.bars.push_back(shareBar("ucx put " + sizeText(bytes) + " over tcp", bytes, median(ours),
-                              "ucx_perftest tag_bw", median(theirs), median(ratios)));
+  run.targets.push_back(shareTarget("ucx put " + sizeText(bytes) + " over tcp", bytes, median(ours),
+                                    "ucx_perftest tag_bw", median(theirs), median(ratios)));
   return Status();
 }
 
 }  // namespace
 
-Status measureUcxBars(Session& session, const Plan& plan, const Step& step, Run& run) {
+Status measureUcxTargets(Session& session, const Plan& plan, const Step& step, Run& run) {
   auto note = [&](const Status& why) {
-    run.notes.push_back("no bars of ucx: " + why.message());
+    run.notes.push_back("no targets of ucx: " + why.message());
     return Status();
   };
   auto path = session.path("ucx");

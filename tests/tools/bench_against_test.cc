@@ -1,11 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 
 #include "bench/against/competitors.h"
@@ -13,6 +9,7 @@
 #include "bench/against/perftest.h"
 #include "bench/against/program.h"
 #include "bench/against/ucx.h"
+#include "tools/fake_host.h"
 
 namespace hmc::bench {
 namespace {
@@ -25,34 +22,16 @@ using testing::HasSubstr;
 constexpr const char* kHang = "exec tail -f /dev/null";
 
 // A machine on which only the programs of the test are installed.
-class Against : public testing::Test {
+class Against : public tool::FakeHost {
  protected:
-  Against() {
-    std::string name = testing::TempDir() + "bench_against_XXXXXX";
-    folder_ = mkdtemp(name.data());
-    usual_ = std::getenv("PATH");
-    setenv("PATH", folder_.c_str(), 1);
-  }
-  ~Against() override {
-    setenv("PATH", usual_.c_str(), 1);
-    std::filesystem::remove_all(folder_);
-  }
-
-  void install(const std::string& name, const std::string& body) {
-    const std::filesystem::path path = folder_ / name;
-    std::ofstream(path) << "#!/bin/sh\nPATH=" << usual_ << "\n" << body << "\n";
-    chmod(path.c_str(), 0755);
-  }
-  Comparison run(const std::string& competitor, milliseconds patience = seconds(60)) {
+  Against() { usePrograms(); }
+  Comparison run(const std::string& competitor, milliseconds timeout = seconds(60)) {
     Progress progress;
-    return runCompetitors({competitor}, {{8, 64}, patience}, progress);
+    return runCompetitors({competitor}, {{8, 64}, timeout}, progress);
   }
-
-  std::filesystem::path folder_;
-  std::string usual_;
 };
 
-// One line of measurements, whatever it is asked; the server says nothing and waits.
+// The client prints the same line whatever it is asked; the server waits.
 std::string ucxScript(const std::string& client) {
   return std::string("case $1 in -p) ") + kHang + ";; esac\n" + client;
 }
@@ -92,7 +71,7 @@ TEST_F(Against, quotesAServerThatFails) {
 }
 
 TEST_F(Against, asksAgainUntilTheServerListens) {
-  const std::string tried = (folder_ / "tried").string();
+  const std::string tried = root() + "/tried";
   install("ucx_perftest",
           ucxScript("if ! [ -e " + tried + " ]; then echo >" + tried +
                     "; echo connect failed: refused >&2; exit 1; fi\n" + kUcxOutput));
@@ -161,7 +140,7 @@ char stateOf(pid_t pid) {
 }
 
 TEST_F(Against, endsTheWholeGroupOfAProgram) {
-  const std::string pidFile = (folder_ / "pid").string();
+  const std::string pidFile = root() + "/pid";
   install("parent", "tail -f /dev/null & echo $! >" + pidFile + ".new; mv " + pidFile + ".new " +
                         pidFile + "; wait");
   const Deadline deadline = seconds(60);

@@ -8,13 +8,13 @@
 #include <fmt/core.h>
 
 #include "bench/against/competitors.h"
-#include "bench/all_paths.h"
 #include "bench/machine.h"
 #include "bench/report/csv.h"
 #include "bench/report/json.h"
 #include "bench/report/progress.h"
 #include "bench/report/table.h"
 #include "bench/report/units.h"
+#include "bench/targets.h"
 #include "hmc/info.h"
 #include "hmc/measurements.h"
 
@@ -84,22 +84,21 @@ void describe(const Session& session, const BenchOptions& options,
   run.header.emplace_back(
       "method",
       fmt::format("{} s per measurement, ours and its ceiling in turns, medians; up to {} "
-                  "under way for bandwidth",
+                  "in flight for bandwidth",
                   options.seconds, options.window));
 }
 
-// Promises about a transport that cannot be used here are neither met nor missed.
-void noteWhoIsMissing(const Session& session, const BenchOptions& options, Run& run) {
+// Targets of a transport that cannot be used here are neither met nor missed.
+void noteMissingTransports(const Session& session, const BenchOptions& options, Run& run) {
   if (!options.transports.empty()) return;
   for (const PathReport& path : session.paths()) {
     if (!path.usable) run.notes.push_back(path.transport + ": not measured: " + path.reason);
   }
 }
 
-void compareWithOthers(const BenchOptions& options, const Plan& plan, Progress& progress,
-                       Run& run) {
+void addCompetitors(const BenchOptions& options, const Plan& plan, Progress& progress, Run& run) {
   Workload workload;
-  // A target compares the smallest put only.
+  // Only the smallest put has a target.
   workload.sizes = options.targets ? std::vector<size_t>{8} : plan.sizes;
   Comparison others = runCompetitors(options.against, workload, progress);
   run.measurements.insert(run.measurements.end(), others.measurements.begin(),
@@ -131,7 +130,7 @@ Status measure(Session& session, const BenchOptions& options,
   auto step = [&](const std::string& what) { progress.next(what); };
   if (options.allPaths) return measureAllPaths(session, transports, plan, step, run);
   if (options.targets) {
-    noteWhoIsMissing(session, options, run);
+    noteMissingTransports(session, options, run);
     TOOL_TRY(measureTargets(session, transports, plan, step, run));
   }
   for (const auto& transport : transports) {
@@ -140,7 +139,7 @@ Status measure(Session& session, const BenchOptions& options,
     TOOL_TRY(measureBatches(session, transport, plan, step, run));
     TOOL_TRY(measureControl(session, transport, plan, step, run));
   }
-  if (options.compare) compareWithOthers(options, plan, progress, run);
+  if (options.compare) addCompetitors(options, plan, progress, run);
   if (options.targets && options.compare) addCompetitorTargets(run);
   return Status();
 }

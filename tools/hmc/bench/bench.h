@@ -16,16 +16,16 @@ struct BenchOptions {
   size_t window = 16;
   bool verify = false;
   bool targets = false;
-  bool allPaths = false;  // instead: every transport beside the others, and which one is taken
-  bool compare = false;   // with others that are installed,
+  bool allPaths = false;  // instead of the sweep: every transport, and which one is chosen
+  bool compare = false;   // with competitors that are installed,
   std::vector<std::string> against;  // of these names; empty: all
   bool csv = false;
   bool json = false;
   std::string save;  // a file that the times are added to, for HMC_MEASUREMENTS
 };
 
-// Measures and prints. The exit status: 0 when everything could be measured and verified, and every
-// target was met, every path well chosen, where these were asked for.
+// Measures and prints. The exit status is 0 when everything could be measured, and every target was
+// met and every path well chosen, where that was asked for.
 int runBench(const BenchOptions& options);
 
 }  // namespace hmc::bench

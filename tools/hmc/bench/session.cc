@@ -14,14 +14,10 @@ namespace {
 
 constexpr std::chrono::seconds kTimeout{60};
 
-Result<std::string> startServer(std::unique_ptr<tool::Child>& child, const SharedMemory& lines) {
-  std::vector<std::string> words = {"bench-server", "--bytes", std::to_string(lines.size()),
-                                    "--lines", lines.path()};
-  TOOL_ASSIGN(child, tool::Child::start(words));
-  TOOL_ASSIGN(std::string line, child->readLine(kTimeout));
-  if (line.rfind("error ", 0) == 0)
-    return Status(Code::failed, "the other process could not start: " + line.substr(6));
-  return line;
+Result<std::string> startServer(std::unique_ptr<tool::Child>& child, const SharedMemory& shared) {
+  TOOL_ASSIGN(child, tool::Child::start({"bench-server", "--bytes", std::to_string(shared.size()),
+                                         "--shared", shared.path()}));
+  return child->readLine(kTimeout);
 }
 
 }  // namespace
@@ -29,10 +25,10 @@ Result<std::string> startServer(std::unique_ptr<tool::Child>& child, const Share
 Result<std::unique_ptr<Session>> Session::open(const SessionOptions& options) {
   std::unique_ptr<Session> session(new Session);
   session->address_ = options.connect;
-  TOOL_ASSIGN(SharedMemory lines, SharedMemory::create(options.bytes));
-  session->lines_ = std::make_unique<SharedMemory>(std::move(lines));
+  TOOL_ASSIGN(SharedMemory shared, SharedMemory::create(options.bytes));
+  session->shared_ = std::make_unique<SharedMemory>(std::move(shared));
   if (options.connect.empty()) {
-    TOOL_ASSIGN(session->address_, startServer(session->child_, *session->lines_));
+    TOOL_ASSIGN(session->address_, startServer(session->child_, *session->shared_));
   }
   session->host_ = tool::hostOf(session->address_);
 
@@ -42,7 +38,7 @@ Result<std::unique_ptr<Session>> Session::open(const SessionOptions& options) {
   session->peer_ = std::make_unique<Peer>(std::move(peer));
   TOOL_ASSIGN(const PeerFacts facts, session->peer_->probe(kTimeout));
   session->away_ = facts.away;
-  TOOL_ASSIGN(std::string hello, session->order("hello"));
+  TOOL_ASSIGN(std::string hello, session->request("hello"));
   TOOL_ASSIGN(session->hello_, Hello::decode(hello));
   TOOL_ASSIGN(RawSocket socket, RawSocket::connect(session->host_, session->hello_.rawPort));
   session->socket_ = std::make_unique<RawSocket>(std::move(socket));
@@ -56,7 +52,7 @@ Result<std::string> Session::answer() {
   return note.bytes.rfind("ok ", 0) == 0 ? note.bytes.substr(3) : note.bytes;
 }
 
-Result<std::string> Session::order(const std::string& what) {
+Result<std::string> Session::request(const std::string& what) {
   TOOL_TRY(peer_->notify(what, kTimeout));
   return answer();
 }

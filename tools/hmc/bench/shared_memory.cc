@@ -2,69 +2,46 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
-#include <utility>
 
 #include <fmt/core.h>
 
 namespace hmc::bench {
 
-namespace {
-
-Status failure(const std::string& what) {
-  return Status(Code::failed, fmt::format("{}: {}", what, std::strerror(errno)));
-}
-
-}  // namespace
-
 Result<SharedMemory> SharedMemory::create(size_t bytes) {
-  int fd = memfd_create("hmc-bench", MFD_CLOEXEC);
-  if (fd < 0) return failure("making shared memory for the ceilings");
-  if (ftruncate(fd, static_cast<off_t>(bytes + kLines)) != 0) {
-    close(fd);
-    return failure(fmt::format("making {} bytes of shared memory", bytes));
-  }
-  return map(fd, bytes);
+  tool::Fd fd(memfd_create("hmc-bench", MFD_CLOEXEC));
+  if (!fd || ftruncate(fd.get(), static_cast<off_t>(bytes + kFlagBytes)) != 0)
+    return tool::systemError(fmt::format("make {} bytes of shared memory", bytes));
+  return map(std::move(fd), bytes);
 }
 
 Result<SharedMemory> SharedMemory::open(const std::string& path, size_t bytes) {
-  int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
-  if (fd < 0) return failure("opening " + path);
-  return map(fd, bytes);
+  tool::Fd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (!fd) return tool::systemError("open " + path);
+  return map(std::move(fd), bytes);
 }
 
-Result<SharedMemory> SharedMemory::map(int fd, size_t bytes) {
-  // Faulted in at once: the first touch of a page is no part of what is measured.
-  void* base =
-      mmap(nullptr, bytes + kLines, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
-  if (base == MAP_FAILED) {
-    Status status = failure("mapping shared memory for the ceilings");
-    close(fd);
-    return status;
-  }
-  return SharedMemory(fd, static_cast<char*>(base), bytes);
+Result<SharedMemory> SharedMemory::map(tool::Fd fd, size_t bytes) {
+  // Faulted in now: the first touch of a page is not part of what is measured.
+  void* base = mmap(nullptr, bytes + kFlagBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE,
+                    fd.get(), 0);
+  if (base == MAP_FAILED) return tool::systemError("map shared memory for the ceilings");
+  return SharedMemory(std::move(fd), static_cast<char*>(base), bytes);
 }
 
 SharedMemory::SharedMemory(SharedMemory&& other) noexcept
-    : fd_(std::exchange(other.fd_, -1)),
-      base_(std::exchange(other.base_, nullptr)),
-      bytes_(other.bytes_) {}
+    : fd_(std::move(other.fd_)), base_(std::exchange(other.base_, nullptr)), bytes_(other.bytes_) {}
 
 SharedMemory::~SharedMemory() {
-  if (base_ != nullptr) munmap(base_, bytes_ + kLines);
-  if (fd_ >= 0) close(fd_);
+  if (base_ != nullptr) munmap(base_, bytes_ + kFlagBytes);
 }
 
 std::string SharedMemory::path() const {
-  return fmt::format("/proc/{}/fd/{}", getpid(), fd_);
+  return fmt::format("/proc/{}/fd/{}", getpid(), fd_.get());
 }
 
 std::atomic<uint64_t>& SharedMemory::flag(int side) const {
-  // Far enough apart that no prefetcher takes the one along with the other.
-  return *reinterpret_cast<std::atomic<uint64_t>*>(base_ + side * (kLines / kFlags));
+  // Far enough apart that no prefetcher fetches one with the other.
+  return *reinterpret_cast<std::atomic<uint64_t>*>(base_ + side * (kFlagBytes / kFlags));
 }
 
 void SharedMemory::reset() const {
@@ -73,7 +50,7 @@ void SharedMemory::reset() const {
 }
 
 bool SharedMemory::await(int side, uint64_t round) const {
-  constexpr uint64_t kLooks = uint64_t{1} << 33;  // some seconds; asking a clock would be measured
+  constexpr uint64_t kLooks = uint64_t{1} << 33;  // some seconds; reading a clock would be measured
   const std::atomic<uint64_t>& line = flag(side);
   for (uint64_t looks = 0; line.load(std::memory_order_acquire) != round; ++looks) {
     if (looks == kLooks) return false;
@@ -81,8 +58,8 @@ bool SharedMemory::await(int side, uint64_t round) const {
   return true;
 }
 
-bool SharedMemory::ping(uint64_t rounds) const {
-  for (uint64_t round = 1; round <= rounds; ++round) {
+bool SharedMemory::ping(uint64_t first, uint64_t rounds) const {
+  for (uint64_t round = first; round < first + rounds; ++round) {
     flag(0).store(round, std::memory_order_release);
     if (!await(1, round)) return false;
   }

@@ -1,3 +1,5 @@
+#include "bench/targets.h"
+
 #include <sys/uio.h>
 
 #include <algorithm>
@@ -5,50 +7,23 @@
 
 #include <fmt/core.h>
 
-#include "bench/measure.h"
 #include "bench/report/units.h"
-#include "bench/scaling.h"
-#include "bench/ucx_targets.h"
-#include "bench/verbs_targets.h"
 
-// The promises of docs/performance.md, each measured beside its ceiling.
 namespace hmc::bench {
 
 namespace {
 
-constexpr size_t kKiB = 1024;
-constexpr size_t kMiB = 1024 * kKiB;
 constexpr const char* kSmallPut = "put 8 B, Node";
-
-Target atMost(std::string what, const Compared& compared, const std::string& ceiling,
-              double limit) {
-  return {std::move(what),
-          timeText(median(compared.ours)),
-          fmt::format("{} {}", ceiling, timeText(median(compared.ceiling))),
-          compared.ratio,
-          fmt::format("<= {} x", limit),
-          compared.ratio <= limit};
-}
 
 Target absolute(std::string what, const Compared& compared, const std::string& ceiling,
                 double nanoseconds) {
-  const double ours = median(compared.ours);
-  return {std::move(what),
-          timeText(ours),
-          fmt::format("{} {}", ceiling, timeText(median(compared.ceiling))),
-          compared.ratio,
-          fmt::format("<= {:.0f} ns", nanoseconds),
-          ours <= nanoseconds};
+  Target target = timeAtMost(std::move(what), compared, ceiling, nanoseconds);
+  target.limit = fmt::format("<= {:.0f} ns", nanoseconds);
+  target.met = median(compared.ours) <= nanoseconds;
+  return target;
 }
 
-Status sameHost(Session& session, const Plan& plan, const Step& step, Run& run) {
-  TOOL_ASSIGN(auto path, session.path("ipc"));
-  step("put 8 B, Node");
-  TOOL_ASSIGN(Compared small, compareTransfer(session, *path, "ipc", true, 8, plan.time));
-  run.targets.push_back(absolute(kSmallPut, small, "bare store", 25));
-  run.measurements.push_back(measurementOf("ipc", kLatencySection, /*put=*/true, 8, small));
-
-  step("put 8 B, Communicator");
+Status communicatorPut(Session& session, const Path& path, const Plan& plan, Run& run) {
   TOOL_ASSIGN(auto communicator, session.communicator(session.newRank(), "ipc"));
   const std::string host = session.host();
   const uint16_t port = session.server().communicatorPort;
@@ -57,13 +32,20 @@ Status sameHost(Session& session, const Plan& plan, const Step& step, Run& run) 
                ? Status()
                : Status(Code::failed, lastError());
   };
-  auto store = [&] {
-    std::memcpy(session.lines().data(), path->local.data(), 8);
-    session.lines().flag(0).store(1, std::memory_order_release);
-    return Status();
-  };
-  TOOL_ASSIGN(Compared documented, compare(put, store, plan.time));
+  TOOL_ASSIGN(Compared documented, compare(put, bareCopy(session, path, true, 8), plan.time));
   run.targets.push_back(absolute("put 8 B, Communicator", documented, "bare store", 100));
+  return Status();
+}
+
+Status sameHost(Session& session, const Plan& plan, const Step& step, Run& run) {
+  TOOL_ASSIGN(auto path, session.path("ipc"));
+  step(kSmallPut);
+  TOOL_ASSIGN(Compared small, compareTransfer(session, *path, "ipc", true, 8, plan.time));
+  run.targets.push_back(absolute(kSmallPut, small, "bare store", 25));
+  run.measurements.push_back(measurementOf("ipc", kLatencySection, /*put=*/true, 8, small));
+
+  step("put 8 B, Communicator");
+  TOOL_TRY(communicatorPut(session, *path, plan, run));
 
   struct Limit {
     size_t bytes;
@@ -72,15 +54,15 @@ Status sameHost(Session& session, const Plan& plan, const Step& step, Run& run) 
   for (auto [bytes, ratio] : {Limit{4 * kKiB, 1.4}, Limit{64 * kKiB, 1.05}, Limit{kMiB, 1.05}}) {
     step("put " + sizeText(bytes));
     TOOL_ASSIGN(Compared one, compareTransfer(session, *path, "ipc", true, bytes, plan.time));
-    run.targets.push_back(atMost("put " + sizeText(bytes), one, "memcpy", ratio));
+    run.targets.push_back(timeAtMost("put " + sizeText(bytes), one, "memcpy", ratio));
   }
   step("put 256 x 16 KiB");
   TOOL_ASSIGN(Compared batch, compareBatch(session, *path, "ipc", 256, 16 * kKiB, plan.time));
-  run.targets.push_back(atMost("put 256 x 16 KiB", batch, "memcpy", 1.05));
+  run.targets.push_back(timeAtMost("put 256 x 16 KiB", batch, "memcpy", 1.05));
   step("put 64 MiB");
   TOOL_ASSIGN(Compared large,
               compareTransfer(session, *path, "ipc", true, path->local.size(), 4 * plan.time));
-  run.targets.push_back(atMost("put " + sizeText(path->local.size()), large, "memcpy", 0.9));
+  run.targets.push_back(timeAtMost("put " + sizeText(path->local.size()), large, "memcpy", 0.9));
   return Status();
 }
 
@@ -88,7 +70,6 @@ Status userMemory(Session& session, const Plan& plan, const Step& step, Run& run
   TOOL_ASSIGN(auto path, session.path("ipc", kUserRegion));
   for (size_t bytes : {size_t{8}, 64 * kKiB, kMiB}) {
     step("put " + sizeText(bytes) + " into the user's own memory");
-    auto ours = [&] { return path->remote.put(path->local, 0, 0, bytes); };
     auto bare = [&] {
       iovec here{path->local.data(), bytes};
       iovec there{reinterpret_cast<void*>(session.server().userAddress), bytes};  // NOLINT
@@ -97,9 +78,9 @@ Status userMemory(Session& session, const Plan& plan, const Step& step, Run& run
                  ? Status()
                  : Status(Code::failed, std::string("process_vm_writev: ") + std::strerror(errno));
     };
-    TOOL_ASSIGN(Compared one, compare(ours, bare, plan.time));
+    TOOL_ASSIGN(Compared one, compare(OneTransfer{*path, true, bytes}, bare, plan.time));
     run.targets.push_back(
-        atMost("put " + sizeText(bytes) + ", user's memory", one, "process_vm_writev", 1.1));
+        timeAtMost("put " + sizeText(bytes) + ", user's memory", one, "process_vm_writev", 1.1));
   }
   return Status();
 }
@@ -108,41 +89,36 @@ Status overTcp(Session& session, const Plan& plan, const Step& step, Run& run) {
   TOOL_ASSIGN(auto path, session.path("tcp"));
   step("tcp put 8 B");
   TOOL_ASSIGN(Compared small, compareTransfer(session, *path, "tcp", true, 8, 2 * plan.time));
-  run.targets.push_back(atMost("tcp put 8 B", small, "raw echo", 1.4));
+  run.targets.push_back(timeAtMost("tcp put 8 B", small, "raw echo", 1.4));
   step("tcp put 64 MiB");
   const size_t bytes = path->local.size();
   TOOL_ASSIGN(Compared large, compareTransfer(session, *path, "tcp", true, bytes, 8 * plan.time));
-  const double share = 1 / large.ratio;
-  auto rate = [&](const Samples& series) {
-    return fmt::format("{:.2f} GB/s", static_cast<double>(bytes) / median(series));
-  };
-  run.targets.push_back({"tcp put " + sizeText(bytes), rate(large.ours),
-                         "raw socket " + rate(large.ceiling), share, ">= 0.9 x", share >= 0.9});
+  run.targets.push_back(
+      rateAtLeast("tcp put " + sizeText(bytes), large, "raw socket", 0.9, bandwidthOf(bytes)));
   return Status();
 }
 
 Status tagsThroughMemory(Session& session, const Plan& plan, const Step& step, Run& run) {
   step("tag round trip, same host");
   TOOL_ASSIGN(Compared memory, compareTags(session, "ipc", plan.time));
-  run.targets.push_back(atMost("tag round trip, same host", memory, "bare flag", 2));
+  run.targets.push_back(timeAtMost("tag round trip, same host", memory, "bare flag", 2));
   return Status();
 }
 
 Status tagsOverTcp(Session& session, const Plan& plan, const Step& step, Run& run) {
   step("tag round trip, tcp");
   TOOL_ASSIGN(Compared tcp, compareTags(session, "tcp", 2 * plan.time));
-  run.targets.push_back(atMost("tag round trip, tcp", tcp, "raw echo", 1.4));
+  run.targets.push_back(timeAtMost("tag round trip, tcp", tcp, "raw echo", 1.4));
   return Status();
 }
 
-using Measure = Status (*)(Session&, const Plan&, const Step&, Run&);
-// Whose promises they are, in the order in which they are measured.
-struct Promises {
+struct TargetGroup {
   const char* transport;
-  Measure measure;
+  Status (*measure)(Session&, const Plan&, const Step&, Run&);
   size_t steps;
 };
-constexpr Promises kPromises[] = {
+// In the order of measuring.
+constexpr TargetGroup kGroups[] = {
     {"ipc", sameHost, 7},
     {"ipc", userMemory, 3},
     {"tcp", overTcp, 2},
@@ -150,10 +126,10 @@ constexpr Promises kPromises[] = {
     {"tcp", tagsOverTcp, 1},
     {"verbs", measureVerbsTargets, kVerbsTargetSteps},
     {"ucx", measureUcxTargets, kUcxTargetSteps},
-    {"ipc", measureScaling, 4},
+    {"ipc", measureScaling, kScalingSteps},
 };
 
-bool isOneOf(const std::vector<std::string>& names, const std::string& name) {
+bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
@@ -164,25 +140,50 @@ bool isSmallSharedPut(const Measurement& measurement) {
 
 }  // namespace
 
+Target timeAtMost(std::string what, const Compared& compared, const std::string& ceiling,
+                  double limit) {
+  return {std::move(what),
+          timeText(median(compared.ours)),
+          fmt::format("{} {}", ceiling, timeText(median(compared.ceiling))),
+          compared.ratio,
+          fmt::format("<= {} x", limit),
+          compared.ratio <= limit};
+}
+
+Target rateAtLeast(std::string what, const Compared& compared, const std::string& ceiling,
+                   double limit, const RateText& text) {
+  const double share = 1 / compared.ratio;
+  return {std::move(what),
+          text(median(compared.ours)),
+          fmt::format("{} {}", ceiling, text(median(compared.ceiling))),
+          share,
+          fmt::format(">= {} x", limit),
+          share >= limit};
+}
+
+RateText bandwidthOf(size_t bytes) {
+  return [bytes](double each) { return speedText(static_cast<double>(bytes) / each); };
+}
+
 void addCompetitorTargets(Run& run) {
-  auto ours = std::find_if(run.measurements.begin(), run.measurements.end(),
-                           [](const Measurement& measurement) {
-                             return measurement.who == "hmc" && isSmallSharedPut(measurement);
-                           });
+  auto ours = std::find_if(
+      run.measurements.begin(), run.measurements.end(),
+      [](const Measurement& one) { return one.who == "hmc" && isSmallSharedPut(one); });
   if (ours == run.measurements.end()) return;
-  for (const Measurement& competitor : run.measurements) {
-    if (competitor.who == "hmc" || !isSmallSharedPut(competitor)) continue;
-    const double ratio = ours->value / competitor.value;
-    run.targets.push_back({kSmallPut, timeText(ours->value),
-                           fmt::format("{} {} ({}) {}", competitor.who, competitor.what,
-                                       competitor.path, timeText(competitor.value)),
-                           ratio, "< 1 x", ratio < 1});
+  for (const Measurement& theirs : run.measurements) {
+    if (theirs.who == "hmc" || !isSmallSharedPut(theirs)) continue;
+    const double ratio = ours->value / theirs.value;
+    run.targets.push_back(
+        {kSmallPut, timeText(ours->value),
+         fmt::format("{} {} ({}) {}", theirs.who, theirs.what, theirs.path, timeText(theirs.value)),
+         ratio, "< 1 x", ratio < 1});
   }
 }
 
 size_t targetSteps(const std::vector<std::string>& transports) {
   size_t steps = 0;
-  for (const auto& some : kPromises) steps += isOneOf(transports, some.transport) ? some.steps : 0;
+  for (const auto& group : kGroups)
+    steps += contains(transports, group.transport) ? group.steps : 0;
   return steps;
 }
 
@@ -192,8 +193,8 @@ Status measureTargets(Session& session, const std::vector<std::string>& transpor
     return Status(Code::unsupported,
                   "--targets compares with this machine's own memory: run it without --connect");
   }
-  for (const auto& some : kPromises) {
-    if (isOneOf(transports, some.transport)) TOOL_TRY(some.measure(session, plan, step, run));
+  for (const auto& group : kGroups) {
+    if (contains(transports, group.transport)) TOOL_TRY(group.measure(session, plan, step, run));
   }
   return Status();
 }

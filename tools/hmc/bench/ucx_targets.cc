@@ -1,5 +1,3 @@
-#include "bench/ucx_targets.h"
-
 #include <algorithm>
 #include <optional>
 
@@ -8,77 +6,53 @@
 #include "bench/against/ucx.h"
 #include "bench/bare_ucp.h"
 #include "bench/report/units.h"
+#include "bench/targets.h"
 
-// What the ucx transport adds to UCX: both put into the same memory in the same run, over the way
-// that UCX takes for endpoints that notice when a peer dies.
+// What the ucx transport adds to UCX: both put into the same memory in the same run, over the path
+// that UCX takes for endpoints that detect a dead peer.
 namespace hmc::bench {
 
 namespace {
 
-constexpr size_t kKiB = 1024;
-constexpr size_t kMiB = 1024 * kKiB;
 constexpr double kMostAdded = 100;  // ns
 constexpr double kLeastShare = 0.97;
-constexpr std::chrono::seconds kTimeout{60};
-
-std::string rateText(size_t bytes, double nanoseconds) {
-  return fmt::format("{:.2f} GB/s", static_cast<double>(bytes) / nanoseconds);
-}
-
-Target shareTarget(std::string what, size_t bytes, double ours, const std::string& ceiling,
-                   double its, double share) {
-  return {std::move(what),
-          rateText(bytes, ours),
-          fmt::format("{} {}", ceiling, rateText(bytes, its)),
-          share,
-          fmt::format(">= {} x", kLeastShare),
-          share >= kLeastShare};
-}
-
-Result<Compared> comparePut(Path& path, BareUcp& bare, size_t bytes, Clock::duration time) {
-  auto ours = [&] { return path.remote.put(path.local, 0, 0, bytes); };
-  auto its = [&] { return bare.put(bytes); };
-  return compare(ours, its, time);
-}
 
 Status besideBareUcp(Path& path, BareUcp& bare, const Plan& plan, const Step& step, Run& run) {
   constexpr const char* kCeiling = "bare UCP put + flush";
+  auto comparePut = [&](size_t bytes, Clock::duration time) {
+    return compare(
+        OneTransfer{path, true, bytes}, [&] { return bare.put(bytes); }, time);
+  };
   step("ucx put 8 B");
-  TOOL_ASSIGN(Compared small, comparePut(path, bare, 8, 4 * plan.time));
-  const double added = median(small.ours) - median(small.ceiling);
-  run.targets.push_back({"ucx put 8 B", timeText(median(small.ours)),
-                         fmt::format("{} {}", kCeiling, timeText(median(small.ceiling))),
-                         small.ratio, fmt::format("<= {:.0f} ns more", kMostAdded),
-                         added <= kMostAdded});
+  TOOL_ASSIGN(Compared small, comparePut(8, 4 * plan.time));
+  Target added = timeAtMost("ucx put 8 B", small, kCeiling, 0);
+  added.limit = fmt::format("<= {:.0f} ns more", kMostAdded);
+  added.met = median(small.ours) - median(small.ceiling) <= kMostAdded;
+  run.targets.push_back(added);
   for (size_t bytes : {64 * kKiB, kMiB, 64 * kMiB}) {
     if (bytes > path.local.size()) break;
     step("ucx put " + sizeText(bytes));
-    TOOL_ASSIGN(Compared one, comparePut(path, bare, bytes, 8 * plan.time));
-    run.targets.push_back(shareTarget("ucx put " + sizeText(bytes), bytes, median(one.ours),
-                                      kCeiling, median(one.ceiling), 1 / one.ratio));
+    TOOL_ASSIGN(Compared one, comparePut(bytes, 8 * plan.time));
+    run.targets.push_back(
+        rateAtLeast("ucx put " + sizeText(bytes), one, kCeiling, kLeastShare, bandwidthOf(bytes)));
   }
   return Status();
 }
 
-// Theirs is a program of its own, so the turns are longer than elsewhere.
 Status besidePerftest(Path& path, const Plan& plan, const Step& step, Run& run) {
   constexpr int kTurns = 5;
   const size_t bytes = path.local.size();
   step("ucx put " + sizeText(bytes) + " beside ucx_perftest");
-  Samples ours;
-  Samples theirs;
-  Samples ratios;
-  for (int turn = 0; turn < kTurns; ++turn) {
-    TOOL_ASSIGN(const double its, ucxTcpSend(bytes, kTimeout));
+  auto ours = [&]() -> Result<double> {
     Samples puts;
-    TOOL_TRY(slice([&] { return path.remote.put(path.local, 0, 0, bytes); }, 1,
-                   8 * plan.time / kTurns, puts));
-    theirs.push_back(its);
-    ours.push_back(median(puts));
-    ratios.push_back(its / median(puts));
-  }
-  run.targets.push_back(shareTarget("ucx put " + sizeText(bytes) + " over tcp", bytes, median(ours),
-                                    "ucx_perftest tag_bw", median(theirs), median(ratios)));
+    TOOL_TRY(slice(OneTransfer{path, true, bytes}, 1, 8 * plan.time / kTurns, puts));
+    return median(puts);
+  };
+  TOOL_ASSIGN(const Compared compared,
+              compareRuns(
+                  ours, [&] { return ucxTcpSend(bytes, std::chrono::seconds(60)); }, kTurns));
+  run.targets.push_back(rateAtLeast("ucx put " + sizeText(bytes) + " over tcp", compared,
+                                    "ucx_perftest tag_bw", kLeastShare, bandwidthOf(bytes)));
   return Status();
 }
 
@@ -86,12 +60,12 @@ Status besidePerftest(Path& path, const Plan& plan, const Step& step, Run& run) 
 
 Status measureUcxTargets(Session& session, const Plan& plan, const Step& step, Run& run) {
   auto note = [&](const Status& why) {
-    run.notes.push_back("no targets of ucx: " + why.message());
+    run.notes.push_back("ucx: the targets were not measured: " + why.message());
     return Status();
   };
   auto path = session.path("ucx");
   if (!path.ok()) return note(path.status());
-  auto address = session.order("ucp");
+  auto address = session.request("ucp");
   if (!address.ok()) return note(address.status());
   auto bare = BareUcp::connect(*address, (*path)->local.data());
   if (!bare.ok()) return note(bare.status());

@@ -1,5 +1,3 @@
-#include "bench/verbs_targets.h"
-
 #include <algorithm>
 #include <deque>
 
@@ -7,44 +5,24 @@
 
 #include "bench/against/perftest.h"
 #include "bench/report/units.h"
+#include "bench/targets.h"
 
 namespace hmc::bench {
 
 namespace {
 
-constexpr const char* kTransport = "verbs";
-constexpr size_t kKiB = 1024;
 constexpr size_t kSmall = 8;
 constexpr size_t kBatch = 10000;
-// Of a batch of small puts: as many as the transport has under way on one queue pair.
+// Of a batch of small puts: as many as the transport has in flight on one queue pair.
 constexpr size_t kBatchDepth = 256;
-
-// A program cannot be halted and resumed as our own ceilings are, so a turn is a whole run of it:
-// few turns, and the median of their ratios. Both jobs answer nanoseconds per message.
-template <class Ours, class Theirs>
-Result<Compared> takeTurns(Ours&& ours, Theirs&& theirs) {
-  constexpr int kTurns = 3;
-  Compared all;
-  Samples ratios;
-  TOOL_TRY(ours().status());  // warm
-  for (int i = 0; i < kTurns; ++i) {
-    TOOL_ASSIGN(const double their, theirs());
-    TOOL_ASSIGN(const double our, ours());
-    all.ceiling.push_back(their);
-    all.ours.push_back(our);
-    ratios.push_back(our / their);
-  }
-  all.ratio = median(ratios);
-  return all;
-}
+constexpr int kTurns = 3;
 
 // What a job takes per message.
 template <class Job>
 Result<double> timed(Job&& job, size_t messages) {
   const auto start = Clock::now();
   TOOL_TRY(job());
-  return std::chrono::duration<double, std::nano>(Clock::now() - start).count() /
-         static_cast<double>(messages);
+  return nanosecondsSince(start) / static_cast<double>(messages);
 }
 
 // As many messages as fill the time, and enough to be worth the start of a program.
@@ -57,40 +35,27 @@ Result<size_t> messagesFor(const std::function<Result<double>(size_t)>& perMessa
       std::clamp(wanted, static_cast<double>(few), static_cast<double>(kMost)));
 }
 
-// `depth` transfers are under way all the time, as in perftest: the next one starts when the oldest
-// has arrived.
-Status stream(const Path& path, bool put, size_t bytes, size_t messages, size_t depth) {
-  const std::vector<Block> block{{0, 0, bytes}};
-  std::deque<Ticket> underWay;
+// Keeps `depth` transfers in flight, as perftest does: the next one starts when the oldest has
+// completed.
+Status stream(const OneTransfer& transfer, size_t messages, size_t depth) {
+  const std::vector<Block> block{{0, 0, transfer.bytes}};
+  std::deque<Ticket> inFlight;
   for (size_t i = 0; i < messages; ++i) {
-    if (underWay.size() == depth) {
-      TOOL_TRY(underWay.front().wait());
-      underWay.pop_front();
+    if (inFlight.size() == depth) {
+      TOOL_TRY(inFlight.front().wait());
+      inFlight.pop_front();
     }
-    TOOL_ASSIGN(Ticket ticket, put ? path.remote.startPut(path.local, block)
-                                   : path.remote.startGet(path.local, block));
-    underWay.push_back(std::move(ticket));
+    TOOL_ASSIGN(Ticket ticket, transfer.start(block));
+    inFlight.push_back(std::move(ticket));
   }
-  for (Ticket& ticket : underWay) TOOL_TRY(ticket.wait());
+  for (Ticket& ticket : inFlight) TOOL_TRY(ticket.wait());
   return Status();
-}
-
-// Shares of a rate, so that more is better.
-Target atLeast(std::string what, const Compared& compared, const std::string& program, double limit,
-               const std::function<std::string(double)>& text) {
-  const double share = 1 / compared.ratio;
-  return {std::move(what),
-          text(median(compared.ours)),
-          fmt::format("{} {}", program, text(median(compared.ceiling))),
-          share,
-          fmt::format(">= {} x", limit),
-          share >= limit};
 }
 
 Status streamed(const Path& path, const RdmaAddress& address, bool put, size_t bytes,
                 const Plan& plan, Run& run) {
   auto ours = [&](size_t messages) {
-    return timed([&] { return stream(path, put, bytes, messages, plan.window); }, messages);
+    return timed([&] { return stream({path, put, bytes}, messages, plan.window); }, messages);
   };
   TOOL_ASSIGN(const size_t messages, messagesFor(ours, plan.window, plan.time));
   const PerftestRun theirs{.program = put ? kWriteBandwidth : kReadBandwidth,
@@ -98,20 +63,19 @@ Status streamed(const Path& path, const RdmaAddress& address, bool put, size_t b
                            .messages = messages,
                            .depth = plan.window};
   TOOL_ASSIGN(const Compared compared,
-              takeTurns([&] { return ours(messages); },
-                        [&] { return perftestPerMessage(address, theirs); }));
-  run.targets.push_back(atLeast(
-      fmt::format("verbs {} {}", put ? "put" : "get", sizeText(bytes)), compared, theirs.program,
-      0.95, [&](double each) { return speedText(static_cast<double>(bytes) / each); }));
+              compareRuns([&] { return ours(messages); },
+                          [&] { return perftestPerMessage(address, theirs); }, kTurns));
+  run.targets.push_back(
+      rateAtLeast(fmt::format("verbs {} {}", put ? "put" : "get", sizeText(bytes)), compared,
+                  theirs.program, 0.95, bandwidthOf(bytes)));
   return Status();
 }
 
 Status smallPut(const Path& path, const RdmaAddress& address, const Plan& plan, Run& run) {
-  auto once = [&] { return path.remote.put(path.local, 0, 0, kSmall); };
-  // The median of single puts, as perftest's "typical".
+  // The median of single puts, like perftest's "typical".
   auto ours = [&]() -> Result<double> {
     Samples samples;
-    TOOL_TRY(slice(once, 1, plan.time, samples));
+    TOOL_TRY(slice(OneTransfer{path, true, kSmall}, 1, plan.time, samples));
     return median(samples);
   };
   auto single = [&](size_t) { return ours(); };
@@ -122,11 +86,9 @@ Status smallPut(const Path& path, const RdmaAddress& address, const Plan& plan, 
                                 {.program = kWriteLatency, .bytes = kSmall, .messages = messages}));
     return 2 * half.p50;
   };
-  TOOL_ASSIGN(const Compared compared, takeTurns(ours, roundTrip));
+  TOOL_ASSIGN(const Compared compared, compareRuns(ours, roundTrip, kTurns));
   run.targets.push_back(
-      {"verbs put 8 B", timeText(median(compared.ours)),
-       fmt::format("{} there and back {}", kWriteLatency, timeText(median(compared.ceiling))),
-       compared.ratio, "<= 1.3 x", compared.ratio <= 1.3});
+      timeAtMost("verbs put 8 B", compared, std::string(kWriteLatency) + " round trip", 1.3));
   return Status();
 }
 
@@ -140,11 +102,11 @@ Status smallBatch(const Path& path, const RdmaAddress& address, Run& run) {
   const PerftestRun theirs{
       .program = kWriteBandwidth, .bytes = kSmall, .messages = kBatch, .depth = kBatchDepth};
   TOOL_ASSIGN(const Compared compared,
-              takeTurns([&] { return timed(put, kBatch); },
-                        [&] { return perftestPerMessage(address, theirs); }));
-  run.targets.push_back(atLeast(fmt::format("verbs {} puts of 8 B in one batch", kBatch), compared,
-                                theirs.program, 0.9,
-                                [](double each) { return timeText(each) + " each"; }));
+              compareRuns([&] { return timed(put, kBatch); },
+                          [&] { return perftestPerMessage(address, theirs); }, kTurns));
+  run.targets.push_back(rateAtLeast(fmt::format("verbs {} puts of 8 B in one batch", kBatch),
+                                    compared, theirs.program, 0.9,
+                                    [](double each) { return timeText(each) + " each"; }));
   return Status();
 }
 
@@ -158,11 +120,11 @@ Status measureVerbsTargets(Session& session, const Plan& plan, const Step& step,
     run.notes.push_back("verbs: the targets were not measured: " + can.message());
     return Status();
   }
-  TOOL_ASSIGN(auto path, session.path(kTransport));
+  TOOL_ASSIGN(auto path, session.path("verbs"));
   step("verbs put 8 B");
   TOOL_TRY(smallPut(*path, *address, plan, run));
   for (bool put : {true, false}) {
-    for (size_t bytes : {64 * kKiB, 1024 * kKiB}) {
+    for (size_t bytes : {64 * kKiB, kMiB}) {
       step(fmt::format("verbs {} {}", put ? "put" : "get", sizeText(bytes)));
       TOOL_TRY(streamed(*path, *address, put, bytes, plan, run));
     }

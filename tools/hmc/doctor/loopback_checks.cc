@@ -1,50 +1,29 @@
 #include "doctor/loopback_checks.h"
 
-#include <chrono>
 #include <cstring>
 
 #include <fmt/core.h>
 
-#include "child.h"
 #include "demo/demo.h"
-#include "hmc/node.h"
 #include "peer_options.h"
+#include "try.h"
 
 namespace hmc::tool {
 
 namespace {
 
-constexpr std::chrono::seconds kTimeout{20};
 constexpr size_t kBytes = size_t{1} << 20;
-constexpr const char* kDoor = "tcp://127.0.0.1:0";
 
 // Puts a pattern into the other process and gets it back beside itself; answers the path.
 Result<std::string> roundTrip(const std::string& transport) {
-  auto child =
-      Child::start({"demo-server", "--transport", transport, "--bytes", std::to_string(kBytes)});
-  if (!child.ok()) return child.status();
-  auto door = (*child)->readLine(kTimeout);
-  if (!door.ok()) return door.status();
-  if (door->rfind("error ", 0) == 0) return Status(Code::failed, door->substr(6));
-  NodeOptions options;
-  options.name = "hmc doctor";
-  options.transports = {transport};
-  auto node = Node::create(options);
-  if (!node.ok()) return node.status();
-  auto local = node->allocate("local", 2 * kBytes);
-  if (!local.ok()) return local.status();
-  auto peer = node->connect(*door, kTimeout);
-  if (!peer.ok()) return peer.status();
-  auto remote = peer->open(kDemoRegion, kTimeout);
-  if (!remote.ok()) return remote.status();
-  fillPattern(local->data(), kBytes, 1);
-  Status moved = remote->put(*local, 0, 0, kBytes, kTimeout);
-  if (moved.ok()) moved = remote->get(*local, kBytes, 0, kBytes, kTimeout);
-  if (!moved.ok()) return moved;
-  const char* bytes = static_cast<const char*>(local->data());
+  TOOL_ASSIGN(const DemoPair pair, startDemoPair(transport, kBytes, 2 * kBytes));
+  fillPattern(pair.local.data(), kBytes, 1);
+  TOOL_TRY(pair.remote.put(pair.local, 0, 0, kBytes));
+  TOOL_TRY(pair.remote.get(pair.local, kBytes, 0, kBytes));
+  const char* bytes = static_cast<const char*>(pair.local.data());
   if (std::memcmp(bytes, bytes + kBytes, kBytes) != 0)
     return Status(Code::failed, "what came back differs from what was put");
-  return remote->path();
+  return pair.remote.path();
 }
 
 std::string fixFor(const Status& status, const char* otherwise) {
@@ -52,7 +31,7 @@ std::string fixFor(const Status& status, const char* otherwise) {
 }
 
 Finding checkDoor(Node& node) {
-  auto door = node.listen(kDoor);
+  auto door = node.listen("tcp://127.0.0.1:0");
   if (door.ok()) return {Level::ok, "door", "a Node can listen on the loopback address", ""};
   return {Level::fail, "door", door.status().message(),
           fixFor(door.status(), "sudo ip link set lo up")};

@@ -9,8 +9,8 @@
 #include "bench/run.h"
 #include "hmc/status.h"
 
-// Others who move bytes between processes, measured in the same run and the same units. None is
-// required: who is not installed is named in a note with the command that installs it.
+// Other software that moves bytes between processes, measured in the same run and the same units.
+// None is required: a note names what is missing and the command that installs it.
 namespace hmc::bench {
 
 struct Comparison {
@@ -18,23 +18,23 @@ struct Comparison {
   std::vector<std::string> notes;
 };
 
-// What every competitor is asked for.
+// What every competitor measures.
 struct Workload {
   std::vector<size_t> sizes;
-  // For one run of one program.
+  // Of one run of one program.
   std::chrono::milliseconds timeout = std::chrono::seconds(60);
 };
 
 struct Competitor {
   std::string name;  // as the command line says it: "ucx"
   std::string what;  // for the help: "UCX's ucx_perftest"
-  // Adds its measurements. An error when there are none at all: missing, or broken from the start.
+  // Adds its measurements. An error when there is none at all.
   Status (*run)(const Workload& workload, Progress& progress, Comparison& found);
 };
 
 const std::vector<Competitor>& allCompetitors();
 
-// Those of the wanted names; all when there are none. An unknown name is a note.
+// Those that are wanted; all when the list is empty. An unknown name becomes a note.
 Comparison runCompetitors(const std::vector<std::string>& wanted, const Workload& workload,
                           Progress& progress);
 

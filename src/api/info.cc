@@ -8,7 +8,6 @@
 #include <fmt/core.h>
 
 #include "base/environment.h"
-#include "hmc/figures.h"
 #include "hmc/version.h"
 #include "memory/backends.h"
 #include "transport/rdma_report.h"
@@ -42,12 +41,6 @@ MemoryReport reportOf(DeviceKind kind) {
   return {kind, facts.deviceCount, facts.name};
 }
 
-std::string standardOf(const Variable& variable) {
-  // What it is depends on the user.
-  if (&variable == &variable::kFigures && !figuresPath().empty()) return figuresPath();
-  return variable.standard;
-}
-
 }  // namespace
 
 BuildReport buildReport() {
@@ -65,7 +58,7 @@ std::vector<SettingReport> settingsReport() {
   std::vector<SettingReport> report;
   for (const Variable* variable : kVariables) {
     auto value = valueOf(*variable);
-    SettingReport line{variable->name, variable->meaning, value.value_or(standardOf(*variable)),
+    SettingReport line{variable->name, variable->meaning, value.value_or(variable->standard),
                        value.has_value(), checkValue(*variable).message()};
     if (value && variable->form == Variable::Form::secret) {
       line.value = fmt::format("({} bytes, not shown)", value->size());

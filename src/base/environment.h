@@ -48,9 +48,8 @@ inline constexpr Variable kRdmaMtu{"HMC_RDMA_MTU", "256, 512, 1024, 2048 or 4096
                                    "what the port has"};
 inline constexpr Variable kMemoryPlugin{
     "HMC_MEMORY_PLUGIN", "shared libraries with further memory backends, separated by :", "none"};
-inline constexpr Variable kFigures{
-    "HMC_FIGURES", "the file in which hmc bench leaves what it measured, for explain",
-    "~/.cache/hmc/figures"};
+inline constexpr Variable kMeasurements{
+    "HMC_MEASUREMENTS", "a file of hmc bench --save: choose paths by the times in it", "none"};
 }  // namespace variable
 
 inline constexpr const Variable* kVariables[] = {
@@ -66,7 +65,7 @@ inline constexpr const Variable* kVariables[] = {
     &variable::kRdmaGidIndex,
     &variable::kRdmaMtu,
     &variable::kMemoryPlugin,
-    &variable::kFigures,
+    &variable::kMeasurements,
 };
 
 // What the environment says, if it says anything.

@@ -22,6 +22,7 @@ Result<std::shared_ptr<NodeImpl>> NodeImpl::create(const NodeOptions& options,
   std::string name = options.name.empty() ? "node-" + hex(randomBytes(4)) : options.name;
   std::shared_ptr<NodeImpl> node(
       new NodeImpl(name, std::move(fds), std::move(transports), !options.transports.empty()));
+  HMC_ASSIGN(node->measurements_, Measurements::fromEnvironment());
   ControlOptions control;
   control.name = name;
   control.secret = options.secret;
@@ -39,7 +40,6 @@ NodeImpl::NodeImpl(std::string name, std::unique_ptr<FdExchange> fds, TransportS
     : name_(std::move(name)),
       fds_(std::move(fds)),
       named_(named),
-      figures_(Figures::read(figuresPath())),
       missing_(std::move(transports.missing)) {
   for (auto& transport : transports.ready)
     engines_.push_back(std::make_unique<Engine>(std::move(transport)));

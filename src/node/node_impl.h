@@ -17,8 +17,8 @@
 #include "control/control.h"
 #include "hmc/node.h"
 #include "node/attributes.h"
-#include "node/figures.h"
 #include "node/local_memory.h"
+#include "node/measurements.h"
 #include "node/peer_state.h"
 #include "node/remote_mapping.h"
 #include "transfer/engine.h"
@@ -54,7 +54,7 @@ class NodeImpl final : public ControlEvents, public std::enable_shared_from_this
   // Is that transport left alone until somebody names it?
   bool onlyByName(size_t transport) const { return !named_ && factsOf(transport).onDemand; }
   // As they were when the Node was made, so that what explain() says is what put() does.
-  const Figures& figures() const { return figures_; }
+  const Measurements& measurements() const { return measurements_; }
 
   // `label` says what the listener is for; peers are told.
   Result<std::string> listen(const std::string& address, const std::string& label = "");
@@ -159,7 +159,7 @@ class NodeImpl final : public ControlEvents, public std::enable_shared_from_this
   const std::string name_;
   const std::unique_ptr<FdExchange> fds_;
   const bool named_;  // NodeOptions::transports says which transports there are
-  const Figures figures_;
+  Measurements measurements_;  // set by create()
   std::atomic<uint64_t> lastMemory_{0};
   std::vector<std::unique_ptr<Engine>> engines_;
   std::vector<TransportSet::Missing> missing_;

@@ -120,7 +120,7 @@ std::optional<size_t> NodeImpl::taken(const PeerState& peer, DeviceKind local, s
           {engines_[i].get(), pathTaken(factsOf(i), peer.paths().usedOf(factsOf(i).name)), false});
     }
     if (options.empty()) continue;
-    const PathChooser chooser(figures_, peer.away(), DeviceKind::cpu);
+    const PathChooser chooser(measurements_, peer.away(), DeviceKind::cpu);
     std::vector<PathOption> chosen;
     const auto worth = chooser.worthHaving(options);
     chosen.reserve(worth.size());
@@ -153,7 +153,7 @@ std::vector<PathReport> NodeImpl::explain(const PeerState& peer, Device local, s
   auto report = explain(peer);
   const Status there = findBackend(local).status();
   const auto used = taken(peer, local.kind, size);
-  const PathChooser chooser(figures_, peer.away(), DeviceKind::cpu);
+  const PathChooser chooser(measurements_, peer.away(), DeviceKind::cpu);
   for (size_t i = 0; i < engines_.size(); ++i) {
     PathReport& path = report[i];  // engines come first, in their order
     if (!path.usable) continue;
@@ -167,9 +167,8 @@ std::vector<PathReport> NodeImpl::explain(const PeerState& peer, Device local, s
       path.reason += fmt::format("; {} memory passes through the host", local.toString());
     const PathOption option{engines_[i].get(),
                             pathTaken(factsOf(i), peer.paths().usedOf(factsOf(i).name)), false};
-    const PathTimes times = chooser.times(option, OpKind::put, local.kind);
-    if (option.path) path.predictedNs = times.typical(size);
-    path.measuredNs = times.measured(size);
+    if (option.path) path.predictedNs = chooser.typical(option, local.kind, size);
+    path.measuredNs = chooser.measured(option, OpKind::put, local.kind, size);
   }
   return report;
 }

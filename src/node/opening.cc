@@ -47,7 +47,7 @@ Result<std::shared_ptr<RemoteMapping>> Opening::over(const std::vector<size_t>& 
       giveUp(i, error(Code::unsupported, "the peer says nothing about it"));
     }
   }
-  const PathChooser chooser(node_->figures(), peer_->away(), description.device.kind);
+  const PathChooser chooser(node_->measurements(), peer_->away(), description.device.kind);
   const auto worth = settle(chooser, candidates, description);
   std::vector<Candidate> chosen;
   chosen.reserve(worth.size());

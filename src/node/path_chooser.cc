@@ -1,5 +1,6 @@
 #include "node/path_chooser.h"
 
+#include <algorithm>
 #include <limits>
 #include <set>
 
@@ -11,39 +12,40 @@ namespace {
 
 constexpr OpKind kOperations[] = {OpKind::put, OpKind::get};
 
-std::optional<double> measured(const Figures& figures, const PathOption& option, DeviceKind local,
-                               OpKind operation, size_t size, bool away) {
-  const auto& facts = option.engine->transport().facts();
-  if (option.path != nullptr) {
-    auto exact =
-        figures.find(facts.name + "/" + option.path->name, local, opName(operation), size, away);
-    // A bare name stands for the fastest path.
-    if (exact || option.path != &facts.paths.front()) return exact;
-  }
-  return figures.find(facts.name, local, opName(operation), size, away);
-}
-
 }  // namespace
 
-PathTimes PathChooser::times(const PathOption& option, OpKind operation, DeviceKind local) const {
-  MemoryEnds ends{local, remote_, !option.engine->touches(local), option.stagedThere};
-  PathTimes times;
-  times.typical = [path = option.path, ends](uint64_t size) {
-    return path ? predict(*path, ends, size) : std::numeric_limits<double>::infinity();
-  };
-  times.measured = [this, option, operation, local](uint64_t size) -> std::optional<double> {
-    // Figures are of transfers to host memory that the transport reaches.
-    if (remote_ != DeviceKind::cpu) return std::nullopt;
-    return hmc::measured(figures_, option, local, operation, size, away_);
-  };
-  return times;
+double PathChooser::typical(const PathOption& option, DeviceKind local, uint64_t size) const {
+  if (option.path == nullptr) return std::numeric_limits<double>::infinity();
+  const MemoryEnds ends{local, remote_, !option.engine->touches(local), option.stagedThere};
+  return predict(*option.path, ends, size);
 }
 
-std::vector<PathTimes> PathChooser::allTimes(const std::vector<PathOption>& options,
-                                             OpKind operation, DeviceKind local) const {
-  std::vector<PathTimes> all;
+std::optional<double> PathChooser::measured(const PathOption& option, OpKind operation,
+                                            DeviceKind local, uint64_t size) const {
+  // Only transfers to host memory that the transport reaches were measured.
+  if (remote_ != DeviceKind::cpu) return std::nullopt;
+  const auto& facts = option.engine->transport().facts();
+  auto find = [&](const std::string& name) {
+    return measurements_.find(name, local, opName(operation), size, away_);
+  };
+  if (option.path == nullptr) return find(facts.name);
+  auto exact = find(facts.name + "/" + option.path->name);
+  // A bare name stands for the fastest path of the transport.
+  return exact || option.path != &facts.paths.front() ? exact : find(facts.name);
+}
+
+std::vector<PathTime> PathChooser::times(const std::vector<PathOption>& options, OpKind operation,
+                                         DeviceKind local) const {
+  const bool allMeasured = std::all_of(options.begin(), options.end(), [&](const auto& option) {
+    return measured(option, operation, local, 1).has_value();
+  });
+  std::vector<PathTime> all;
   all.reserve(options.size());
-  for (const auto& option : options) all.push_back(times(option, operation, local));
+  for (const auto& option : options) {
+    all.emplace_back([this, option, operation, local, allMeasured](uint64_t size) {
+      return allMeasured ? *measured(option, operation, local, size) : typical(option, local, size);
+    });
+  }
   return all;
 }
 
@@ -52,8 +54,7 @@ std::vector<size_t> PathChooser::worthHaving(const std::vector<PathOption>& opti
   std::set<size_t> worth;
   for (OpKind operation : kOperations) {
     for (size_t kind = 0; kind < PathTables::kKinds; ++kind) {
-      for (size_t one :
-           hmc::worthHaving(allTimes(options, operation, static_cast<DeviceKind>(kind))))
+      for (size_t one : hmc::worthHaving(times(options, operation, static_cast<DeviceKind>(kind))))
         worth.insert(one);
     }
   }
@@ -65,7 +66,7 @@ PathTables PathChooser::quickest(const std::vector<PathOption>& options) const {
   for (OpKind operation : kOperations) {
     for (size_t i = 0; i < PathTables::kKinds && options.size() > 1; ++i) {
       const auto kind = static_cast<DeviceKind>(i);
-      tables.of(operation, kind) = hmc::quickest(allTimes(options, operation, kind));
+      tables.of(operation, kind) = hmc::quickest(times(options, operation, kind));
     }
   }
   return tables;

@@ -3,7 +3,7 @@
 #include <array>
 #include <vector>
 
-#include "node/figures.h"
+#include "node/measurements.h"
 #include "transfer/engine.h"
 #include "transport/select.h"
 
@@ -32,25 +32,29 @@ class PathTables {
   std::array<std::array<PathTable, kKinds>, 2> tables_;
 };
 
-// Asks transport/select.h, with what is known about the speed of paths to one peer's memory of one
-// kind. Options are in the order in which they are liked.
+// Chooses paths to one peer's memory of one kind, through transport/select.h: by typical times, or
+// by measured ones where there are measurements of every option. The two are never compared with
+// each other. Options come in our order of preference.
 class PathChooser {
  public:
-  // `figures` must outlive it. `away`: the peer is on another host.
-  PathChooser(const Figures& figures, bool away, DeviceKind remote)
-      : figures_(figures), away_(away), remote_(remote) {}
+  // `measurements` must outlive it. `away`: the peer is on another host.
+  PathChooser(const Measurements& measurements, bool away, DeviceKind remote)
+      : measurements_(measurements), away_(away), remote_(remote) {}
 
   // Indexes of those that win for some operation, kind of local memory and size.
   std::vector<size_t> worthHaving(const std::vector<PathOption>& options) const;
   PathTables quickest(const std::vector<PathOption>& options) const;
 
-  PathTimes times(const PathOption& option, OpKind operation, DeviceKind local) const;
+  // Nanoseconds of one operation.
+  double typical(const PathOption& option, DeviceKind local, uint64_t size) const;
+  std::optional<double> measured(const PathOption& option, OpKind operation, DeviceKind local,
+                                 uint64_t size) const;
 
  private:
-  std::vector<PathTimes> allTimes(const std::vector<PathOption>& options, OpKind operation,
-                                  DeviceKind local) const;
+  std::vector<PathTime> times(const std::vector<PathOption>& options, OpKind operation,
+                              DeviceKind local) const;
 
-  const Figures& figures_;
+  const Measurements& measurements_;
   const bool away_;
   const DeviceKind remote_;
 };

@@ -30,37 +30,18 @@ constexpr double kAskingNs = 60000;
 
 // Sizes between which a choice does not change: powers of two up to where only bandwidth counts.
 constexpr int kLargestPower = 32;
-// Paths that are there cost nothing more, but changing over is not for noise.
+// An open path costs nothing more, but noise is no reason to change it.
 constexpr double kAboutEqual = 1.05;
 
-using Times = std::function<double(uint64_t)>;
-
-std::vector<Times> comparable(const std::vector<PathTimes>& paths) {
-  const bool measured = std::all_of(paths.begin(), paths.end(), [](const PathTimes& path) {
-    return path.measured && path.measured(1).has_value();
-  });
-  std::vector<Times> times;
-  times.reserve(paths.size());
-  for (const PathTimes& path : paths) {
-    if (measured) {
-      times.emplace_back([&path](uint64_t size) { return *path.measured(size); });
-    } else {
-      times.push_back(path.typical);
-    }
-  }
-  return times;
-}
-
-// From the smallest size up: a path is left for the quickest one when that is `margin` times as
-// quick.
-PathTable walk(const std::vector<Times>& paths, double margin) {
+// From the smallest size up: changes to the fastest path when that is `margin` times as fast.
+PathTable walk(const std::vector<PathTime>& paths, double margin) {
   std::vector<PathTable::Range> ranges;
   size_t now = 0;
   for (int power = 0; power <= kLargestPower; ++power) {
     const uint64_t size = uint64_t{1} << power;
     std::vector<double> ns;
     ns.reserve(paths.size());
-    for (const Times& path : paths) ns.push_back(path(size));
+    for (const PathTime& path : paths) ns.push_back(path(size));
     const auto best = static_cast<size_t>(std::min_element(ns.begin(), ns.end()) - ns.begin());
     if (ns[now] >= margin * ns[best]) now = best;
     if (!ranges.empty() && ranges.back().path == now) {
@@ -92,10 +73,10 @@ double predict(const Transport::Path& path, const MemoryEnds& ends, uint64_t siz
   return ns;
 }
 
-std::vector<size_t> worthHaving(const std::vector<PathTimes>& paths) {
+std::vector<size_t> worthHaving(const std::vector<PathTime>& paths) {
   std::vector<size_t> worth;
   if (paths.empty()) return worth;
-  const PathTable table = walk(comparable(paths), kWorthAnotherPath);
+  const PathTable table = walk(paths, kWorthAnotherPath);
   for (const auto& range : table.ranges()) {
     if (std::find(worth.begin(), worth.end(), range.path) == worth.end())
       worth.push_back(range.path);
@@ -104,8 +85,8 @@ std::vector<size_t> worthHaving(const std::vector<PathTimes>& paths) {
   return worth;
 }
 
-PathTable quickest(const std::vector<PathTimes>& paths) {
-  return paths.size() < 2 ? PathTable() : walk(comparable(paths), kAboutEqual);
+PathTable quickest(const std::vector<PathTime>& paths) {
+  return paths.size() < 2 ? PathTable() : walk(paths, kAboutEqual);
 }
 
 }  // namespace hmc

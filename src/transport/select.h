@@ -40,11 +40,8 @@ struct MemoryEnds {
 // within a factor of a few.
 double predict(const Transport::Path& path, const MemoryEnds& ends, uint64_t size);
 
-// What is known about the time that a path takes, in nanoseconds for a size.
-struct PathTimes {
-  std::function<double(uint64_t size)> typical;
-  std::function<std::optional<double>(uint64_t size)> measured;  // for every size or for none
-};
+// The time that a path takes for one operation of `size` bytes, in nanoseconds.
+using PathTime = std::function<double(uint64_t size)>;
 
 // Which path for which size. Finding it costs a compare where there is one path.
 class PathTable {
@@ -67,14 +64,12 @@ class PathTable {
   std::vector<Range> ranges_;
 };
 
-// The paths, best liked first, that are worth having: another one joins where it beats those that
-// are liked better by `kWorthAnotherPath`, for some size. Measured times count when every path was
-// measured: a measured one and a typical one cannot be compared.
+// Which of the paths are worth opening; they come in our order of preference. A later one joins
+// where it is `kWorthAnotherPath` times as fast for some size.
 inline constexpr double kWorthAnotherPath = 1.2;
-std::vector<size_t> worthHaving(const std::vector<PathTimes>& paths);
+std::vector<size_t> worthHaving(const std::vector<PathTime>& paths);
 
-// The quickest of these paths for each size; where two are about equal, the one that the next
-// smaller size takes.
-PathTable quickest(const std::vector<PathTimes>& paths);
+// The fastest path for each size. Where two are about equal, the one of the next smaller size.
+PathTable quickest(const std::vector<PathTime>& paths);
 
 }  // namespace hmc

@@ -1,18 +1,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 
+#include "bench/against/competitors.h"
 #include "bench/against/mpi.h"
 #include "bench/against/perftest.h"
 #include "bench/against/program.h"
-#include "bench/against/rivals.h"
 #include "bench/against/ucx.h"
+#include "tools/fake_host.h"
 
 namespace hmc::bench {
 namespace {
@@ -25,38 +22,20 @@ using testing::HasSubstr;
 constexpr const char* kHang = "exec tail -f /dev/null";
 
 // A machine on which only the programs of the test are installed.
-class Against : public testing::Test {
+class Against : public tool::FakeHost {
  protected:
-  Against() {
-    std::string name = testing::TempDir() + "bench_against_XXXXXX";
-    folder_ = mkdtemp(name.data());
-    usual_ = std::getenv("PATH");
-    setenv("PATH", folder_.c_str(), 1);
-  }
-  ~Against() override {
-    setenv("PATH", usual_.c_str(), 1);
-    std::filesystem::remove_all(folder_);
-  }
-
-  void install(const std::string& name, const std::string& body) {
-    const std::filesystem::path path = folder_ / name;
-    std::ofstream(path) << "#!/bin/sh\nPATH=" << usual_ << "\n" << body << "\n";
-    chmod(path.c_str(), 0755);
-  }
-  Comparison run(const std::string& rival, milliseconds patience = seconds(60)) {
+  Against() { usePrograms(); }
+  Comparison run(const std::string& competitor, milliseconds timeout = seconds(60)) {
     Progress progress;
-    return runRivals({rival}, {{8, 64}, patience}, progress);
+    return runCompetitors({competitor}, {{8, 64}, timeout}, progress);
   }
-
-  std::filesystem::path folder_;
-  std::string usual_;
 };
 
-// One line of figures, whatever it is asked; the server says nothing and waits.
+// The client prints the same line whatever it is asked; the server waits.
 std::string ucxScript(const std::string& client) {
   return std::string("case $1 in -p) ") + kHang + ";; esac\n" + client;
 }
-constexpr const char* kUcxFigures =
+constexpr const char* kUcxOutput =
     "echo iterations,50.0_percentile_lat,avg_lat,overall_lat,avg_bw,overall_bw,avg_mr,overall_mr\n"
     "echo 1000,0.020,0.030,0.040,1.0,1.0,25000000,25000000";
 
@@ -71,16 +50,16 @@ TEST_F(Against, tellsHowToInstallWhoIsMissing) {
 TEST_F(Against, saysWhichProgramHangs) {
   install("ucx_perftest", std::string("echo still thinking >&2; ") + kHang);
   const auto found = run("ucx", milliseconds(300));
-  EXPECT_TRUE(found.figures.empty());
+  EXPECT_TRUE(found.measurements.empty());
   ASSERT_EQ(6U, found.notes.size()) << "each test once, not each size";
   EXPECT_THAT(found.notes[0], HasSubstr("ucx_perftest did not end in time and was stopped"));
-  EXPECT_THAT(found.notes[5], HasSubstr("no figures"));
+  EXPECT_THAT(found.notes[5], HasSubstr("no measurements"));
 }
 
 TEST_F(Against, quotesAProgramThatFails) {
   install("ucx_perftest", ucxScript("echo no transport for you >&2; exit 3"));
   const auto found = run("ucx");
-  EXPECT_TRUE(found.figures.empty());
+  EXPECT_TRUE(found.measurements.empty());
   EXPECT_THAT(found.notes[0], HasSubstr("failed with status 3: no transport for you"));
 }
 
@@ -92,31 +71,31 @@ TEST_F(Against, quotesAServerThatFails) {
 }
 
 TEST_F(Against, asksAgainUntilTheServerListens) {
-  const std::string tried = (folder_ / "tried").string();
+  const std::string tried = root() + "/tried";
   install("ucx_perftest",
           ucxScript("if ! [ -e " + tried + " ]; then echo >" + tried +
-                    "; echo connect failed: refused >&2; exit 1; fi\n" + kUcxFigures));
+                    "; echo connect failed: refused >&2; exit 1; fi\n" + kUcxOutput));
   const auto found = run("ucx");
-  EXPECT_EQ(14U, found.figures.size()) << testing::PrintToString(found.notes);
+  EXPECT_EQ(14U, found.measurements.size()) << testing::PrintToString(found.notes);
 }
 
-TEST_F(Against, readsUcxsFigures) {
-  install("ucx_perftest", ucxScript(kUcxFigures));
+TEST_F(Against, readsUcxsMeasurements) {
+  install("ucx_perftest", ucxScript(kUcxOutput));
   install("ucx_info", "echo '# Version 9.8.7'");
   const auto found = run("ucx");
-  ASSERT_EQ(14U, found.figures.size()) << testing::PrintToString(found.notes);
-  const Figure& latency = found.figures[0];
+  ASSERT_EQ(14U, found.measurements.size()) << testing::PrintToString(found.notes);
+  const Measurement& latency = found.measurements[0];
   EXPECT_EQ(kLatencySection, latency.section);
   EXPECT_EQ("UCX 9.8.7", latency.who);
   EXPECT_EQ("put, streamed", latency.what);
   EXPECT_EQ("shm", latency.path);
   EXPECT_EQ(8U, latency.bytes);
   EXPECT_DOUBLE_EQ(20, latency.value);
-  const Figure& bandwidth = found.figures[1];
+  const Measurement& bandwidth = found.measurements[1];
   EXPECT_EQ(kBandwidthSection, bandwidth.section);
   EXPECT_EQ(Unit::gigabytesPerSecond, bandwidth.unit);
   EXPECT_DOUBLE_EQ(8 * 25e6 / 1e9, bandwidth.value);
-  EXPECT_EQ("tcp", found.figures.back().path);
+  EXPECT_EQ("tcp", found.measurements.back().path);
 }
 
 TEST_F(Against, refusesAnMpiThatIsNotOpenMpi) {
@@ -139,17 +118,17 @@ TEST_F(Against, compilesAndRunsTheMpiProgram) {
   install("mpirun",
           "case $1 in --version) echo 'mpirun (Open MPI) 4.1.4';; *) shift 4; exec \"$@\";; esac");
   const auto found = run("mpi");
-  ASSERT_EQ(1U, found.figures.size()) << testing::PrintToString(found.notes);
-  EXPECT_EQ("Open MPI 4.1.4", found.figures[0].who);
-  EXPECT_EQ(8U, found.figures[0].bytes);
-  EXPECT_EQ(50, found.figures[0].value);
+  ASSERT_EQ(1U, found.measurements.size()) << testing::PrintToString(found.notes);
+  EXPECT_EQ("Open MPI 4.1.4", found.measurements[0].who);
+  EXPECT_EQ(8U, found.measurements[0].bytes);
+  EXPECT_EQ(50, found.measurements[0].value);
 }
 
 TEST_F(Against, measuresSocketsItself) {
   Progress progress;
-  const auto found = runRivals({"socket"}, {{65536}, seconds(60)}, progress);
-  ASSERT_EQ(2U, found.figures.size()) << testing::PrintToString(found.notes);
-  for (const auto& figure : found.figures) EXPECT_GT(figure.value, 0);
+  const auto found = runCompetitors({"socket"}, {{65536}, seconds(60)}, progress);
+  ASSERT_EQ(2U, found.measurements.size()) << testing::PrintToString(found.notes);
+  for (const auto& measurement : found.measurements) EXPECT_GT(measurement.value, 0);
 }
 
 // 'Z' also for a process that is no longer there: init may or may not have collected it.
@@ -161,7 +140,7 @@ char stateOf(pid_t pid) {
 }
 
 TEST_F(Against, endsTheWholeGroupOfAProgram) {
-  const std::string pidFile = (folder_ / "pid").string();
+  const std::string pidFile = root() + "/pid";
   install("parent", "tail -f /dev/null & echo $! >" + pidFile + ".new; mv " + pidFile + ".new " +
                         pidFile + "; wait");
   const Deadline deadline = seconds(60);
@@ -217,7 +196,7 @@ TEST(ParseUcx, readsOldAndNewHeadingsBetweenWarnings) {
   EXPECT_DOUBLE_EQ(25, answer->mean) << "the rate is finer than 27 ns";
 }
 
-TEST(ParseUcx, refusesWhatHoldsNoFigures) {
+TEST(ParseUcx, refusesWhatHoldsNoMeasurement) {
   const char* heading =
       "iterations,50.0_percentile_lat,avg_lat,overall_lat,avg_bw,overall_bw,avg_mr,overall_mr\n";
   EXPECT_FALSE(parseUcx("").ok());
@@ -234,18 +213,18 @@ TEST(ParseUcx, findsTheVersion) {
 }
 
 TEST(ParseMpi, readsTimesAndSpeeds) {
-  const auto figures = parseMpi(
+  const auto measurements = parseMpi(
       "a warning of somebody\n"
       "shared put one 8 47.8\nown get many 1024 512\nshared put one 64 nan\nshared put one\n",
       "Open MPI 4.1.4");
-  ASSERT_EQ(2U, figures.size());
-  EXPECT_EQ(kLatencySection, figures[0].section);
-  EXPECT_EQ("shared window", figures[0].path);
-  EXPECT_EQ("put + flush", figures[0].what);
-  EXPECT_DOUBLE_EQ(47.8, figures[0].value);
-  EXPECT_EQ(kBandwidthSection, figures[1].section);
-  EXPECT_EQ("window", figures[1].path);
-  EXPECT_DOUBLE_EQ(2, figures[1].value) << "1024 bytes in 512 ns are 2 GB/s";
+  ASSERT_EQ(2U, measurements.size());
+  EXPECT_EQ(kLatencySection, measurements[0].section);
+  EXPECT_EQ("shared window", measurements[0].path);
+  EXPECT_EQ("put + flush", measurements[0].what);
+  EXPECT_DOUBLE_EQ(47.8, measurements[0].value);
+  EXPECT_EQ(kBandwidthSection, measurements[1].section);
+  EXPECT_EQ("window", measurements[1].path);
+  EXPECT_DOUBLE_EQ(2, measurements[1].value) << "1024 bytes in 512 ns are 2 GB/s";
 }
 
 }  // namespace

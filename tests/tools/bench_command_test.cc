@@ -1,7 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <stdlib.h>
 
 #include <filesystem>
 #include <fstream>
@@ -10,6 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tools/fake_host.h"
 #include "tools/hmc_command.h"
 
 // `hmc bench` as a whole, with times too short to mean anything.
@@ -22,32 +22,30 @@ using testing::HasSubstr;
 
 constexpr const char* kShort = "bench --from 8 --to 64 --seconds 0.002 ";
 
-class BenchCommand : public ::testing::Test {
+class BenchCommand : public FakeHost {
  protected:
-  void SetUp() override {
-    std::string folder = testing::TempDir() + "hmc-bench-XXXXXX";
-    ASSERT_NE(mkdtemp(folder.data()), nullptr);
-    folder_ = folder;
-    // What it logs would lie between the lines of its output.
-    figures_ = "HMC_LOG=error HMC_FIGURES=" + folder_ + "/figures";
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
+  // What it logs would lie between the lines of its output.
+  const std::string quiet_ = "-u HMC_MEASUREMENTS HMC_LOG=error HOME=" + root();
+  const std::string file_ = root() + "/times";
 
-  std::string folder_;
-  std::string figures_;
+  static std::string textOf(const std::string& file) {
+    std::ifstream in(file);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
 };
 
 TEST_F(BenchCommand, measuresEveryTransportBesideItsCeilingAndVerifies) {
-  auto outcome = hmcCommand(std::string(kShort) + "--verify --json", figures_);
+  auto outcome = hmcCommand(std::string(kShort) + "--verify --json", quiet_);
   ASSERT_EQ(outcome.status, 0) << outcome.output;
   ASSERT_TRUE(json::accept(outcome.output)) << outcome.output;
   auto run = json::parse(outcome.output);
   std::set<std::string> seen;
-  for (const auto& figure : run["figures"]) {
-    seen.insert(figure["section"].get<std::string>() + "/" + figure["what"].get<std::string>() +
-                "/" + figure["path"].get<std::string>());
-    EXPECT_GT(figure["value"].get<double>(), 0) << figure;
-    EXPECT_GT(figure["ceiling"]["value"].get<double>(), 0) << figure;
+  for (const auto& measurement : run["measurements"]) {
+    seen.insert(measurement["section"].get<std::string>() + "/" +
+                measurement["what"].get<std::string>() + "/" +
+                measurement["path"].get<std::string>());
+    EXPECT_GT(measurement["value"].get<double>(), 0) << measurement;
+    EXPECT_GT(measurement["ceiling"]["value"].get<double>(), 0) << measurement;
   }
   for (const char* path : {"ipc", "tcp"}) {
     for (const char* section : {"blocking latency", "bandwidth"}) {
@@ -62,51 +60,47 @@ TEST_F(BenchCommand, measuresEveryTransportBesideItsCeilingAndVerifies) {
   EXPECT_THAT(run["header"]["transports"].get<std::string>(), HasSubstr("ipc (mapped)"));
 }
 
-TEST_F(BenchCommand, measuresEveryBarAlsoWithASecret) {
-  auto outcome = hmcCommand("bench --bars --seconds 0.002 --json", figures_ + " HMC_SECRET=shared");
+TEST_F(BenchCommand, measuresEveryTargetAlsoWithASecret) {
+  auto outcome =
+      hmcCommand("bench --targets --seconds 0.002 --json", quiet_ + " HMC_SECRET=shared");
   ASSERT_TRUE(json::accept(outcome.output)) << outcome.output;
   auto run = json::parse(outcome.output);
   bool allMet = true;
-  for (const auto& bar : run["bars"]) {
-    EXPECT_GT(bar["ratio"].get<double>(), 0) << bar;
-    allMet = allMet && bar["met"].get<bool>();
+  for (const auto& target : run["targets"]) {
+    EXPECT_GT(target["ratio"].get<double>(), 0) << target;
+    allMet = allMet && target["met"].get<bool>();
   }
   // Two of the eighteen need a second core.
-  EXPECT_GE(run["bars"].size(), 16U);
-  EXPECT_EQ(run["bars"].back()["what"], "idle with 32 peers") << "the last one";
+  EXPECT_GE(run["targets"].size(), 16U);
+  EXPECT_EQ(run["targets"].back()["what"], "idle with 32 peers") << "the last one";
   EXPECT_EQ(outcome.status, allMet ? 0 : 1);
 }
 
-TEST_F(BenchCommand, printsTablesCsvAndAPlot) {
-  const std::string plot = folder_ + "/out.svg";
-  auto table = hmcCommand(std::string(kShort) + "--transport ipc --plot " + plot, figures_);
+TEST_F(BenchCommand, printsTablesAndCsv) {
+  auto table = hmcCommand(std::string(kShort) + "--transport ipc", quiet_);
   ASSERT_EQ(table.status, 0) << table.output;
   EXPECT_THAT(table.output, HasSubstr("blocking latency\n"));
   EXPECT_THAT(table.output, HasSubstr("of ceiling"));
   EXPECT_THAT(table.output, testing::Not(HasSubstr("tcp")));
-  std::ifstream drawn(plot);
-  std::string first;
-  std::getline(drawn, first);
-  EXPECT_THAT(first, HasSubstr("<")) << "an SVG file";
-  auto csv = hmcCommand(std::string(kShort) + "--transport ipc --csv", figures_);
-  ASSERT_EQ(csv.status, 0) << csv.output;
-  EXPECT_THAT(csv.output, HasSubstr("\nfigure,"));
+  expectHmc(std::string(kShort) + "--transport ipc --csv", 0, {"\nmeasurement,"}, quiet_);
 }
 
-TEST_F(BenchCommand, saysBeforeItMeasuresThatAPictureCannotBeDrawn) {
-  auto outcome = hmcCommand(std::string(kShort) + "--plot " + folder_ + "/out.png",
-                            figures_ + " PATH=/nonexistent");
+TEST_F(BenchCommand, savesTimesOnlyWhereAFileIsNamed) {
+  expectHmc(std::string(kShort) + "--transport ipc", 0, {}, quiet_);
+  EXPECT_TRUE(std::filesystem::is_empty(root())) << "something was left in the home directory";
+  expectHmc(std::string(kShort) + "--transport ipc --save " + file_, 0, {}, quiet_);
+  EXPECT_THAT(textOf(file_), HasSubstr("ipc cpu put 8 "));
+  EXPECT_THAT(textOf(file_), HasSubstr("ipc cpu get 64 "));
+}
+
+TEST_F(BenchCommand, refusesAFileThatCannotBeSavedBeforeItMeasures) {
+  auto outcome = hmcCommand(std::string(kShort) + "--save " + root() + "/no/such/folder", quiet_);
   EXPECT_EQ(outcome.status, 1);
-  EXPECT_THAT(outcome.output, testing::StartsWith("hmc: a PNG needs a program"));
+  EXPECT_THAT(outcome.output, testing::StartsWith("hmc: write " + root() + "/no/such/folder"));
 }
 
-TEST_F(BenchCommand, leavesItsFiguresForExplain) {
-  auto bench = hmcCommand(std::string(kShort) + "--transport ipc", figures_);
-  ASSERT_EQ(bench.status, 0) << bench.output;
-  std::ifstream file(folder_ + "/figures");
-  std::string text((std::istreambuf_iterator<char>(file)), {});
-  EXPECT_THAT(text, HasSubstr("ipc cpu put 8 "));
-  EXPECT_THAT(text, HasSubstr("ipc cpu get 64 "));
+TEST_F(BenchCommand, leavesPicturesToPython) {
+  expectHmc("bench --plot out.png", 2, {"python3 -m hmc bench --plot out.png"});
 }
 
 TEST_F(BenchCommand, measuresBetweenTwoThatAPersonStarted) {
@@ -123,7 +117,7 @@ TEST_F(BenchCommand, measuresBetweenTwoThatAPersonStarted) {
       command = said.substr(said.find("bench"), said.size() - said.find("bench") - 1);
   }
   EXPECT_FALSE(command.empty()) << "the server printed no command line";
-  auto client = hmcCommand(command + " --from 8 --to 64 --seconds 0.002", figures_);
+  auto client = hmcCommand(command + " --from 8 --to 64 --seconds 0.002", quiet_);
   kill(pid, SIGTERM);
   pclose(server);
   EXPECT_EQ(client.status, 0) << client.output;
@@ -131,9 +125,9 @@ TEST_F(BenchCommand, measuresBetweenTwoThatAPersonStarted) {
   EXPECT_THAT(client.output, HasSubstr("raw socket"));
 }
 
-TEST_F(BenchCommand, comparesAllPathsWithTheOneThatIsTakenAndKeepsTheFigures) {
+TEST_F(BenchCommand, comparesAllPathsWithTheOneThatIsChosenAndSavesTheTimes) {
   const std::string words = "bench --all-paths --from 8 --to 64 --seconds 0.01 ";
-  auto outcome = hmcCommand(words + "--json", figures_);
+  auto outcome = hmcCommand(words + "--json --save " + file_, quiet_);
   ASSERT_EQ(outcome.status, 0) << outcome.output;
   ASSERT_TRUE(json::accept(outcome.output)) << outcome.output;
   auto run = json::parse(outcome.output);
@@ -145,36 +139,29 @@ TEST_F(BenchCommand, comparesAllPathsWithTheOneThatIsTakenAndKeepsTheFigures) {
     EXPECT_EQ(row["quickest"], "ipc") << row;
     EXPECT_TRUE(row["well_chosen"].get<bool>()) << row;
   }
-  std::ifstream kept(folder_ + "/figures");
-  const std::string lines{std::istreambuf_iterator<char>(kept), {}};
-  EXPECT_THAT(lines, HasSubstr("\nipc cpu get 64 "));
-  EXPECT_THAT(lines, HasSubstr("\ntcp cpu put 8 "));
-  EXPECT_THAT(hmcCommand(words, figures_).output, HasSubstr("8 of 8 well chosen"));
-  EXPECT_EQ(hmcCommand("bench --all-paths --bars").status, 2);
+  EXPECT_THAT(textOf(file_), HasSubstr("\nipc cpu get 64 "));
+  EXPECT_THAT(textOf(file_), HasSubstr("\ntcp cpu put 8 "));
+  expectHmc(words, 0, {"8 of 8 well chosen"}, quiet_ + " HMC_MEASUREMENTS=" + file_);
+  expectHmc("bench --all-paths --targets", 2);
+  expectHmc("bench --all-paths --bars", 2);
 }
 
-TEST_F(BenchCommand, aChoiceThatIsNotTheBestFailsAndTheNextRunHasLearntFromIt) {
-  std::ofstream(folder_ + "/figures") << "version 1\nipc cpu put 8 900000\ntcp cpu put 8 1\n"
-                                         "ipc cpu get 8 900000\ntcp cpu get 8 1\n";
-  const std::string words = "bench --all-paths --transport ipc,tcp --from 8 --to 8 --seconds 0.01";
-  auto misled = hmcCommand(words, figures_);
-  EXPECT_EQ(misled.status, 1) << misled.output;
-  EXPECT_THAT(misled.output, HasSubstr("NOT best: ipc is "));
-  auto wiser = hmcCommand(words, figures_);
-  EXPECT_EQ(wiser.status, 0) << wiser.output;
+TEST_F(BenchCommand, aChoiceThatIsNotTheBestFailsAndSavedTimesPutItRight) {
+  write("times",
+        "version 1\nipc cpu put 8 900000\ntcp cpu put 8 1\n"
+        "ipc cpu get 8 900000\ntcp cpu get 8 1\n");
+  const std::string words =
+      "bench --all-paths --transport ipc,tcp --from 8 --to 8 --seconds 0.01 --save " + file_;
+  const std::string chosenByFile = quiet_ + " HMC_MEASUREMENTS=" + file_;
+  expectHmc(words, 1, {"NOT best: ipc is "}, chosenByFile);
+  expectHmc(words, 0, {}, chosenByFile);
 }
 
 TEST_F(BenchCommand, saysWhatIsWrongWithWhatItWasAsked) {
-  auto transport = hmcCommand(std::string(kShort) + "--transport carrier-pigeon");
-  EXPECT_EQ(transport.status, 1);
-  EXPECT_THAT(transport.output, HasSubstr("carrier-pigeon"));
-  EXPECT_THAT(transport.output, HasSubstr("ipc"));
-  auto nobody = hmcCommand("bench --connect 127.0.0.1:1");
-  EXPECT_EQ(nobody.status, 1);
-  EXPECT_THAT(nobody.output, HasSubstr("127.0.0.1:1"));
-  EXPECT_EQ(hmcCommand("bench --from 0").status, 2);
-  EXPECT_EQ(hmcCommand("bench --csv --json").status, 2);
-  EXPECT_EQ(hmcCommand("bench --from 128 --to 64").status, 2);
+  expectHmc(std::string(kShort) + "--transport carrier-pigeon", 1, {"carrier-pigeon", "ipc"});
+  expectHmc("bench --connect 127.0.0.1:1", 1, {"127.0.0.1:1"});
+  for (const char* wrong : {"--from 0", "--csv --json", "--from 128 --to 64"})
+    expectHmc(std::string("bench ") + wrong, 2);
 }
 
 }  // namespace

@@ -1,37 +1,20 @@
 #include "bench/against/perftest.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <sys/stat.h>
-
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
+
+#include "tools/fake_host.h"
 
 namespace hmc::bench {
 namespace {
 
-namespace fs = std::filesystem;
 using testing::HasSubstr;
 
-// A folder that is a make-believe machine: files of the kernel in it, and programs.
-class Perftest : public testing::Test {
+class Perftest : public tool::FakeHost {
  protected:
-  Perftest() {
-    std::string name = testing::TempDir() + "perftest_XXXXXX";
-    root_ = mkdtemp(name.data());
-    usualPath_ = std::getenv("PATH");
-  }
   ~Perftest() override {
-    setenv("PATH", usualPath_.c_str(), 1);
     unsetenv("HMC_RDMA_DEVICES");
     unsetenv("HMC_RDMA_GID_INDEX");
-    fs::remove_all(root_);
-  }
-
-  void write(const std::string& path, const std::string& text) {
-    fs::create_directories((root_ / path).parent_path());
-    std::ofstream(root_ / path) << text << "\n";
   }
   std::string folderOf(const std::string& device) const {
     return "sys/class/infiniband/" + device + "/ports/1/";
@@ -46,17 +29,7 @@ class Perftest : public testing::Test {
     write(folderOf(device) + "gids/" + std::to_string(index), gid);
     write(folderOf(device) + "gid_attrs/types/" + std::to_string(index), type);
   }
-  Result<RdmaAddress> look() const { return findRdmaAddress(root_.string()); }
-
-  // The only programs of this machine; the server's side of it ends at once.
-  void install(const std::string& name, const std::string& body) {
-    setenv("PATH", root_.c_str(), 1);
-    std::ofstream(root_ / name) << "#!/bin/sh\nPATH=" << usualPath_ << "\n" << body << "\n";
-    chmod((root_ / name).c_str(), 0755);
-  }
-
-  fs::path root_;
-  std::string usualPath_;
+  Result<RdmaAddress> look() const { return findRdmaAddress(root()); }
 };
 
 constexpr const char* kLinkLocal = "fe80:0000:0000:0000:fc3f:a9ff:fe54:b588";
@@ -118,7 +91,7 @@ TEST_F(Perftest, saysHowToInstallAProgramThatIsMissing) {
 }
 
 TEST_F(Perftest, startsBothEndsOnTheAddress) {
-  const std::string asked = (root_ / "asked").string();
+  const std::string asked = root() + "/asked";
   install(kWriteBandwidth,
           "case \"$*\" in *127.0.0.1) ;; *) exec tail -f /dev/null;; esac\n"
           "echo \"$*\" >" +

@@ -31,23 +31,24 @@ TEST(Units, keepThreeDigitsAndChooseTheUnit) {
 }
 
 TEST(Percent, isTheShareOfTheCeilingInBothUnits) {
-  Figure figure{.unit = Unit::nanoseconds, .value = 40, .ceiling = Ceiling{"memcpy", 10}};
-  EXPECT_DOUBLE_EQ(25, *percentOfCeiling(figure));
-  figure.unit = Unit::gigabytesPerSecond;
-  EXPECT_DOUBLE_EQ(400, *percentOfCeiling(figure));
-  figure.ceiling.reset();
-  EXPECT_FALSE(percentOfCeiling(figure));
+  Measurement measurement{.unit = Unit::nanoseconds, .value = 40, .ceiling = Ceiling{"memcpy", 10}};
+  EXPECT_DOUBLE_EQ(25, *percentOfCeiling(measurement));
+  measurement.unit = Unit::gigabytesPerSecond;
+  EXPECT_DOUBLE_EQ(400, *percentOfCeiling(measurement));
+  measurement.ceiling.reset();
+  EXPECT_FALSE(percentOfCeiling(measurement));
 }
 
 TEST(Percent, hasNoValueForWhatWasNotMeasured) {
-  for (const auto& figure : brokenRun().figures) EXPECT_FALSE(percentOfCeiling(figure));
+  for (const auto& measurement : brokenRun().measurements)
+    EXPECT_FALSE(percentOfCeiling(measurement));
 }
 
 TEST(Table, showsEachSectionBySize) {
   const std::string text = tableText(sampleRun(), false);
   EXPECT_THAT(text, HasSubstr("machine  box, \"two\" cores & <more>\n"));
   EXPECT_THAT(text, ContainsRegex(
-                        "8 B +hmc +put +ipc +20.0 ns +24.0 ns +31.0 ns +memcpy +2.00 ns +10 %\n"));
+                        "8 B +hmc +put +ipc +20.0 ns +24.0 ns +30.0 ns +memcpy +2.00 ns +10 %\n"));
   EXPECT_THAT(text, ContainsRegex("UCX 1.13.1 +put, streamed +shm +34.0 ns\n"));
   EXPECT_THAT(text, ContainsRegex("64 KiB +hmc +put +ipc +6.40 us .* 95 %\n"));
   EXPECT_THAT(text, ContainsRegex("64 KiB +hmc +put +ipc +9.90 GB/s +memcpy +11.0 GB/s +90 %\n"));
@@ -55,7 +56,7 @@ TEST(Table, showsEachSectionBySize) {
   EXPECT_LT(text.find("6.40 us"), text.find("9.90 GB/s")) << "sections keep their order";
 }
 
-TEST(Table, endsWithTheBars) {
+TEST(Table, endsWithTheTargets) {
   const std::string text = tableText(sampleRun(), false);
   EXPECT_THAT(text, ContainsRegex("put 8 B +20.0 ns +20.00 +<= 25 ns +met\n"));
   EXPECT_THAT(text,
@@ -73,12 +74,12 @@ TEST(Table, showsEveryPathAndWhetherTheChoiceWasGood) {
   EXPECT_THAT(text, ContainsRegex("8 B +put +7.00 ns +7.00 us +ipc +best\n"));
   EXPECT_THAT(text, HasSubstr("good enough: tcp is 1.15 times as fast"));
   EXPECT_THAT(text, HasSubstr("NOT best: tcp is 4.0 times as fast"));
-  EXPECT_THAT(text, HasSubstr("2 of 3 well chosen; the next"));
+  EXPECT_THAT(text, HasSubstr("2 of 3 well chosen; save the times with --save"));
 }
 
 TEST(Table, leavesOutColumnsThatNobodyFills) {
   bench::Run run;
-  run.figures = {{.section = "s", .what = "put", .bytes = 8, .value = 5}};
+  run.measurements = {{.section = "s", .what = "put", .bytes = 8, .value = 5}};
   EXPECT_THAT(tableText(run, false), Not(HasSubstr("P99")));
   EXPECT_THAT(tableText(run, false), Not(HasSubstr("ceiling")));
   EXPECT_THAT(tableText(sampleRun(), false), HasSubstr("P99.9"));
@@ -106,12 +107,14 @@ TEST(Csv, hasARecordForEverything) {
                                   "limit,met\n"));
   EXPECT_THAT(text,
               HasSubstr("\nheader,machine,,,,,,,,,,,,,\"box, \"\"two\"\" cores & <more>\",,,,\n"));
-  EXPECT_THAT(text,
-              HasSubstr("\nfigure,,blocking latency,hmc,put,ipc,8,ns,20,24,31,memcpy,2,10,,,,,\n"));
   EXPECT_THAT(
       text,
-      HasSubstr("\nfigure,,blocking latency,UCX 1.13.1,\"put, streamed\",shm,8,ns,34,,,,,,,,,,\n"));
-  EXPECT_THAT(text, HasSubstr("\nbar,,,,put 8 B,,,,,,,,,,20.0 ns,,20,<= 25 ns,true\n"));
+      HasSubstr("\nmeasurement,,blocking latency,hmc,put,ipc,8,ns,20,24,30,memcpy,2,10,,,,,\n"));
+  EXPECT_THAT(
+      text,
+      HasSubstr(
+          "\nmeasurement,,blocking latency,UCX 1.13.1,\"put, streamed\",shm,8,ns,34,,,,,,,,,,\n"));
+  EXPECT_THAT(text, HasSubstr("\ntarget,,,,put 8 B,,,,,,,,,,20.0 ns,,20,<= 25 ns,true\n"));
   EXPECT_THAT(text, HasSubstr("\nnote,,,,,,,,,,,,,,verbs: no device,,,,\n"));
 }
 
@@ -124,29 +127,30 @@ TEST(Csv, leavesEmptyWhatIsNoNumber) {
 TEST(Json, holdsEverything) {
   const auto all = nlohmann::json::parse(jsonText(sampleRun()));
   EXPECT_EQ("2026-01-31", all["header"]["date"]);
-  ASSERT_EQ(5U, all["figures"].size());
-  const auto& small = all["figures"][1];
+  ASSERT_EQ(5U, all["measurements"].size());
+  const auto& small = all["measurements"][1];
   EXPECT_EQ("blocking latency", small["section"]);
   EXPECT_EQ("hmc", small["who"]);
   EXPECT_EQ(8, small["bytes"]);
   EXPECT_EQ("ns", small["unit"]);
   EXPECT_EQ(20, small["value"]);
-  EXPECT_EQ(31, small["p999"]);
+  EXPECT_EQ(30, small["p999"]);
   EXPECT_EQ("memcpy", small["ceiling"]["name"]);
   EXPECT_EQ(10, small["percent_of_ceiling"]);
-  EXPECT_TRUE(all["figures"][2]["ceiling"].is_null());
-  EXPECT_TRUE(all["figures"][2]["p99"].is_null());
-  EXPECT_EQ("GB/s", all["figures"][4]["unit"]);
-  EXPECT_EQ(true, all["bars"][0]["met"]);
-  EXPECT_EQ("<= 1.05 x", all["bars"][1]["limit"]);
+  EXPECT_TRUE(all["measurements"][2]["ceiling"].is_null());
+  EXPECT_TRUE(all["measurements"][2]["p99"].is_null());
+  EXPECT_EQ("GB/s", all["measurements"][4]["unit"]);
+  EXPECT_EQ(true, all["targets"][0]["met"]);
+  EXPECT_EQ("<= 1.05 x", all["targets"][1]["limit"]);
   EXPECT_EQ("verbs: no device", all["notes"][0]);
 }
 
 TEST(Json, isValidWhateverWasMeasured) {
   const auto all = nlohmann::json::parse(jsonText(brokenRun()));
-  for (const auto& figure : all["figures"]) EXPECT_TRUE(figure["percent_of_ceiling"].is_null());
+  for (const auto& measurement : all["measurements"])
+    EXPECT_TRUE(measurement["percent_of_ceiling"].is_null());
   const auto empty = nlohmann::json::parse(jsonText(bench::Run()));
-  EXPECT_TRUE(empty["figures"].is_array());
+  EXPECT_TRUE(empty["measurements"].is_array());
   EXPECT_TRUE(empty["header"].is_object());
 }
 

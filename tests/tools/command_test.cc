@@ -28,22 +28,11 @@ TEST(Command, everyHelpTeachesWithAnExample) {
 }
 
 TEST(Command, aUsageErrorNamesTheFix) {
-  auto misspelt = hmcCommand("docter");
-  EXPECT_EQ(misspelt.status, 2);
-  EXPECT_THAT(misspelt.output, HasSubstr("Did you mean: hmc doctor"));
-  auto unknown = hmcCommand("frobnicate");
-  EXPECT_EQ(unknown.status, 2);
-  EXPECT_THAT(unknown.output, HasSubstr("The commands are demo, "));
-  auto nothing = hmcCommand("");
-  EXPECT_EQ(nothing.status, 2);
-  EXPECT_THAT(nothing.output, HasSubstr("Try: hmc demo"));
-  auto incomplete = hmcCommand("explain");
-  EXPECT_EQ(incomplete.status, 2);
-  EXPECT_THAT(incomplete.output, HasSubstr("address is required"));
-  EXPECT_THAT(incomplete.output, HasSubstr("hmc explain worker-3:5001"));
-  auto kind = hmcCommand("explain host:1 --kind abacus");
-  EXPECT_EQ(kind.status, 2);
-  EXPECT_THAT(kind.output, HasSubstr("\"abacus\" is none of cpu, cuda"));
+  expectHmc("docter", 2, {"Did you mean: hmc doctor"});
+  expectHmc("frobnicate", 2, {"The commands are demo, "});
+  expectHmc("", 2, {"Try: hmc demo"});
+  expectHmc("explain", 2, {"address is required", "hmc explain worker-3:5001"});
+  expectHmc("explain host:1 --kind abacus", 2, {"\"abacus\" is none of cpu, cuda"});
 }
 
 TEST(Command, infoListsEverySetting) {
@@ -82,13 +71,9 @@ TEST(Command, tablesAreFreeOfTheLogUnlessItIsAskedFor) {
 }
 
 TEST(Command, doctorFailsWhereTheDefaultPathDoes) {
-  auto wrong = hmcCommand("doctor", "HMC_LEASE_MS=banana");
-  EXPECT_EQ(wrong.status, 1);
-  EXPECT_THAT(wrong.output, HasSubstr("fix: unset HMC_LEASE_MS"));
-  EXPECT_THAT(wrong.output, HasSubstr("The default path does not work"));
-  auto nobody = hmcCommand("doctor unix:///nowhere/at/all");
-  EXPECT_EQ(nobody.status, 1);
-  EXPECT_THAT(nobody.output, HasSubstr("refused"));
+  expectHmc("doctor", 1, {"fix: unset HMC_LEASE_MS", "The default path does not work"},
+            "HMC_LEASE_MS=banana");
+  expectHmc("doctor unix:///nowhere/at/all", 1, {"refused"});
 }
 
 TEST(Command, doctorAndExplainLookAtALivePeer) {
@@ -101,9 +86,8 @@ TEST(Command, doctorAndExplainLookAtALivePeer) {
   EXPECT_EQ(explain.status, 0) << explain.output;
   EXPECT_THAT(explain.output, HasSubstr("a put of 4096 bytes of cpu memory"));
   EXPECT_THAT(explain.output, testing::ContainsRegex("tcp +used +[0-9.]+ us"));
-  auto guarded = hmcCommand("explain " + listener, "HMC_SECRET=sesame");
-  EXPECT_EQ(guarded.status, 1);
-  EXPECT_THAT(guarded.output, HasSubstr("hmc doctor " + listener));
+  expectHmc("explain " + listener, 1, {"hmc doctor " + listener}, "HMC_SECRET=sesame");
+  expectHmc("explain " + listener, 1, {"HMC_MEASUREMENTS: open /nowhere"}, "HMC_MEASUREMENTS=/nowhere");
 }
 
 }  // namespace

@@ -208,20 +208,20 @@ TEST(DoctorPeer, aNameThatNobodyKnowsIsFoundOut) {
 }
 
 TEST(DoctorPeer, addressesAreTakenApart) {
-  EXPECT_EQ(parseTarget("host:5001")->address, "tcp://host:5001");
-  EXPECT_EQ(parseTarget("tcp://[::1]:5001")->host, "::1");
-  EXPECT_EQ(parseTarget("tcp://[::1]:5001")->port, "5001");
-  EXPECT_EQ(parseTarget("unix:///run/me.sock")->path, "/run/me.sock");
-  EXPECT_EQ(parseTarget("/run/me.sock")->path, "/run/me.sock");
+  EXPECT_EQ(parsePeerAddress("host:5001")->address, "tcp://host:5001");
+  EXPECT_EQ(parsePeerAddress("tcp://[::1]:5001")->host, "::1");
+  EXPECT_EQ(parsePeerAddress("tcp://[::1]:5001")->port, "5001");
+  EXPECT_EQ(parsePeerAddress("unix:///run/me.sock")->path, "/run/me.sock");
+  EXPECT_EQ(parsePeerAddress("/run/me.sock")->path, "/run/me.sock");
   for (const char* wrong : {"", "host", "host:", ":5001", "host:http", "host:0", "host:65536",
                             "udp://host:1", "tcp://host"}) {
-    EXPECT_FALSE(parseTarget(wrong).ok()) << wrong;
+    EXPECT_FALSE(parsePeerAddress(wrong).ok()) << wrong;
     expectFailure(checkPeer(wrong, doctor(), kPatience), "address", "host:port", "hmc doctor");
   }
 }
 
 TEST(DoctorPeer, refusedLateAndUnroutedAreToldApart) {
-  Target target = *parseTarget("worker:5001");
+  PeerAddress target = *parsePeerAddress("worker:5001");
   EXPECT_EQ(judgeReach(target, 0, 1s).level, Level::ok);
   EXPECT_THAT(judgeReach(target, ECONNREFUSED, 1s).detail, HasSubstr("refused"));
   EXPECT_THAT(judgeReach(target, ETIMEDOUT, 1s).detail, HasSubstr("no answer within 1000 ms"));
@@ -240,7 +240,7 @@ TEST(DoctorPeer, versionsAndClocksThatDifferAreWarnings) {
   EXPECT_EQ(judgeVersion("1.0.0", PeerFacts{"1.1.0", 0ns, 1us}).level, Level::warn);
   Status old(Code::unsupported, "too old");
   EXPECT_EQ(judgeVersion("1.0.0", old).level, Level::warn);
-  Target target = *parseTarget("worker:5001");
+  PeerAddress target = *parsePeerAddress("worker:5001");
   EXPECT_THAT(judgeHello(target, old, false).detail, HasSubstr("versions do not fit"));
   EXPECT_EQ(judgeClock(20ms, 1ms).level, Level::ok);
   EXPECT_EQ(judgeClock(-20ms, 1ms).level, Level::ok);

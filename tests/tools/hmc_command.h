@@ -1,9 +1,12 @@
 #pragma once
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 #include <sys/wait.h>
 
 #include <cstdio>
 #include <string>
+#include <vector>
 
 // The built program, as a user runs it.
 namespace hmc::tool {
@@ -27,6 +30,15 @@ inline Outcome hmcCommand(const std::string& arguments, const std::string& envir
   const int status = pclose(pipe);
   outcome.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   return outcome;
+}
+
+// It ends with that status, and its output has all these parts.
+inline void expectHmc(const std::string& arguments, int status,
+                      const std::vector<std::string>& parts = {},
+                      const std::string& environment = "") {
+  const Outcome outcome = hmcCommand(arguments, environment);
+  EXPECT_EQ(outcome.status, status) << arguments << "\n" << outcome.output;
+  for (const auto& part : parts) EXPECT_THAT(outcome.output, testing::HasSubstr(part));
 }
 
 }  // namespace hmc::tool

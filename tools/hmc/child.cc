@@ -5,10 +5,10 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
+#include <cstdio>
+
+#include <fmt/core.h>
 
 extern char** environ;
 
@@ -16,50 +16,43 @@ namespace hmc::tool {
 
 namespace {
 
-Status failure(const std::string& what) {
-  return Status(Code::failed, what + ": " + std::strerror(errno));
-}
+constexpr const char* kErrorMark = "error ";
 
-// Both ends closed on exec; posix_spawn's dup2 opens the child's.
-bool makePipe(int ends[2]) {
-  return pipe2(ends, O_CLOEXEC) == 0;
+struct Pipe {
+  Fd read;
+  Fd write;
+};
+
+// Both ends are closed on exec; posix_spawn's dup2 opens the child's.
+Result<Pipe> makePipe() {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return systemError("make a pipe");
+  return Pipe{Fd(ends[0]), Fd(ends[1])};
 }
 
 }  // namespace
 
 Result<std::unique_ptr<Child>> Child::start(const std::vector<std::string>& arguments) {
-  int toChild[2];
-  int fromChild[2];
-  if (!makePipe(toChild)) return failure("make a pipe");
-  if (!makePipe(fromChild)) {
-    close(toChild[0]);
-    close(toChild[1]);
-    return failure("make a pipe");
-  }
+  auto toChild = makePipe();
+  auto fromChild = makePipe();
+  if (!toChild.ok()) return toChild.status();
+  if (!fromChild.ok()) return fromChild.status();
   std::vector<char*> argv{const_cast<char*>("hmc")};
   for (const auto& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, toChild[0], STDIN_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, fromChild[1], STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, toChild->read.get(), STDIN_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, fromChild->write.get(), STDOUT_FILENO);
   pid_t pid = 0;
-  errno = posix_spawn(&pid, "/proc/self/exe", &actions, nullptr, argv.data(), environ);
-  Status started = errno == 0 ? Status() : failure("start another hmc process");
+  const int problem = posix_spawn(&pid, "/proc/self/exe", &actions, nullptr, argv.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
-  close(toChild[0]);
-  close(fromChild[1]);
-  if (!started.ok()) {
-    close(toChild[1]);
-    close(fromChild[0]);
-    return started;
-  }
-  return std::unique_ptr<Child>(new Child(pid, toChild[1], fromChild[0]));
+  if (problem != 0) return systemError("start another hmc process", problem);
+  return std::unique_ptr<Child>(
+      new Child(pid, std::move(toChild->write), std::move(fromChild->read)));
 }
 
 Child::~Child() {
-  close(input_);
-  close(output_);
   kill(pid_, SIGTERM);
   while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
@@ -71,16 +64,31 @@ Result<std::string> Child::readLine(Deadline deadline) {
     if (end != std::string::npos) {
       std::string line = unread_.substr(0, end);
       unread_.erase(0, end + 1);
-      return line;
+      if (line.rfind(kErrorMark, 0) != 0) return line;
+      return Status(Code::failed,
+                    "the other process could not start: " + line.substr(strlen(kErrorMark)));
     }
-    pollfd entry{output_, POLLIN, 0};
+    pollfd entry{output_.get(), POLLIN, 0};
     int ready = poll(&entry, 1, deadline.leftMs());
     if (ready < 0 && errno == EINTR) continue;
-    if (ready == 0) return Status(Code::deadlineExceeded, "the other process said nothing in time");
+    if (ready == 0)
+      return Status(Code::deadlineExceeded, "the other process printed nothing in time");
     char bytes[512];
-    ssize_t count = read(output_, bytes, sizeof(bytes));
+    ssize_t count = read(output_.get(), bytes, sizeof(bytes));
     if (count <= 0) return Status(Code::disconnected, "the other process ended");
     unread_.append(bytes, static_cast<size_t>(count));
+  }
+}
+
+bool tellParent(const Result<std::string>& address) {
+  fmt::print("{}\n", address.ok() ? *address : kErrorMark + address.status().message());
+  std::fflush(stdout);
+  return address.ok();
+}
+
+void waitForParentToEnd() {
+  char byte = 0;
+  while (read(STDIN_FILENO, &byte, 1) > 0) {
   }
 }
 

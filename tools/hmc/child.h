@@ -8,11 +8,12 @@
 
 #include "hmc/deadline.h"
 #include "hmc/result.h"
+#include "system_call.h"
 
 namespace hmc::tool {
 
-// Another process of this program. Its standard input is held open as long as the object lives, so
-// that it can see when we are gone; the destructor ends it.
+// Another process of this program. Its standard input stays open while this object lives, so the
+// child can see when we are gone. The destructor ends it.
 class Child {
  public:
   static Result<std::unique_ptr<Child>> start(const std::vector<std::string>& arguments);
@@ -20,16 +21,22 @@ class Child {
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
-  // The next line that it prints.
+  // The next line that it prints. "error SENTENCE" is that error.
   Result<std::string> readLine(Deadline deadline);
 
  private:
-  Child(pid_t pid, int input, int output) : pid_(pid), input_(input), output_(output) {}
+  Child(pid_t pid, Fd input, Fd output)
+      : pid_(pid), input_(std::move(input)), output_(std::move(output)) {}
 
   const pid_t pid_;
-  const int input_;
-  const int output_;
+  Fd input_;
+  Fd output_;
   std::string unread_;
 };
+
+// What the child prints first: its address, or why it has none. Returns whether it has one.
+bool tellParent(const Result<std::string>& address);
+// In the child: returns when the parent is gone.
+void waitForParentToEnd();
 
 }  // namespace hmc::tool

@@ -3,9 +3,10 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 
 #include "base/error.h"
-#include "hmc/figures.h"
+#include "hmc/measurements.h"
 #include "unit/node/fake_pair.h"
 
 // Which transports serve a region, which size takes which of them, and what happens when one
@@ -19,17 +20,21 @@ using testing::Not;
 
 constexpr size_t kSize = size_t{1} << 20;
 
-// No figures but those of the test.
+// No measurements but those of the test.
 class NodeChoice : public testing::Test {
  protected:
   void SetUp() override {
-    figures_ = testing::TempDir() + "node_choice_figures";
-    setenv("HMC_FIGURES", figures_.c_str(), 1);
-    std::remove(figures_.c_str());
+    unsetenv("HMC_MEASUREMENTS");
+    file_ = testing::TempDir() + "node_choice_measurements";
   }
   void TearDown() override {
-    std::remove(figures_.c_str());
-    unsetenv("HMC_FIGURES");
+    std::remove(file_.c_str());
+    unsetenv("HMC_MEASUREMENTS");
+  }
+  // For Nodes that are made from now on.
+  void measured(const std::vector<Measurement>& times) {
+    ASSERT_TRUE(saveMeasurements(file_, times).ok());
+    setenv("HMC_MEASUREMENTS", file_.c_str(), 1);
   }
 
   static FakeTransport shy() {
@@ -58,7 +63,7 @@ class NodeChoice : public testing::Test {
   static void sayHello(const LocalMemory& memory) { std::memcpy(memory.host(), "hello", 5); }
   static std::string read(const LocalMemory& memory) { return std::string(memory.host(), 5); }
 
-  std::string figures_;
+  std::string file_;
 };
 
 TEST_F(NodeChoice, aTransportThatChangesTheProcessIsLeftAloneUntilItIsNamed) {
@@ -166,11 +171,10 @@ TEST_F(NodeChoice, onlyOnePathIsOpenedWhereNoOtherWins) {
 }
 
 TEST_F(NodeChoice, measuredTimesDecideWhereThereAreSome) {
-  ASSERT_TRUE(saveFigures({{"nimble", DeviceKind::cpu, "put", 8, 9000},
-                           {"wide", DeviceKind::cpu, "put", 8, 100},
-                           {"nimble", DeviceKind::cpu, "put", kSize, 1000},
-                           {"wide", DeviceKind::cpu, "put", kSize, 90000}})
-                  .ok());
+  measured({{"nimble", DeviceKind::cpu, "put", 8, 9000},
+            {"wide", DeviceKind::cpu, "put", 8, 100},
+            {"nimble", DeviceKind::cpu, "put", kSize, 1000},
+            {"wide", DeviceKind::cpu, "put", kSize, 90000}});
   FakePair nodes({nimble(), wide()});
   auto target = FakePair::allocate(*nodes.a, "target", kSize);
   auto local = FakePair::allocate(*nodes.b, "local", kSize);
@@ -183,6 +187,31 @@ TEST_F(NodeChoice, measuredTimesDecideWhereThereAreSome) {
       << "of gets only typical times are known";
   EXPECT_THAT(remote->path(), HasSubstr("put: wide up to "));
   EXPECT_THAT(remote->path(), HasSubstr("; get: nimble up to "));
+}
+
+TEST_F(NodeChoice, measuredTimesOfOnePathAreNotComparedWithTypicalOnesOfAnother) {
+  measured({{"wide", DeviceKind::cpu, "put", 8, 1}, {"wide", DeviceKind::cpu, "put", kSize, 2}});
+  FakePair nodes({nimble(), wide()});
+  auto target = FakePair::allocate(*nodes.a, "target", kSize);
+  EXPECT_EQ(nodes.open("target")->path(), "nimble up to 65536 bytes, wide");
+}
+
+TEST_F(NodeChoice, aFileThatNobodyNamedDecidesNothing) {
+  measured({{"nimble", DeviceKind::cpu, "put", 8, 9000}, {"wide", DeviceKind::cpu, "put", 8, 1}});
+  const std::string home = testing::TempDir() + "node_choice_home";
+  const std::string cache = home + "/.cache/hmc";
+  std::filesystem::create_directories(cache);
+  for (const char* name : {"/figures", "/measurements"})
+    std::filesystem::copy_file(file_, cache + name,
+                               std::filesystem::copy_options::overwrite_existing);
+  unsetenv("HMC_MEASUREMENTS");
+  const std::string before = std::getenv("HOME") ? std::getenv("HOME") : "/";
+  setenv("HOME", home.c_str(), 1);
+  FakePair nodes({nimble(), wide()});
+  setenv("HOME", before.c_str(), 1);
+  std::filesystem::remove_all(home);
+  auto target = FakePair::allocate(*nodes.a, "target", kSize);
+  EXPECT_EQ(nodes.open("target")->path(), "nimble up to 65536 bytes, wide");
 }
 
 TEST_F(NodeChoice, aPathThatFailsSaysSoAndLeavesTheOtherInItsPlace) {

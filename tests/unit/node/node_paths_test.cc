@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "hmc/figures.h"
+#include "hmc/measurements.h"
 #include "hmc/version.h"
 #include "node/attributes.h"
 #include "node/node_impl.h"
@@ -28,19 +28,23 @@ const PathReport& over(const std::vector<PathReport>& paths, const std::string& 
                        [&](const auto& path) { return path.transport == transport; });
 }
 
-// No figures but those of the test.
+// No measurements but those of the test.
 class NodePaths : public testing::Test {
  protected:
   void SetUp() override {
-    figures_ = testing::TempDir() + "node_paths_figures";
-    setenv("HMC_FIGURES", figures_.c_str(), 1);
-    std::remove(figures_.c_str());
+    unsetenv("HMC_MEASUREMENTS");
+    file_ = testing::TempDir() + "node_paths_measurements";
   }
   void TearDown() override {
-    std::remove(figures_.c_str());
-    unsetenv("HMC_FIGURES");
+    std::remove(file_.c_str());
+    unsetenv("HMC_MEASUREMENTS");
   }
-  std::string figures_;
+  // For Nodes that are made from now on.
+  void measured(const std::vector<Measurement>& times) {
+    ASSERT_TRUE(saveMeasurements(file_, times).ok());
+    setenv("HMC_MEASUREMENTS", file_.c_str(), 1);
+  }
+  std::string file_;
 };
 
 // This process opens no further descriptor while it lives.
@@ -86,10 +90,9 @@ TEST_F(NodePaths, predictionsGrowWithSizeAndRankTheTransports) {
   EXPECT_FALSE(over(nodes.toA.explain(), "ipc").predictedNs) << "no size was asked about";
 }
 
-TEST_F(NodePaths, figuresOfTheWayThatIsTakenAreShown) {
-  ASSERT_TRUE(saveFigures({{"ipc", DeviceKind::cpu, "put", 4096, 300},
-                           {"ipc/process_vm", DeviceKind::cpu, "put", 4096, 900}})
-                  .ok());
+TEST_F(NodePaths, measuredTimesOfThePathThatIsTakenAreShown) {
+  measured({{"ipc", DeviceKind::cpu, "put", 4096, 300},
+            {"ipc/process_vm", DeviceKind::cpu, "put", 4096, 900}});
   NodePair nodes;
   EXPECT_EQ(over(nodes.toA.explain(Device{}, 4096), "ipc").measuredNs, 300);
   EXPECT_FALSE(over(nodes.toA.explain(Device{}, 4096), "tcp").measuredNs);

@@ -7,20 +7,13 @@ namespace {
 
 constexpr size_t kKiB = 1024;
 
-PathTimes typical(double latencyNs, double bytesPerNs) {
-  Transport::Path way{"", latencyNs, bytesPerNs};
-  return {[way](uint64_t size) { return predict(way, MemoryEnds{}, size); },
-          [](uint64_t) { return std::nullopt; }};
-}
-
-PathTimes measured(double latencyNs, double bytesPerNs) {
-  PathTimes path = typical(1, 1000);  // nonsense that must not count
-  path.measured = [=](uint64_t size) { return latencyNs + static_cast<double>(size) / bytesPerNs; };
-  return path;
+PathTime typical(double latencyNs, double bytesPerNs) {
+  Transport::Path path{"", latencyNs, bytesPerNs};
+  return [path](uint64_t size) { return predict(path, MemoryEnds{}, size); };
 }
 
 TEST(Select, oneThatIsQuickerEverywhereIsAlone) {
-  const std::vector<PathTimes> paths{typical(20, 10), typical(15000, 2.5)};
+  const std::vector<PathTime> paths{typical(20, 10), typical(15000, 2.5)};
   EXPECT_EQ(worthHaving(paths), std::vector<size_t>{0});
   EXPECT_EQ(worthHaving({paths[1], paths[0]}), std::vector<size_t>{1});
 }
@@ -33,7 +26,7 @@ TEST(Select, aPathThatIsLikedBetterStaysWhenAnotherIsOnlyALittleQuicker) {
 
 TEST(Select, latencyAndBandwidthShareTheSizes) {
   // Equal where 1000 + n / 1 == 5000 + n / 10.
-  const std::vector<PathTimes> paths{typical(1000, 1), typical(5000, 10)};
+  const std::vector<PathTime> paths{typical(1000, 1), typical(5000, 10)};
   EXPECT_EQ(worthHaving(paths), (std::vector<size_t>{0, 1}));
   const PathTable table = quickest(paths);
   EXPECT_EQ(table.at(1), 0U);
@@ -50,14 +43,6 @@ TEST(Select, threePathsCanHaveThreeRanges) {
   EXPECT_EQ(table.at(size_t{1} << 30), 0U);
 }
 
-TEST(Select, measuredTimesCountWhenAllWereMeasured) {
-  const std::vector<PathTimes> all{measured(5000, 1), measured(1000, 1)};
-  EXPECT_EQ(quickest(all).at(8), 1U);
-  // The typical times of the first one are beyond comparison with the measured ones of the other.
-  const std::vector<PathTimes> some{typical(20, 10), measured(1, 1000)};
-  EXPECT_EQ(quickest({typical(20, 10), typical(1, 1000)}).at(8), quickest(some).at(8));
-}
-
 TEST(Select, nothingAndOneNeedNoChoice) {
   EXPECT_TRUE(worthHaving({}).empty());
   EXPECT_EQ(worthHaving({typical(1, 1)}), std::vector<size_t>{0});
@@ -68,13 +53,13 @@ TEST(Select, nothingAndOneNeedNoChoice) {
 TEST(Select, memoryThatIsNotTheHostsAndStagingCostTime) {
   const Transport::Path way{"", 1000, 1};
   MemoryEnds ends;
-  double last = predict(way, ends, 4096);
+  double last = predict(path, ends, 4096);
   EXPECT_DOUBLE_EQ(last, 1000 + 4096);
   ends.local = DeviceKind::cuda;
   for (bool* more : {&ends.stagedHere, &ends.stagedThere}) {
     *more = true;
-    EXPECT_GT(predict(way, ends, 4096), last);
-    last = predict(way, ends, 4096);
+    EXPECT_GT(predict(path, ends, 4096), last);
+    last = predict(path, ends, 4096);
   }
 }
 

@@ -1,6 +1,6 @@
-#include "bench/all_paths.h"
-
 #include <fmt/core.h>
+
+#include "bench/measure.h"
 
 namespace hmc::bench {
 
@@ -8,27 +8,21 @@ namespace {
 
 using Paths = std::vector<std::unique_ptr<Path>>;
 
-// The median of each path in nanoseconds. They run in turns, a slice each, so that whatever else
-// the machine does meanwhile hits all of them.
+// The median of each path in nanoseconds. They run in turns, a slice each, so that other load on
+// the machine slows all of them alike.
 Result<Samples> inTurns(const Paths& paths, bool put, size_t bytes, Clock::duration time) {
   constexpr int kRounds = 8;
   const auto part = time / (kRounds * static_cast<int>(paths.size()));
-  auto job = [&](const Path& path) {
-    return [&path, put, bytes] {
-      return put ? path.remote.put(path.local, 0, 0, bytes)
-                 : path.remote.get(path.local, 0, 0, bytes);
-    };
-  };
   std::vector<size_t> counts;
   for (const auto& path : paths) {
-    TOOL_ASSIGN(const size_t count, calibrate(job(*path)));
+    TOOL_ASSIGN(const size_t count, calibrate(OneTransfer{*path, put, bytes}));
     counts.push_back(count);
   }
   std::vector<Samples> samples(paths.size());
   for (int round = 0; round <= kRounds; ++round) {
     for (size_t i = 0; i < paths.size(); ++i) {
       Samples one;
-      TOOL_TRY(slice(job(*paths[i]), counts[i], part, one));
+      TOOL_TRY(slice(OneTransfer{*paths[i], put, bytes}, counts[i], part, one));
       if (round > 0) samples[i].insert(samples[i].end(), one.begin(), one.end());
     }
   }
@@ -39,9 +33,7 @@ Result<Samples> inTurns(const Paths& paths, bool put, size_t bytes, Clock::durat
 
 // The transport that carries such a transfer of a Node that has them all.
 Result<std::string> taken(const Path& path, bool put, size_t bytes) {
-  const std::vector<Block> block{{0, 0, bytes}};
-  TOOL_ASSIGN(Ticket ticket, put ? path.remote.startPut(path.local, block)
-                                 : path.remote.startGet(path.local, block));
+  TOOL_ASSIGN(Ticket ticket, (OneTransfer{path, put, bytes}.start({{0, 0, bytes}})));
   TOOL_TRY(ticket.wait());
   return ticket.transport();
 }
@@ -62,7 +54,7 @@ Status measureAllPaths(Session& session, const std::vector<std::string>& transpo
     }
   }
   if (paths.empty()) return Status(Code::unsupported, "no transport reaches the other side");
-  // It chooses by what was known before this run.
+  // Made before the measuring: it chooses by what HMC_MEASUREMENTS says, or by typical times.
   TOOL_ASSIGN(auto all, session.path(names));
   run.header.emplace_back("choice", all->remote.path());
   for (bool put : {true, false}) {

@@ -17,7 +17,7 @@ namespace hmc::bench {
 
 namespace {
 
-constexpr std::chrono::seconds kPatience{60};
+constexpr std::chrono::seconds kTimeout{60};
 constexpr std::chrono::microseconds kSpin{50};
 constexpr int kNapMs = 50;
 constexpr int kLooks = 1 << 20;
@@ -205,7 +205,7 @@ class Origin final : public BareUcp {
     for (int looks = 1; status == UCS_INPROGRESS; ++looks) {
       bare_.api.ucp_worker_progress(bare_.worker);
       status = bare_.api.ucp_request_check_status(request);
-      if (looks == kLooks) deadline_ = Deadline(kPatience);
+      if (looks == kLooks) deadline_ = Deadline(kTimeout);
       if (looks % kLooks == 0 && deadline_.passed())
         return Status(Code::deadlineExceeded, "UCX does not answer");
     }

@@ -7,18 +7,16 @@
 
 #include <fmt/core.h>
 
-#include "bench/against/rivals.h"
-#include "bench/all_paths.h"
+#include "bench/against/competitors.h"
 #include "bench/machine.h"
 #include "bench/report/csv.h"
 #include "bench/report/json.h"
-#include "bench/report/plot.h"
-#include "bench/report/png.h"
 #include "bench/report/progress.h"
 #include "bench/report/table.h"
 #include "bench/report/units.h"
-#include "hmc/figures.h"
+#include "bench/targets.h"
 #include "hmc/info.h"
+#include "hmc/measurements.h"
 
 namespace hmc::bench {
 
@@ -84,106 +82,97 @@ void describe(const Session& session, const BenchOptions& options,
     return;
   }
   run.header.emplace_back(
-      "method", fmt::format("{} s per figure, ours and its ceiling in turns, medians; up to {} "
-                            "under way for bandwidth",
-                            options.seconds, options.window));
+      "method",
+      fmt::format("{} s per measurement, ours and its ceiling in turns, medians; up to {} "
+                  "in flight for bandwidth",
+                  options.seconds, options.window));
 }
 
-// Promises about a transport that cannot be used here are neither met nor missed.
-void noteWhoIsMissing(const Session& session, const BenchOptions& options, Run& run) {
+// Targets of a transport that cannot be used here are neither met nor missed.
+void noteMissingTransports(const Session& session, const BenchOptions& options, Run& run) {
   if (!options.transports.empty()) return;
   for (const PathReport& path : session.paths()) {
     if (!path.usable) run.notes.push_back(path.transport + ": not measured: " + path.reason);
   }
 }
 
-void compareWithOthers(const BenchOptions& options, const Plan& plan, Progress& progress,
-                       Run& run) {
-  Challenge challenge;
-  // A bar compares the smallest put only.
-  challenge.sizes = options.bars ? std::vector<size_t>{8} : plan.sizes;
-  Comparison others = runRivals(options.against, challenge, progress);
-  run.figures.insert(run.figures.end(), others.figures.begin(), others.figures.end());
+void addCompetitors(const BenchOptions& options, const Plan& plan, Progress& progress, Run& run) {
+  Workload workload;
+  // Only the smallest put has a target.
+  workload.sizes = options.targets ? std::vector<size_t>{8} : plan.sizes;
+  Comparison others = runCompetitors(options.against, workload, progress);
+  run.measurements.insert(run.measurements.end(), others.measurements.begin(),
+                          others.measurements.end());
   run.notes.insert(run.notes.end(), others.notes.begin(), others.notes.end());
 }
 
-// For Nodes of later, which choose by them and say so in Peer::explain().
-void keep(const Run& run, bool away) {
-  std::vector<MeasuredFigure> figures;
-  for (const Figure& figure : run.figures) {
-    if (figure.who == "hmc" && figure.section == kLatencySection)
-      figures.push_back(
-          {figure.path, DeviceKind::cpu, figure.what, figure.bytes, figure.value, away});
+// For Nodes that are told to choose by them.
+Status save(const std::string& file, const Run& run, bool away) {
+  std::vector<hmc::Measurement> times;
+  for (const Measurement& one : run.measurements) {
+    if (one.who == "hmc" && one.section == kLatencySection)
+      times.push_back({one.path, DeviceKind::cpu, one.what, one.bytes, one.value, away});
   }
   for (const PathRow& row : run.paths) {
     for (const auto& [transport, ns] : row.times)
-      figures.push_back({transport, DeviceKind::cpu, row.what, row.bytes, ns, away});
+      times.push_back({transport, DeviceKind::cpu, row.what, row.bytes, ns, away});
   }
-  if (figures.empty() || figuresPath().empty()) return;
-  if (Status status = saveFigures(figures); !status.ok())
-    fmt::print(stderr, "hmc: the figures could not be kept: {}\n", status.message());
+  return saveMeasurements(file, times);
 }
 
 Status measure(Session& session, const BenchOptions& options,
                const std::vector<std::string>& transports, Run& run) {
   const Plan plan = planOf(options);
   constexpr size_t kOtherSteps = 7;  // of a transport: batches, tags and verifying
-  Progress progress(options.bars       ? barSteps(transports)
+  Progress progress(options.targets    ? targetSteps(transports)
                     : options.allPaths ? 2 * plan.sizes.size()
                                        : transports.size() * (4 * plan.sizes.size() + kOtherSteps));
   auto step = [&](const std::string& what) { progress.next(what); };
   if (options.allPaths) return measureAllPaths(session, transports, plan, step, run);
-  if (options.bars) {
-    noteWhoIsMissing(session, options, run);
-    TOOL_TRY(measureBars(session, transports, plan, step, run));
+  if (options.targets) {
+    noteMissingTransports(session, options, run);
+    TOOL_TRY(measureTargets(session, transports, plan, step, run));
   }
   for (const auto& transport : transports) {
-    if (options.bars) break;
+    if (options.targets) break;
     TOOL_TRY(measureTransfers(session, transport, plan, step, run));
     TOOL_TRY(measureBatches(session, transport, plan, step, run));
     TOOL_TRY(measureControl(session, transport, plan, step, run));
   }
-  if (options.compare) compareWithOthers(options, plan, progress, run);
-  if (options.bars && options.compare) addRivalBars(run);
+  if (options.compare) addCompetitors(options, plan, progress, run);
+  if (options.targets && options.compare) addCompetitorTargets(run);
   return Status();
+}
+
+Status measureAll(const BenchOptions& options, Run& run) {
+  // Fails now if the file cannot be written, not after minutes of measuring.
+  if (!options.save.empty()) TOOL_TRY(saveMeasurements(options.save, {}));
+  TOOL_ASSIGN(auto session, Session::open(options.session));
+  TOOL_ASSIGN(const auto transports, transportsFor(*session, options.transports));
+  describe(*session, options, transports, run);
+  TOOL_TRY(measure(*session, options, transports, run));
+  return options.save.empty() ? Status() : save(options.save, run, session->away());
 }
 
 }  // namespace
 
 int runBench(const BenchOptions& options) {
   Run run;
-  // Said before the minutes of measuring, not after.
-  if (isPng(options.plot)) {
-    if (Status able = canWritePng(); !able.ok()) {
-      fmt::print(stderr, "hmc: {}\n", able.message());
-      return 1;
-    }
-  }
-  auto session = Session::open(options.session);
-  Status status = session.status();
-  if (status.ok()) {
-    auto transports = transportsFor(**session, options.transports);
-    status = transports.status();
-    if (status.ok()) {
-      describe(**session, options, *transports, run);
-      status = measure(**session, options, *transports, run);
-    }
-  }
+  const Status status = measureAll(options, run);
   // What was measured before a failure is worth seeing, too.
-  if (!run.figures.empty() || !run.bars.empty() || !run.paths.empty() || !run.notes.empty()) {
-    std::string text = options.json  ? jsonText(run) + "\n"
+  if (!run.measurements.empty() || !run.targets.empty() || !run.paths.empty() ||
+      !run.notes.empty()) {
+    std::string text = options.json  ? jsonText(run)
                        : options.csv ? csvText(run)
                                      : tableText(run, wantsColour(STDOUT_FILENO));
     std::fwrite(text.data(), 1, text.size(), stdout);
-    keep(run, (*session)->away());
   }
-  if (status.ok() && !options.plot.empty()) status = writePlot(run, options.plot);
   if (!status.ok()) {
     fmt::print(stderr, "hmc: {}\n", status.message());
     return 1;
   }
-  const bool met =
-      std::all_of(run.bars.begin(), run.bars.end(), [](const Bar& bar) { return bar.met; });
+  const bool met = std::all_of(run.targets.begin(), run.targets.end(),
+                               [](const Target& target) { return target.met; });
   return met && std::all_of(run.paths.begin(), run.paths.end(), isWellChosen) ? 0 : 1;
 }
 

@@ -12,20 +12,20 @@ struct BenchOptions {
   std::vector<std::string> transports;  // empty: all that reach the other side
   size_t smallest = 8;
   size_t largest = size_t{64} << 20;
-  double seconds = 0.2;  // per figure
+  double seconds = 0.2;  // per measurement
   size_t window = 16;
   bool verify = false;
-  bool bars = false;
-  bool allPaths = false;  // instead: every transport beside the others, and which one is taken
-  bool compare = false;   // with others that are installed,
+  bool targets = false;
+  bool allPaths = false;  // instead of the sweep: every transport, and which one is chosen
+  bool compare = false;   // with competitors that are installed,
   std::vector<std::string> against;  // of these names; empty: all
   bool csv = false;
   bool json = false;
-  std::string plot;  // a file to draw into
+  std::string save;  // a file that the times are added to, for HMC_MEASUREMENTS
 };
 
-// Measures and prints. The exit status: 0 when everything could be measured and verified, and every
-// bar was met, every path well chosen, where these were asked for.
+// Measures and prints. The exit status is 0 when everything could be measured, and every target was
+// met and every path well chosen, where that was asked for.
 int runBench(const BenchOptions& options);
 
 }  // namespace hmc::bench

@@ -2,7 +2,7 @@
 
 #include <fmt/core.h>
 
-#include "bench/against/rivals.h"
+#include "bench/against/competitors.h"
 #include "bench/bench.h"
 #include "bench/server.h"
 #include "commands.h"
@@ -15,16 +15,16 @@ namespace {
 constexpr size_t kSmallest = 1;
 constexpr size_t kLargest = size_t{4} << 30;
 
-struct Options {
+struct BenchCommandOptions {
   bench::BenchOptions bench;
   bench::ServerOptions server;
   std::string listen;
 };
 
-int run(Options& options) {
+int run(BenchCommandOptions& options) {
   if (options.bench.smallest > options.bench.largest) {
     throw CLI::ValidationError(
-        "--from", fmt::format("{} is more than --to {}: sizes double from the one up to the other",
+        "--from", fmt::format("{} is more than --to {}: sizes double from --from up to --to",
                               options.bench.smallest, options.bench.largest));
   }
   if (options.listen.empty()) {
@@ -38,14 +38,14 @@ int run(Options& options) {
   return bench::serveBench(options.server, /*forAPerson=*/true);
 }
 
-std::string rivalNames() {
+std::string competitorNames() {
   std::string names;
-  for (const auto& rival : bench::allRivals())
-    names += (names.empty() ? "" : ", ") + rival.name + " (" + rival.what + ")";
+  for (const auto& competitor : bench::allCompetitors())
+    names += (names.empty() ? "" : ", ") + competitor.name + " (" + competitor.what + ")";
   return names;
 }
 
-void addWhatToMeasure(CLI::App& bench, Options& options) {
+void addWhatToMeasure(CLI::App& bench, BenchCommandOptions& options) {
   bench.add_option("--transport", options.bench.transports, "Only these, for example ipc,tcp")
       ->delimiter(',');
   bench.add_option("--from", options.bench.smallest, "Smallest transfer in bytes; sizes double")
@@ -54,62 +54,74 @@ void addWhatToMeasure(CLI::App& bench, Options& options) {
   bench.add_option("--to", options.bench.largest, "Largest transfer in bytes")
       ->capture_default_str()
       ->check(CLI::Range(kSmallest, kLargest));
-  bench.add_option("--seconds", options.bench.seconds, "Time for each figure and its ceiling")
+  bench.add_option("--seconds", options.bench.seconds, "Time for each measurement and its ceiling")
       ->capture_default_str()
       ->check(CLI::Range(0.001, 60.0));
-  bench.add_option("--window", options.bench.window, "Transfers under way at once, for bandwidth")
+  bench.add_option("--window", options.bench.window, "Transfers in flight, for bandwidth")
       ->capture_default_str()
       ->check(CLI::Range(1, 1024));
   bench.add_flag("--verify", options.bench.verify, "Compare the bytes at both ends as well");
-  auto* bars =
-      bench.add_flag("--bars", options.bench.bars,
-                     "Instead of the sweep: every promise of docs/performance.md, met or missed");
+  auto* targets =
+      bench.add_flag("--targets", options.bench.targets,
+                     "Instead of the sweep: every target of docs/performance.md, met or missed");
+  auto* bars = bench.add_flag("--bars", options.bench.targets)->group("");  // its earlier name
   auto* against = bench
                       .add_option("--against", options.bench.against,
-                                  "Others beside us, all or some of: " + rivalNames())
+                                  "Competitors beside us, all or some of: " + competitorNames())
                       ->delimiter(',')
                       ->expected(0, -1);
   bench
       .add_flag("--all-paths", options.bench.allPaths,
-                "Instead of the sweep: each size over every transport, and whether the one that is "
-                "taken is the quickest")
+                "Instead of the sweep: each size over every transport, and whether a Node chooses "
+                "the fastest")
+      ->excludes(targets)
       ->excludes(bars)
       ->excludes(against);
 }
 
-void addWhereTo(CLI::App& bench, Options& options) {
+void addWhereTo(CLI::App& bench, BenchCommandOptions& options) {
   auto* csv = bench.add_flag("--csv", options.bench.csv, "Print CSV instead of tables");
   bench.add_flag("--json", options.bench.json, "Print JSON instead of tables")->excludes(csv);
-  auto* plot = bench.add_option("--plot", options.bench.plot,
-                                "Draw latency and bandwidth into this file: .svg or .png");
-  bench.get_option("--all-paths")->excludes(csv)->excludes(plot);
+  bench.get_option("--all-paths")->excludes(csv);
+  bench
+      .add_option_function<std::string>(
+          "--plot",
+          [](const std::string& file) {
+            throw CLI::ValidationError(
+                "--plot", "pictures are drawn by Python: python3 -m hmc bench --plot " + file);
+          })
+      ->group("");
+  bench.add_option(
+      "--save", options.bench.save,
+      "Add the times to this file; Nodes choose by it where HMC_MEASUREMENTS names it");
   auto* connect = bench.add_option("--connect", options.bench.session.connect,
-                                   "Measure to a `hmc bench --listen` there: HOST:PORT");
+                                   "Measure to the `hmc bench --listen` at HOST:PORT");
   bench
       .add_option("--listen", options.listen,
-                  "Be the other side for somebody's --connect: HOST:PORT, port 0 picks one")
+                  "Serve a --connect from another host at HOST:PORT; port 0 picks one")
       ->excludes(connect);
 }
 
 }  // namespace
 
 void addBench(CLI::App& app, int& exitStatus) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<BenchCommandOptions>();
   auto* bench = app.add_subcommand(
       "bench",
-      "How fast each transport is: latency, bandwidth, batches and tags, every figure beside what "
-      "this machine could do at best, measured in the same run.");
+      "Measures how fast each transport is: latency, bandwidth, batches and tags, each beside the "
+      "best that this machine can do, measured in the same run.");
   addWhatToMeasure(*bench, *options);
   addWhereTo(*bench, *options);
   bench->footer(
       "GB is 1e9 bytes. 100 % is the ceiling: memcpy, a bare flag in shared memory, a raw socket.\n"
       "Examples:\n"
-      "  hmc bench                                   # two processes on this machine\n"
+      "  hmc bench                              # two processes on this machine\n"
       "  hmc bench --transport tcp --to 1048576\n"
-      "  hmc bench --bars --against                  # the promises, and others beside us\n"
-      "  hmc bench --all-paths                       # is the transport that is taken the best?\n"
-      "  hmc bench --plot out.svg --json > out.json\n"
-      "  hmc bench --listen 0.0.0.0:5001             # on one host; on the other:\n"
+      "  hmc bench --targets --against          # the targets, with competitors beside us\n"
+      "  hmc bench --all-paths --save FILE      # is the fastest transport chosen?\n"
+      "  hmc bench --json > sweep.json          # draw it: python3 -m hmc bench --from-json\n"
+      "                                         #   sweep.json --plot sweep.png\n"
+      "  hmc bench --listen 0.0.0.0:5001        # on one host; on the other:\n"
       "  hmc bench --connect HOST:5001");
   bench->callback([options, bench, &exitStatus] {
     options->bench.compare = bench->count("--against") > 0;
@@ -120,7 +132,7 @@ void addBench(CLI::App& app, int& exitStatus) {
   auto* server =
       app.add_subcommand("bench-server", "The other process of the benchmark")->group("");
   server->add_option("--bytes", options->server.bytes)->required();
-  server->add_option("--lines", options->server.lines)->required();
+  server->add_option("--shared", options->server.shared)->required();
   server->callback([options, &exitStatus] {
     exitStatus = bench::serveBench(options->server, /*forAPerson=*/false);
   });

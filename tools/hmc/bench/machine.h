@@ -7,7 +7,8 @@
 
 namespace hmc::bench {
 
-// What a reader of figures needs to know of where they were taken: date, machine, kernel, build.
+// What a reader of measurements needs to know of where they were taken: date, machine, kernel,
+// build.
 std::vector<std::pair<std::string, std::string>> describeMachine();
 
 // How many cores this process may use.

@@ -1,43 +1,76 @@
 #pragma once
 
+#include <atomic>
+#include <cstring>
 #include <functional>
 #include <string>
 #include <vector>
 
-#include "bench/figure.h"
+#include "bench/run.h"
 #include "bench/session.h"
 #include "bench/timing.h"
 
 namespace hmc::bench {
 
+inline constexpr size_t kKiB = 1024;
+inline constexpr size_t kMiB = 1024 * kKiB;
+
 struct Plan {
   std::vector<size_t> sizes;
-  Clock::duration time = std::chrono::milliseconds(200);  // per figure, its ceiling included
-  size_t window = 16;                                     // transfers under way at once
+  Clock::duration time = std::chrono::milliseconds(200);  // per measurement, with its ceiling
+  size_t window = 16;                                     // transfers in flight
   bool verify = false;
 };
 
-// Told before each figure what it is.
+// Called before each measurement with its name.
 using Step = std::function<void(const std::string&)>;
 
-// Blocking put and get of every size, then with a window of them under way.
+// Blocking put and get of every size, then with a window of them in flight.
 Status measureTransfers(Session& session, const std::string& transport, const Plan& plan,
                         const Step& step, Run& run);
 // 256 blocks in one call.
 Status measureBatches(Session& session, const std::string& transport, const Plan& plan,
                       const Step& step, Run& run);
-// Tags there and back.
+// Tag round trips.
 Status measureControl(Session& session, const std::string& transport, const Plan& plan,
                       const Step& step, Run& run);
-// Every promise of docs/performance.md about these transports.
-Status measureBars(Session& session, const std::vector<std::string>& transports, const Plan& plan,
-                   const Step& step, Run& run);
-size_t barSteps(const std::vector<std::string>& transports);
+// Blocking puts and gets of every size over each of these transports in turns, and which of them a
+// Node chooses that may use them all. A transport that does not open is left out, with a note.
+Status measureAllPaths(Session& session, const std::vector<std::string>& transports,
+                       const Plan& plan, const Step& step, Run& run);
 
-// The fastest 8-byte put of the others that were measured beside us is a bar as well.
-void addRivalBars(Run& run);
+// The building blocks of those above.
 
-// Shared by those above.
+// Our transfer of `bytes`, or the start of one of `blocks`.
+struct OneTransfer {
+  const Path& path;
+  bool put;
+  size_t bytes;
+
+  Status operator()() const {
+    return put ? path.remote.put(path.local, 0, 0, bytes)
+               : path.remote.get(path.local, 0, 0, bytes);
+  }
+  Result<Ticket> start(const std::vector<Block>& blocks) const {
+    return put ? path.remote.startPut(path.local, blocks)
+               : path.remote.startGet(path.local, blocks);
+  }
+};
+
+// A put without a library: the bytes, then the flag that says so.
+struct BareCopy {
+  char* to;
+  const char* from;
+  size_t bytes;
+  std::atomic<uint64_t>* flag;
+
+  Status operator()() const {
+    std::memcpy(to, from, bytes);
+    flag->store(1, std::memory_order_release);
+    return Status();
+  }
+};
+BareCopy bareCopy(const Session& session, const Path& path, bool put, size_t bytes);
 
 // Blocking puts or gets of that many bytes beside their ceiling.
 Result<Compared> compareTransfer(Session& session, Path& path, const std::string& transport,
@@ -47,10 +80,9 @@ Result<Compared> compareBatch(Session& session, Path& path, const std::string& t
                               size_t count, size_t bytes, Clock::duration time);
 // Tags beside a flag in shared memory, or beside a socket.
 Result<Compared> compareTags(Session& session, const std::string& transport, Clock::duration time);
-// What was compared as a figure: the median, its spread and its ceiling.
-Figure figureOf(const std::string& transport, const std::string& section, bool put, size_t bytes,
-                const Compared& compared);
-// The name of what a transport is measured against.
+// The median, its spread and its ceiling.
+Measurement measurementOf(const std::string& transport, const std::string& section, bool put,
+                          size_t bytes, const Compared& compared);
 std::string ceilingName(const std::string& transport);
 
 }  // namespace hmc::bench

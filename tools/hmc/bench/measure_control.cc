@@ -6,14 +6,7 @@ namespace hmc::bench {
 
 namespace {
 
-constexpr size_t kSlices = 9;
-
-Samples timeRounds(uint64_t rounds, Clock::time_point start) {
-  return {std::chrono::duration<double, std::nano>(Clock::now() - start).count() /
-          static_cast<double>(rounds)};
-}
-
-Status playTags(Communicator& communicator, uint64_t rounds) {
+Status exchangeTags(Communicator& communicator, uint64_t rounds) {
   for (uint64_t i = 0; i < rounds; ++i) {
     uint64_t tag = 0;
     if (communicator.ctrlSend(kServerRank, i) != status_t::SUCCESS ||
@@ -25,76 +18,72 @@ Status playTags(Communicator& communicator, uint64_t rounds) {
   return Status();
 }
 
-// The first tenth is for waking up.
+// Nanoseconds per round trip. The first tenth is for waking up.
+template <class Exchange>
+Result<double> timeRounds(uint64_t rounds, const Exchange& exchange) {
+  TOOL_TRY(exchange(rounds / 10 + 1));
+  const auto start = Clock::now();
+  TOOL_TRY(exchange(rounds));
+  return nanosecondsSince(start) / static_cast<double>(rounds);
+}
+
 Result<double> tagsNs(Session& session, Communicator& communicator, uint32_t rank,
                       uint64_t rounds) {
-  const uint64_t warm = rounds / 10 + 1;
-  TOOL_TRY(session.begin(fmt::format("tags {} {}", rank, rounds + warm)));
-  TOOL_TRY(playTags(communicator, warm));
-  auto start = Clock::now();
-  TOOL_TRY(playTags(communicator, rounds));
-  double took = timeRounds(rounds, start).front();
+  TOOL_TRY(session.begin(fmt::format("tags {} {}", rank, rounds + rounds / 10 + 1)));
+  auto took = timeRounds(rounds, [&](uint64_t some) { return exchangeTags(communicator, some); });
   TOOL_TRY(session.finish());
   return took;
 }
 
 Result<double> flagsNs(Session& session, uint64_t rounds) {
-  session.lines().reset();
-  TOOL_TRY(session.begin(fmt::format("pong {}", rounds)));
-  auto start = Clock::now();
-  if (!session.lines().ping(rounds)) return Status(Code::failed, "the server plays no ping-pong");
-  double took = timeRounds(rounds, start).front();
+  session.shared().reset();
+  TOOL_TRY(session.begin(fmt::format("flags {}", rounds + rounds / 10 + 1)));
+  uint64_t done = 0;
+  auto took = timeRounds(rounds, [&](uint64_t some) {
+    const bool answered = session.shared().ping(done + 1, some);
+    done += some;
+    return answered ? Status() : Status(Code::failed, "the server does not answer flags");
+  });
   TOOL_TRY(session.finish());
   return took;
 }
 
 Result<double> socketNs(Session& session, uint64_t rounds) {
   TOOL_TRY(session.socket().prepare(8, 8));
-  for (uint64_t i = 0; i < rounds / 10 + 1; ++i) TOOL_TRY(session.socket().exchange());
-  auto start = Clock::now();
-  for (uint64_t i = 0; i < rounds; ++i) TOOL_TRY(session.socket().exchange());
-  return timeRounds(rounds, start).front();
+  return timeRounds(rounds, [&](uint64_t some) -> Status {
+    for (uint64_t i = 0; i < some; ++i) TOOL_TRY(session.socket().exchange());
+    return Status();
+  });
 }
 
 }  // namespace
 
 Result<Compared> compareTags(Session& session, const std::string& transport, Clock::duration time) {
+  constexpr int kTurns = 9;
   const bool memory = transport == "ipc" && session.local();
   const uint32_t rank = session.newRank();
   TOOL_ASSIGN(auto communicator, session.communicator(rank, memory ? "ipc" : "tcp"));
-  // A round trip is some hundred nanoseconds in memory, some microseconds over a socket.
-  const auto slice = std::chrono::duration<double, std::nano>(time).count() / (2 * kSlices);
+  // A round trip takes some hundred nanoseconds in memory, some microseconds over a socket.
+  const auto slice = std::chrono::duration<double, std::nano>(time).count() / (2 * kTurns);
   const auto rounds = static_cast<uint64_t>(slice / (memory ? 500 : 10000)) + 10;
-  Compared all;
-  Samples ratios;
-  for (size_t i = 0; i <= kSlices; ++i) {
-    TOOL_ASSIGN(double ceiling, memory ? flagsNs(session, rounds) : socketNs(session, rounds));
-    TOOL_ASSIGN(double ours, tagsNs(session, *communicator, rank, rounds));
-    if (i == 0) continue;
-    all.ceiling.push_back(ceiling);
-    all.ours.push_back(ours);
-    ratios.push_back(ours / ceiling);
-  }
-  all.ratio = median(ratios);
-  return all;
+  return compareRuns([&] { return tagsNs(session, *communicator, rank, rounds); },
+                     [&] { return memory ? flagsNs(session, rounds) : socketNs(session, rounds); },
+                     kTurns);
 }
 
 Status measureControl(Session& session, const std::string& transport, const Plan& plan,
                       const Step& step, Run& run) {
-  // Where there are no shared lines to compare with, tags in memory have no ceiling.
+  // Tags in memory have no ceiling where there is no shared memory to compare with.
   if (transport != "tcp" && !(transport == "ipc" && session.local())) return Status();
-  step(transport + " tags there and back");
+  step(transport + " tag round trips");
   TOOL_ASSIGN(Compared compared, compareTags(session, transport, plan.time));
-  Figure figure;
-  figure.section = "control";
-  figure.what = "tag round trip";
-  figure.path = transport == "ipc" ? "shared memory" : "tcp";
-  figure.bytes = sizeof(uint64_t);
-  figure.spread = percentiles(compared.ours);
-  figure.value = figure.spread->p50;
-  figure.ceiling =
-      Ceiling{transport == "ipc" ? "bare flag" : "raw socket", median(compared.ceiling)};
-  run.figures.push_back(figure);
+  Measurement measurement = measurementOf(transport, "control", true, sizeof(uint64_t), compared);
+  measurement.what = "tag round trip";
+  if (transport == "ipc") {
+    measurement.path = "shared memory";
+    measurement.ceiling->name = "bare flag";
+  }
+  run.measurements.push_back(measurement);
   return Status();
 }
 

@@ -11,48 +11,16 @@ namespace hmc::bench {
 namespace {
 
 constexpr size_t kAck = 8;
-constexpr size_t kMostUnderWay = size_t{64} << 20;  // bytes
+constexpr size_t kMostInFlight = size_t{64} << 20;  // bytes
 
 bool throughMemory(const std::string& transport) {
   return transport == "ipc";
 }
 
-// A bare put: the bytes, then the flag that says so.
-struct BareCopy {
-  char* to;
-  const char* from;
-  size_t bytes;
-  std::atomic<uint64_t>* flag;
-
-  Status operator()() const {
-    std::memcpy(to, from, bytes);
-    flag->store(1, std::memory_order_release);
-    return Status();
-  }
-};
-
-BareCopy bareCopy(const Session& session, const Path& path, bool put, size_t bytes) {
-  auto* there = session.lines().data();
-  auto* here = static_cast<char*>(path.local.data());
-  return {put ? there : here, put ? here : there, bytes, &session.lines().flag(0)};
-}
-
-struct OneTransfer {
-  const Path& path;
-  bool put;
-  size_t bytes;
-
-  Status operator()() const {
-    return put ? path.remote.put(path.local, 0, 0, bytes)
-               : path.remote.get(path.local, 0, 0, bytes);
-  }
-};
-
-// `count` transfers under way at once, to the last one: what a transport gets done ahead of the
-// clock, or after it, would be no bandwidth.
+// `count` transfers in flight, from the first start to the last completion: bytes that move before
+// or after the clock runs are no bandwidth.
 struct Window {
-  const Path& path;
-  bool put;
+  OneTransfer transfer;
   size_t count;
   std::vector<Block> block;
   std::vector<Ticket> tickets;
@@ -60,8 +28,7 @@ struct Window {
   Status operator()() {
     tickets.clear();
     for (size_t i = 0; i < count; ++i) {
-      TOOL_ASSIGN(Ticket ticket, put ? path.remote.startPut(path.local, block)
-                                     : path.remote.startGet(path.local, block));
+      TOOL_ASSIGN(Ticket ticket, transfer.start(block));
       tickets.push_back(std::move(ticket));
     }
     for (Ticket& ticket : tickets) TOOL_TRY(ticket.wait());
@@ -69,14 +36,19 @@ struct Window {
   }
 };
 
+// Beside a socket that sends and receives as many bytes.
+template <class Ours>
+Result<Compared> compareWithSocket(Session& session, Ours& ours, bool put, size_t bytes,
+                                   Clock::duration time) {
+  TOOL_TRY(session.socket().prepare(put ? bytes : kAck, put ? kAck : bytes));
+  return compare(
+      ours, [&] { return session.socket().exchange(); }, time);
+}
+
 Result<Compared> compareWindow(Session& session, Path& path, const std::string& transport, bool put,
                                size_t count, size_t bytes, Clock::duration time) {
-  Window ours{path, put, count, {{0, 0, bytes}}, {}};
-  if (!throughMemory(transport)) {
-    TOOL_TRY(session.socket().prepare(put ? count * bytes : kAck, put ? kAck : count * bytes));
-    return compare(
-        ours, [&] { return session.socket().exchange(); }, time);
-  }
+  Window ours{{path, put, bytes}, count, {{0, 0, bytes}}, {}};
+  if (!throughMemory(transport)) return compareWithSocket(session, ours, put, count * bytes, time);
   const BareCopy copy = bareCopy(session, path, put, bytes);
   auto copies = [&] {
     for (size_t i = 0; i < count; ++i) TOOL_TRY(copy());
@@ -89,44 +61,51 @@ double gigabytesPerSecond(size_t bytes, double nanoseconds) {
   return static_cast<double>(bytes) / nanoseconds;
 }
 
-// A bandwidth is no spread of times.
-Figure asBandwidth(Figure figure, size_t count) {
-  figure.unit = Unit::gigabytesPerSecond;
-  figure.value = gigabytesPerSecond(count * figure.bytes, figure.value);
-  figure.ceiling->value = gigabytesPerSecond(count * figure.bytes, figure.ceiling->value);
-  figure.spread.reset();
-  return figure;
+// The spread is one of times, so a bandwidth has none.
+Measurement asBandwidth(Measurement measurement, size_t count) {
+  measurement.unit = Unit::gigabytesPerSecond;
+  measurement.value = gigabytesPerSecond(count * measurement.bytes, measurement.value);
+  measurement.ceiling->value =
+      gigabytesPerSecond(count * measurement.bytes, measurement.ceiling->value);
+  measurement.spread.reset();
+  return measurement;
 }
 
-// What was put is what is there; what is there is what is got.
+// Compares checksums of both ends after a put of everything, and after a get.
 Status verify(Session& session, Path& path) {
   auto* data = static_cast<char*>(path.local.data());
   tool::fillPattern(data, path.local.size(), 7);
   const uint64_t sent = tool::checksum(data, path.local.size());
   TOOL_TRY(path.remote.put(path.local, 0, 0, path.local.size()));
-  TOOL_ASSIGN(std::string arrived, session.order("sum"));
+  TOOL_ASSIGN(std::string arrived, session.request("sum"));
   if (arrived != std::to_string(sent))
-    return Status(Code::failed, "what arrived is not what was put");
-  TOOL_ASSIGN(std::string there, session.order("fill 8"));
+    return Status(Code::failed, "what arrived differs from what was put");
+  TOOL_ASSIGN(std::string there, session.request("fill 8"));
   TOOL_TRY(path.remote.get(path.local, 0, 0, path.local.size()));
   if (there != std::to_string(tool::checksum(data, path.local.size())))
-    return Status(Code::failed, "what was got is not what is there");
+    return Status(Code::failed, "what was got differs from what the server wrote");
   return Status();
 }
 
 }  // namespace
 
-Figure figureOf(const std::string& transport, const std::string& section, bool put, size_t bytes,
-                const Compared& compared) {
-  Figure figure;
-  figure.section = section;
-  figure.what = put ? "put" : "get";
-  figure.path = transport;
-  figure.bytes = bytes;
-  figure.spread = percentiles(compared.ours);
-  figure.value = figure.spread->p50;
-  figure.ceiling = Ceiling{ceilingName(transport), median(compared.ceiling)};
-  return figure;
+Measurement measurementOf(const std::string& transport, const std::string& section, bool put,
+                          size_t bytes, const Compared& compared) {
+  Measurement measurement;
+  measurement.section = section;
+  measurement.what = put ? "put" : "get";
+  measurement.path = transport;
+  measurement.bytes = bytes;
+  measurement.spread = percentiles(compared.ours);
+  measurement.value = measurement.spread->p50;
+  measurement.ceiling = Ceiling{ceilingName(transport), median(compared.ceiling)};
+  return measurement;
+}
+
+BareCopy bareCopy(const Session& session, const Path& path, bool put, size_t bytes) {
+  auto* there = session.shared().data();
+  auto* here = static_cast<char*>(path.local.data());
+  return {put ? there : here, put ? here : there, bytes, &session.shared().flag(0)};
 }
 
 std::string ceilingName(const std::string& transport) {
@@ -137,9 +116,7 @@ Result<Compared> compareTransfer(Session& session, Path& path, const std::string
                                  bool put, size_t bytes, Clock::duration time) {
   OneTransfer ours{path, put, bytes};
   if (throughMemory(transport)) return compare(ours, bareCopy(session, path, put, bytes), time);
-  TOOL_TRY(session.socket().prepare(put ? bytes : kAck, put ? kAck : bytes));
-  return compare(
-      ours, [&] { return session.socket().exchange(); }, time);
+  return compareWithSocket(session, ours, put, bytes, time);
 }
 
 Result<Compared> compareBatch(Session& session, Path& path, const std::string& transport,
@@ -150,11 +127,7 @@ Result<Compared> compareBatch(Session& session, Path& path, const std::string& t
     TOOL_ASSIGN(Ticket ticket, path.remote.startPut(path.local, blocks));
     return ticket.wait();
   };
-  if (!throughMemory(transport)) {
-    TOOL_TRY(session.socket().prepare(count * bytes, kAck));
-    return compare(
-        ours, [&] { return session.socket().exchange(); }, time);
-  }
+  if (!throughMemory(transport)) return compareWithSocket(session, ours, true, count * bytes, time);
   auto copies = [&] {
     BareCopy copy = bareCopy(session, path, true, bytes);
     for (size_t i = 0; i < count; ++i, copy.to += bytes, copy.from += bytes) TOOL_TRY(copy());
@@ -175,16 +148,16 @@ Status measureTransfers(Session& session, const std::string& transport, const Pl
       step(fmt::format("{} {} of {} bytes", transport, put ? "put" : "get", bytes));
       TOOL_ASSIGN(Compared latency,
                   compareTransfer(session, *path, transport, put, bytes, plan.time));
-      run.figures.push_back(figureOf(transport, kLatencySection, put, bytes, latency));
+      run.measurements.push_back(measurementOf(transport, kLatencySection, put, bytes, latency));
     }
     for (size_t bytes : plan.sizes) {
-      step(fmt::format("{} {} of {} bytes, {} under way", transport, put ? "put" : "get", bytes,
+      step(fmt::format("{} {} of {} bytes, {} in flight", transport, put ? "put" : "get", bytes,
                        plan.window));
-      const size_t count = std::clamp<size_t>(kMostUnderWay / bytes, 1, plan.window);
+      const size_t count = std::clamp<size_t>(kMostInFlight / bytes, 1, plan.window);
       TOOL_ASSIGN(Compared compared,
                   compareWindow(session, *path, transport, put, count, bytes, plan.time));
-      run.figures.push_back(
-          asBandwidth(figureOf(transport, kBandwidthSection, put, bytes, compared), count));
+      run.measurements.push_back(
+          asBandwidth(measurementOf(transport, kBandwidthSection, put, bytes, compared), count));
     }
   }
   return Status();
@@ -199,9 +172,9 @@ Status measureBatches(Session& session, const std::string& transport, const Plan
     if (kBlocks * bytes > path->local.size()) break;
     step(fmt::format("{} {} blocks of {} bytes", transport, kBlocks, bytes));
     TOOL_ASSIGN(Compared batch, compareBatch(session, *path, transport, kBlocks, bytes, plan.time));
-    Figure figure = figureOf(transport, fmt::format("batch of {} blocks in one put", kBlocks), true,
-                             bytes, batch);
-    run.figures.push_back(figure);
+    Measurement measurement = measurementOf(
+        transport, fmt::format("batch of {} blocks in one put", kBlocks), true, bytes, batch);
+    run.measurements.push_back(measurement);
   }
   return Status();
 }

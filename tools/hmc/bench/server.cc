@@ -10,9 +10,11 @@
 
 #include <fmt/core.h>
 
+#include "bench/against/server_client.h"
 #include "bench/bare_ucp.h"
 #include "bench/raw_socket.h"
-#include "bench/shared_lines.h"
+#include "bench/shared_memory.h"
+#include "child.h"
 #include "demo/demo.h"
 #include "hmc.h"
 #include "hmc/node.h"
@@ -24,10 +26,9 @@ namespace hmc::bench {
 namespace {
 
 constexpr size_t kCommunicatorBytes = size_t{1} << 20;
-// How often it looks whether it shall end.
-constexpr std::chrono::milliseconds kLook{100};
+constexpr std::chrono::milliseconds kCheckEvery{100};  // whether it should end
 
-// As somebody on another host would say it: where we listen everywhere, by our name.
+// Where it listens on every interface, by the host's name, for somebody on another host.
 std::string addressForOthers(const std::string& address) {
   const std::string host = tool::hostOf(address);
   if (host != "0.0.0.0" && host != "::") return address;
@@ -57,17 +58,17 @@ class Server {
   }
 
   const std::string& address() const { return address_; }
-  // Does what notes say until end() is called.
+  // Answers requests until end() is called.
   void run();
   void end() { ending_ = true; }
 
  private:
   Server(Node node, LocalRegion region, RawSocketServer raw, size_t bytes)
       : node_(std::move(node)), region_(std::move(region)), raw_(std::move(raw)), user_(bytes) {}
-  Result<std::string> obey(const std::string& order);
+  Result<std::string> answer(const std::string& request);
   Result<std::string> hello() const;
   Result<std::string> sendTagsBack(uint32_t rank, uint64_t rounds);
-  Result<std::string> makeCrowd(size_t count, const std::string& address);
+  Result<std::string> connectPeers(size_t count, const std::string& address);
   Result<std::string> makeRegions(size_t count, size_t bytes);
   Result<std::string> serveBareUcp();
   Status openCommunicator(const std::string& host);
@@ -79,10 +80,10 @@ class Server {
   Memory user_;
   std::vector<LocalRegion> more_;
   std::string address_;
-  std::unique_ptr<SharedLines> lines_;
+  std::unique_ptr<SharedMemory> shared_;
   std::unique_ptr<Communicator> communicator_;
   uint16_t communicatorPort_ = 0;
-  std::vector<Node> crowd_;
+  std::vector<Node> peers_;
   std::unique_ptr<BareUcpTarget> bareUcp_;
   std::thread rawThread_;
 };
@@ -101,9 +102,9 @@ Result<std::unique_ptr<Server>> Server::create(const ServerOptions& options) {
   TOOL_ASSIGN(LocalRegion user,
               server->node_.registerMemory(kUserRegion, server->user_.data, options.bytes));
   server->more_.push_back(std::move(user));
-  if (!options.lines.empty()) {
-    TOOL_ASSIGN(SharedLines lines, SharedLines::open(options.lines, options.bytes));
-    server->lines_ = std::make_unique<SharedLines>(std::move(lines));
+  if (!options.shared.empty()) {
+    TOOL_ASSIGN(SharedMemory shared, SharedMemory::open(options.shared, options.bytes));
+    server->shared_ = std::make_unique<SharedMemory>(std::move(shared));
   }
   TOOL_TRY(server->openCommunicator(host));
   TOOL_ASSIGN(server->address_, server->node_.listen(options.address));
@@ -115,9 +116,8 @@ Status Server::openCommunicator(const std::string& host) {
   communicator_ = std::make_unique<Communicator>(
       std::make_shared<ConnBuffer>(0, kCommunicatorBytes, MemoryType::CPU));
   for (int attempt = 0; attempt < 50; ++attempt) {
-    TOOL_ASSIGN(RawSocketServer taken, RawSocketServer::listen(host));
-    communicatorPort_ = taken.port();
-    { RawSocketServer closing = std::move(taken); }
+    TOOL_ASSIGN(const int port, freePort(host));
+    communicatorPort_ = static_cast<uint16_t>(port);
     if (communicator_->initServer(host, communicatorPort_, ConnType::AUTO) == status_t::SUCCESS)
       return Status();
   }
@@ -145,20 +145,20 @@ Result<std::string> Server::sendTagsBack(uint32_t rank, uint64_t rounds) {
   return std::string();
 }
 
-Result<std::string> Server::makeCrowd(size_t count, const std::string& address) {
-  crowd_.clear();
+Result<std::string> Server::connectPeers(size_t count, const std::string& address) {
+  peers_.clear();
   for (size_t i = 0; i < count; ++i) {
-    TOOL_ASSIGN(Node node, Node::create(tool::optionsFromEnvironment(fmt::format("crowd {}", i))));
-    TOOL_TRY(node.allocate("crowd", 4096).status());
+    TOOL_ASSIGN(Node node, Node::create(tool::optionsFromEnvironment(fmt::format("peer {}", i))));
+    TOOL_TRY(node.allocate("idle", 4096).status());
     TOOL_TRY(node.connect(address).status());
-    crowd_.push_back(std::move(node));
+    peers_.push_back(std::move(node));
   }
   return std::string();
 }
 
 Result<std::string> Server::makeRegions(size_t count, size_t bytes) {
   for (size_t i = 0; i < count; ++i) {
-    TOOL_ASSIGN(LocalRegion region, node_.allocate(fmt::format("spread {}", i), bytes));
+    TOOL_ASSIGN(LocalRegion region, node_.allocate(fmt::format("region {}", i), bytes));
     more_.push_back(std::move(region));
   }
   return std::string();
@@ -171,8 +171,8 @@ Result<std::string> Server::serveBareUcp() {
   return bareUcp_->address();
 }
 
-Result<std::string> Server::obey(const std::string& order) {
-  std::istringstream words(order);
+Result<std::string> Server::answer(const std::string& request) {
+  std::istringstream words(request);
   std::string word;
   uint64_t number = 0;
   words >> word;
@@ -184,35 +184,30 @@ Result<std::string> Server::obey(const std::string& order) {
     tool::fillPattern(region_.data(), region_.size(), number);
     return std::to_string(tool::checksum(region_.data(), region_.size()));
   }
-  if (word == "pong" && lines_) {
-    if (!lines_->pong(number)) return Status(Code::deadlineExceeded, "nobody played ping-pong");
+  if (word == "flags" && shared_) {
+    if (!shared_->pong(number))
+      return Status(Code::deadlineExceeded, "the other side did not ping in time");
     return std::string();
   }
   uint64_t second = 0;
   if (word == "tags" && words >> second) return sendTagsBack(static_cast<uint32_t>(number), second);
-  if (word == "spread" && words >> second) return makeRegions(number, second);
+  if (word == "regions" && words >> second) return makeRegions(number, second);
   std::string address;
   words >> address;
-  if (word == "crowd") return makeCrowd(number, address);
-  return Status(Code::unsupported, "a bench server does not know \"" + order + "\"");
+  if (word == "peers") return connectPeers(number, address);
+  return Status(Code::unsupported, "a bench server does not know \"" + request + "\"");
 }
 
 void Server::run() {
   while (!ending_) {
-    auto note = node_.nextNote(kLook);
+    auto note = node_.nextNote(kCheckEvery);
     if (note.status().code() == Code::deadlineExceeded) continue;
     if (!note.ok()) return;
-    // Whoever plays with us begins when it hears this.
-    const bool plays = note->bytes.rfind("pong", 0) == 0 || note->bytes.rfind("tags", 0) == 0;
-    if (plays) note->from.notify("ready");
-    auto answer = obey(note->bytes);
+    // The other side takes part in these, and begins when it gets this.
+    const bool together = note->bytes.rfind("flags", 0) == 0 || note->bytes.rfind("tags", 0) == 0;
+    if (together) note->from.notify("ready");
+    auto answer = this->answer(note->bytes);
     note->from.notify(answer.ok() ? "ok " + *answer : "error " + answer.status().message());
-  }
-}
-
-void waitForEndOfInput() {
-  char byte = 0;
-  while (read(STDIN_FILENO, &byte, 1) > 0) {
   }
 }
 
@@ -233,25 +228,21 @@ Result<Hello> Hello::decode(const std::string& text) {
 int serveBench(const ServerOptions& options, bool forAPerson) {
   auto server = Server::create(options);
   if (!server.ok()) {
-    if (!forAPerson) fmt::print("error {}\n", server.status().message());
+    if (!forAPerson) tool::tellParent(server.status());
     fmt::print(stderr, "hmc: {}\n", server.status().message());
-    std::fflush(stdout);
     return 1;
   }
   if (forAPerson) {
     fmt::print(
         "Listening. On the other host run\n\n  hmc bench --connect {}\n\nCtrl-C ends this.\n",
         addressForOthers((*server)->address()));
-  } else {
-    fmt::print("{}\n", (*server)->address());
-  }
-  std::fflush(stdout);
-  if (forAPerson) {
+    std::fflush(stdout);
     (*server)->run();
     return 0;
   }
+  tool::tellParent((*server)->address());
   std::thread worker([&] { (*server)->run(); });
-  waitForEndOfInput();
+  tool::waitForParentToEnd();
   (*server)->end();
   worker.join();
   return 0;

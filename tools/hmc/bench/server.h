@@ -6,25 +6,25 @@
 
 #include "hmc/result.h"
 
-// The side of a benchmark that is put to and got from. It does what notes tell it, one at a time:
+// The side of a benchmark that is put to and got from. Its requests come as notes, one at a time:
 //
-//   hello              answers what Hello has
-//   pong N             plays N rounds of ping-pong on the shared lines
+//   hello              answers Hello
+//   flags N            N round trips of a flag in the shared memory
 //   tags RANK N        sends N tags of that rank back
 //   fill SEED          writes a pattern into the region; answers its checksum
 //   sum                answers the region's checksum
-//   crowd N ADDRESS    N further nodes connect to that address, and stay; "crowd 0" ends them
+//   peers N ADDRESS    N more Nodes connect to that address and stay; "peers 0 none" ends them
+//   regions N BYTES    registers N more regions, "region 0", "region 1", ...
 //   ucp                serves the region through bare UCX from now on; answers
-//   BareUcpTarget::address() spread N BYTES     registers N more regions of its own, "spread 0",
-//   "spread 1", ...
+//                      BareUcpTarget::address()
 //
 // Every note is answered by one: "ok ..." or "error SENTENCE".
 namespace hmc::bench {
 
 struct ServerOptions {
   std::string address = "tcp://127.0.0.1:0";
-  size_t bytes = 0;   // of the region
-  std::string lines;  // SharedLines::path() of the other process; empty: none
+  size_t bytes = 0;    // of the region
+  std::string shared;  // SharedMemory::path() of the other process; empty: none
 };
 
 // What a client needs to know of a server, in the answer to "hello".
@@ -42,9 +42,9 @@ struct Hello {
 inline constexpr const char* kRegion = "bench";           // allocated by the Node
 inline constexpr const char* kUserRegion = "bench.user";  // the program's own memory
 
-// Prints its address and serves until its standard input closes; for a person it prints the command
-// line of the other side, and serves until it is killed. The secret and the transports are those of
-// the environment.
+// Serves with the secret and the transports of the environment. As a child it prints its address
+// and ends with its parent; for a person it prints the command line of the other side and serves
+// until it is killed.
 int serveBench(const ServerOptions& options, bool forAPerson);
 
 }  // namespace hmc::bench

@@ -12,16 +12,12 @@ namespace hmc::bench {
 
 namespace {
 
-constexpr std::chrono::seconds kPatience{60};
+constexpr std::chrono::seconds kTimeout{60};
 
-Result<std::string> startServer(std::unique_ptr<tool::Child>& child, const SharedLines& lines) {
-  std::vector<std::string> words = {"bench-server", "--bytes", std::to_string(lines.size()),
-                                    "--lines", lines.path()};
-  TOOL_ASSIGN(child, tool::Child::start(words));
-  TOOL_ASSIGN(std::string line, child->readLine(kPatience));
-  if (line.rfind("error ", 0) == 0)
-    return Status(Code::failed, "the other process could not start: " + line.substr(6));
-  return line;
+Result<std::string> startServer(std::unique_ptr<tool::Child>& child, const SharedMemory& shared) {
+  TOOL_ASSIGN(child, tool::Child::start({"bench-server", "--bytes", std::to_string(shared.size()),
+                                         "--shared", shared.path()}));
+  return child->readLine(kTimeout);
 }
 
 }  // namespace
@@ -29,20 +25,20 @@ Result<std::string> startServer(std::unique_ptr<tool::Child>& child, const Share
 Result<std::unique_ptr<Session>> Session::open(const SessionOptions& options) {
   std::unique_ptr<Session> session(new Session);
   session->address_ = options.connect;
-  TOOL_ASSIGN(SharedLines lines, SharedLines::create(options.bytes));
-  session->lines_ = std::make_unique<SharedLines>(std::move(lines));
+  TOOL_ASSIGN(SharedMemory shared, SharedMemory::create(options.bytes));
+  session->shared_ = std::make_unique<SharedMemory>(std::move(shared));
   if (options.connect.empty()) {
-    TOOL_ASSIGN(session->address_, startServer(session->child_, *session->lines_));
+    TOOL_ASSIGN(session->address_, startServer(session->child_, *session->shared_));
   }
   session->host_ = tool::hostOf(session->address_);
 
   TOOL_ASSIGN(Node node, Node::create(tool::optionsFromEnvironment("bench")));
   session->node_ = std::make_unique<Node>(std::move(node));
-  TOOL_ASSIGN(Peer peer, session->node_->connect(session->address_, kPatience));
+  TOOL_ASSIGN(Peer peer, session->node_->connect(session->address_, kTimeout));
   session->peer_ = std::make_unique<Peer>(std::move(peer));
-  TOOL_ASSIGN(const PeerFacts facts, session->peer_->probe(kPatience));
+  TOOL_ASSIGN(const PeerFacts facts, session->peer_->probe(kTimeout));
   session->away_ = facts.away;
-  TOOL_ASSIGN(std::string hello, session->order("hello"));
+  TOOL_ASSIGN(std::string hello, session->request("hello"));
   TOOL_ASSIGN(session->hello_, Hello::decode(hello));
   TOOL_ASSIGN(RawSocket socket, RawSocket::connect(session->host_, session->hello_.rawPort));
   session->socket_ = std::make_unique<RawSocket>(std::move(socket));
@@ -50,19 +46,19 @@ Result<std::unique_ptr<Session>> Session::open(const SessionOptions& options) {
 }
 
 Result<std::string> Session::answer() {
-  TOOL_ASSIGN(Note note, node_->nextNote(kPatience));
+  TOOL_ASSIGN(Note note, node_->nextNote(kTimeout));
   if (note.bytes.rfind("error ", 0) == 0)
     return Status(Code::failed, "the bench server: " + note.bytes.substr(6));
   return note.bytes.rfind("ok ", 0) == 0 ? note.bytes.substr(3) : note.bytes;
 }
 
-Result<std::string> Session::order(const std::string& what) {
-  TOOL_TRY(peer_->notify(what, kPatience));
+Result<std::string> Session::request(const std::string& what) {
+  TOOL_TRY(peer_->notify(what, kTimeout));
   return answer();
 }
 
 Status Session::begin(const std::string& what) {
-  TOOL_TRY(peer_->notify(what, kPatience));
+  TOOL_TRY(peer_->notify(what, kTimeout));
   return answer().status();
 }
 
@@ -78,8 +74,8 @@ Result<std::unique_ptr<Path>> Session::path(const std::vector<std::string>& tran
   nodeOptions.transports = transports;
   TOOL_ASSIGN(Node node, Node::create(nodeOptions));
   TOOL_ASSIGN(LocalRegion local, node.allocate("source", hello_.bytes));
-  TOOL_ASSIGN(Peer peer, node.connect(address_, kPatience));
-  TOOL_ASSIGN(RemoteRegion remote, peer.open(region, kPatience));
+  TOOL_ASSIGN(Peer peer, node.connect(address_, kTimeout));
+  TOOL_ASSIGN(RemoteRegion remote, peer.open(region, kTimeout));
   return std::make_unique<Path>(
       Path{std::move(node), std::move(peer), std::move(local), std::move(remote)});
 }

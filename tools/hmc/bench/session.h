@@ -6,15 +6,15 @@
 
 #include "bench/raw_socket.h"
 #include "bench/server.h"
-#include "bench/shared_lines.h"
+#include "bench/shared_memory.h"
 #include "child.h"
 #include "hmc.h"
 #include "hmc/node.h"
 
-// A client's conversation with a bench server, and the ceilings that go with it.
+// A client's connection to a bench server, and the ceilings that go with it.
 namespace hmc::bench {
 
-// What the server's Communicator is called.
+// The rank of the server's Communicator.
 inline constexpr uint32_t kServerRank = 1000;
 
 struct SessionOptions {
@@ -22,7 +22,7 @@ struct SessionOptions {
   size_t bytes = size_t{64} << 20;
 };
 
-// One Node of ours, and what it reaches of the server over one transport.
+// A Node of ours and the server's region that it has open.
 struct Path {
   Node node;
   Peer peer;
@@ -34,7 +34,7 @@ class Session {
  public:
   static Result<std::unique_ptr<Session>> open(const SessionOptions& options);
 
-  // The server that we started shares this machine's memory with us.
+  // We started the server on this machine and share memory with it.
   bool local() const { return child_ != nullptr; }
   const Hello& server() const { return hello_; }
   const std::string& address() const { return address_; }
@@ -42,8 +42,7 @@ class Session {
 
   // Every transport, and whether it reaches the server.
   std::vector<PathReport> paths() const { return peer_->explain(); }
-  // A path that uses nothing but that transport, or the best of those, to one of the server's
-  // regions.
+  // To one of the server's regions, over that transport alone or over those.
   Result<std::unique_ptr<Path>> path(const std::string& transport,
                                      const std::string& region = kRegion) const {
     return path(std::vector<std::string>{transport}, region);
@@ -52,26 +51,26 @@ class Session {
                                      const std::string& region = kRegion) const;
   // The server is on another host.
   bool away() const { return away_; }
-  // One that no Communicator of ours had before: the server would take it for that one.
+  // One that no Communicator of ours had before, because the server tells them apart by it.
   uint32_t newRank() { return ++lastRank_; }
   // A Communicator of rank `rank`, connected to the server's as rank 1000.
   Result<std::unique_ptr<Communicator>> communicator(uint32_t rank,
                                                      const std::string& transports) const;
-  // Tells the server what to do and waits for its answer.
-  Result<std::string> order(const std::string& what);
-  // The same for what begins when the server is ready: between the two calls we play our part.
+  // Sends the server a request (bench/server.h) and waits for its answer.
+  Result<std::string> request(const std::string& what);
+  // The same for a request that we take part in: begin() returns when the server is ready.
   Status begin(const std::string& what);
   Status finish();
 
-  // Shared with the server where it is our own.
-  const SharedLines& lines() const { return *lines_; }
+  // Mapped by the server as well where it is local().
+  const SharedMemory& shared() const { return *shared_; }
   RawSocket& socket() { return *socket_; }
 
  private:
   Session() = default;
   Result<std::string> answer();
 
-  std::unique_ptr<SharedLines> lines_;
+  std::unique_ptr<SharedMemory> shared_;
   std::unique_ptr<tool::Child> child_;
   std::string address_;
   std::string host_;
@@ -79,7 +78,7 @@ class Session {
   std::unique_ptr<RawSocket> socket_;
   uint32_t lastRank_ = 0;
   bool away_ = false;
-  // For orders; measuring has Nodes of its own.
+  // For requests; measuring has Nodes of its own.
   std::unique_ptr<Node> node_;
   std::unique_ptr<Peer> peer_;
 };

@@ -5,18 +5,22 @@
 #include <utility>
 #include <vector>
 
-#include "bench/figure.h"
+#include "bench/run.h"
 #include "hmc/status.h"
 #include "try.h"
 
-// How figures are taken. Ours and the ceiling run in turns, a slice each, so that whatever else
-// the machine does meanwhile hits both.
+// How times are taken. Ours and the ceiling run in turns, a slice each, so that other load on the
+// machine slows both alike.
 namespace hmc::bench {
 
 using Clock = std::chrono::steady_clock;
 
-// Nanoseconds per operation, one entry per sample. An operation that is short against the clock
-// is timed many at a time, so a percentile of it is one of short averages.
+inline double nanosecondsSince(Clock::time_point start) {
+  return std::chrono::duration<double, std::nano>(Clock::now() - start).count();
+}
+
+// Nanoseconds per operation, one entry per sample. An operation that is too short for the clock is
+// timed many at a time, so its percentiles are those of short averages.
 using Samples = std::vector<double>;
 
 double median(Samples values);
@@ -28,7 +32,7 @@ struct Compared {
   double ratio = 0;  // of time, ours over the ceiling: the median over the slices
 };
 
-// How many operations make a sample that the clock can tell from another.
+// How many operations make a sample that the clock can time.
 template <class Job>
 Result<size_t> calibrate(Job&& job) {
   constexpr std::chrono::microseconds kSample{5};
@@ -58,7 +62,7 @@ Status slice(Job&& job, size_t perSample, Clock::duration length, Samples& into)
   }
 }
 
-// Both are warm before the first slice counts.
+// The first slice of each warms up and does not count.
 template <class Ours, class Ceiling>
 Result<Compared> compare(Ours&& ours, Ceiling&& ceiling, Clock::duration length) {
   constexpr int kSlices = 12;
@@ -74,6 +78,24 @@ Result<Compared> compare(Ours&& ours, Ceiling&& ceiling, Clock::duration length)
     ratios.push_back(median(one.ours) / median(one.ceiling));
     all.ours.insert(all.ours.end(), one.ours.begin(), one.ours.end());
     all.ceiling.insert(all.ceiling.end(), one.ceiling.begin(), one.ceiling.end());
+  }
+  all.ratio = median(ratios);
+  return all;
+}
+
+// The same for jobs that time themselves and answer nanoseconds per operation. The first turn does
+// not count.
+template <class Ours, class Ceiling>
+Result<Compared> compareRuns(Ours&& ours, Ceiling&& ceiling, int turns) {
+  Compared all;
+  Samples ratios;
+  for (int i = 0; i <= turns; ++i) {
+    TOOL_ASSIGN(const double its, ceiling());
+    TOOL_ASSIGN(const double our, ours());
+    if (i == 0) continue;
+    all.ceiling.push_back(its);
+    all.ours.push_back(our);
+    ratios.push_back(our / its);
   }
   all.ratio = median(ratios);
   return all;

@@ -8,15 +8,14 @@
 
 #include <fmt/core.h>
 
-#include "child.h"
-#include "hmc/node.h"
 #include "hmc/version.h"
+#include "try.h"
 
 namespace hmc::tool {
 
 namespace {
 
-constexpr std::chrono::seconds kPatience{60};
+constexpr std::chrono::seconds kDemoTimeout{60};
 
 struct Row {
   std::string transport;
@@ -25,14 +24,10 @@ struct Row {
   Status status;
 };
 
-double gigabytesPerSecond(size_t bytes, std::chrono::steady_clock::duration took) {
+// GB/s
+double speed(size_t bytes, std::chrono::steady_clock::duration took) {
   return static_cast<double>(bytes) / std::chrono::duration<double>(took).count() / 1e9;
 }
-
-#define DEMO_TRY(expression)                                    \
-  do {                                                          \
-    if (Status tried = (expression); !tried.ok()) return tried; \
-  } while (false)
 
 // put, tell the server, compare its checksum, get what it wrote meanwhile, compare.
 Status exchange(Node& node, Peer& server, const RemoteRegion& remote, const LocalRegion& local,
@@ -40,48 +35,28 @@ Status exchange(Node& node, Peer& server, const RemoteRegion& remote, const Loca
   fillPattern(local.data(), local.size(), 1);
   const uint64_t sent = checksum(local.data(), local.size());
   auto started = std::chrono::steady_clock::now();
-  DEMO_TRY(remote.put(local, 0, 0, local.size()));
-  row.put = gigabytesPerSecond(local.size(), std::chrono::steady_clock::now() - started);
-  DEMO_TRY(server.notify(kCheckRequest));
-  auto answer = node.nextNote(kPatience);
-  DEMO_TRY(answer.status());
+  TOOL_TRY(remote.put(local, 0, 0, local.size()));
+  row.put = speed(local.size(), std::chrono::steady_clock::now() - started);
+  TOOL_TRY(server.notify(kCheckRequest));
+  TOOL_ASSIGN(const Note answer, node.nextNote(kDemoTimeout));
   uint64_t arrived = 0;
   uint64_t seed = 0;
-  if (std::sscanf(answer->bytes.c_str(), "%" SCNu64 " %" SCNu64, &arrived, &seed) != 2) {
-    return Status(Code::failed, "the server answered \"" + answer->bytes + "\"");
-  }
+  if (std::sscanf(answer.bytes.c_str(), "%" SCNu64 " %" SCNu64, &arrived, &seed) != 2)
+    return Status(Code::failed, "the server answered \"" + answer.bytes + "\"");
   if (arrived != sent) return Status(Code::failed, "what arrived differs from what was put");
   started = std::chrono::steady_clock::now();
-  DEMO_TRY(remote.get(local, 0, 0, local.size()));
-  row.get = gigabytesPerSecond(local.size(), std::chrono::steady_clock::now() - started);
+  TOOL_TRY(remote.get(local, 0, 0, local.size()));
+  row.get = speed(local.size(), std::chrono::steady_clock::now() - started);
   std::vector<char> expected(local.size());
   fillPattern(expected.data(), expected.size(), seed);
-  if (checksum(expected.data(), expected.size()) != checksum(local.data(), local.size())) {
+  if (checksum(expected.data(), expected.size()) != checksum(local.data(), local.size()))
     return Status(Code::failed, "what was got differs from what the server wrote");
-  }
   return Status();
 }
 
 Status tryTransport(const std::string& transport, size_t bytes, Row& row) {
-  auto child =
-      Child::start({"demo-server", "--transport", transport, "--bytes", std::to_string(bytes)});
-  DEMO_TRY(child.status());
-  auto listener = (*child)->readLine(kPatience);
-  DEMO_TRY(listener.status());
-  if (listener->rfind("error ", 0) == 0)
-    return Status(Code::failed, "the server could not start: " + listener->substr(6));
-  NodeOptions options;
-  options.name = "demo client";
-  options.transports = {transport};
-  auto node = Node::create(options);
-  DEMO_TRY(node.status());
-  auto local = node->allocate("local", bytes);
-  DEMO_TRY(local.status());
-  auto server = node->connect(*listener);
-  DEMO_TRY(server.status());
-  auto remote = server->open(kDemoRegion);
-  DEMO_TRY(remote.status());
-  return exchange(*node, *server, *remote, *local, row);
+  TOOL_ASSIGN(DemoPair pair, startDemoPair(transport, bytes, bytes));
+  return exchange(pair.node, pair.server, pair.remote, pair.local, row);
 }
 
 // The transports of this build, and why the others cannot run here.
@@ -92,6 +67,21 @@ Result<std::vector<PathReport>> transportsHere() {
 }
 
 }  // namespace
+
+Result<DemoPair> startDemoPair(const std::string& transport, size_t bytes, size_t localBytes) {
+  TOOL_ASSIGN(auto child, Child::start({"demo-server", "--transport", transport, "--bytes",
+                                        std::to_string(bytes)}));
+  TOOL_ASSIGN(const std::string address, child->readLine(kDemoTimeout));
+  NodeOptions options;
+  options.name = "demo client";
+  options.transports = {transport};
+  TOOL_ASSIGN(Node node, Node::create(options));
+  TOOL_ASSIGN(LocalRegion local, node.allocate("local", localBytes));
+  TOOL_ASSIGN(Peer server, node.connect(address, kDemoTimeout));
+  TOOL_ASSIGN(RemoteRegion remote, server.open(kDemoRegion, kDemoTimeout));
+  return DemoPair{std::move(child), std::move(node), std::move(local), std::move(server),
+                  std::move(remote)};
+}
 
 int runDemo(size_t bytes) {
   auto transports = transportsHere();
@@ -124,9 +114,7 @@ int runDemo(size_t bytes) {
     std::fflush(stdout);
   }
   fmt::print("\n{} of {} transports worked, {} failed\n", worked, transports->size(), failed);
-  fmt::print(
-      "Each moved its bytes once, into memory that nobody had touched: `hmc bench` measures "
-      "speed.\n");
+  fmt::print("Each moved its bytes once, into untouched memory. `hmc bench` measures the speed.\n");
   return worked > 0 && failed == 0 ? 0 : 1;
 }
 

@@ -2,7 +2,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
+
+#include "child.h"
+#include "hmc/node.h"
 
 namespace hmc::tool {
 
@@ -12,6 +16,17 @@ int runDemo(size_t bytes);
 
 // The other process: serves one peer over one transport until its standard input closes.
 int serveDemo(const std::string& transport, size_t bytes);
+
+// The other process, and a Node of ours that has its region open.
+struct DemoPair {
+  std::unique_ptr<Child> child;
+  Node node;
+  LocalRegion local;
+  Peer server;
+  RemoteRegion remote;
+};
+// Over that transport: `bytes` there, `localBytes` here.
+Result<DemoPair> startDemoPair(const std::string& transport, size_t bytes, size_t localBytes);
 
 // What the two agree on.
 inline constexpr const char* kDemoRegion = "demo";

@@ -8,7 +8,7 @@ namespace hmc::tool {
 
 namespace {
 
-struct Options {
+struct DemoOptions {
   size_t bytes = size_t{64} << 20;
   std::string transport;
 };
@@ -16,7 +16,7 @@ struct Options {
 }  // namespace
 
 void addDemo(CLI::App& app, int& exitStatus) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<DemoOptions>();
   auto* demo = app.add_subcommand(
       "demo", "Two processes exchange bytes over every transport that works here.");
   demo->footer(

@@ -1,12 +1,8 @@
-#include <poll.h>
-#include <unistd.h>
-
-#include <cstdio>
-#include <string>
 #include <thread>
 
 #include <fmt/core.h>
 
+#include "child.h"
 #include "demo/demo.h"
 #include "hmc/node.h"
 
@@ -40,12 +36,6 @@ void serve(Node& node, const LocalRegion& region) {
   }
 }
 
-void waitForEndOfInput() {
-  char byte = 0;
-  while (read(STDIN_FILENO, &byte, 1) > 0) {
-  }
-}
-
 }  // namespace
 
 int serveDemo(const std::string& transport, size_t bytes) {
@@ -54,17 +44,11 @@ int serveDemo(const std::string& transport, size_t bytes) {
   options.transports = {transport};
   auto node = Node::create(options);
   auto region = node.ok() ? node->allocate(kDemoRegion, bytes) : Result<LocalRegion>(node.status());
-  auto listener =
-      region.ok() ? node->listen("tcp://127.0.0.1:0") : Result<std::string>(region.status());
-  if (!listener.ok()) {
-    fmt::print("error {}\n", listener.status().message());
-    std::fflush(stdout);
+  if (!tellParent(region.ok() ? node->listen("tcp://127.0.0.1:0")
+                              : Result<std::string>(region.status())))
     return 1;
-  }
-  fmt::print("{}\n", *listener);
-  std::fflush(stdout);
   std::thread server([&] { serve(*node, *region); });
-  waitForEndOfInput();
+  waitForParentToEnd();
   // Closing the Node ends nextNote(), and so the thread.
   { Node closing = *std::move(node); }
   server.join();

@@ -16,7 +16,7 @@ namespace hmc::tool {
 
 namespace {
 
-struct Options {
+struct DoctorOptions {
   std::string address;
   double seconds = 5;
   bool json = false;
@@ -51,14 +51,14 @@ class Report {
   std::vector<Finding> all_;
 };
 
-int runDoctor(const Options& options) {
+int runDoctor(const DoctorOptions& options) {
   Report report(options.json);
   report.add("This host", checkHost());
   report.add("HMC on this host", checkLoopback());
   if (!options.address.empty()) {
-    const auto patience = std::chrono::milliseconds(static_cast<int64_t>(options.seconds * 1000));
+    const auto timeout = std::chrono::milliseconds(static_cast<int64_t>(options.seconds * 1000));
     report.add("The peer",
-               checkPeer(options.address, optionsFromEnvironment("hmc doctor"), patience));
+               checkPeer(options.address, optionsFromEnvironment("hmc doctor"), timeout));
   }
   return report.finish();
 }
@@ -66,7 +66,7 @@ int runDoctor(const Options& options) {
 }  // namespace
 
 void addDoctor(CLI::App& app, int& exitStatus) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<DoctorOptions>();
   auto* doctor = app.add_subcommand(
       "doctor",
       "Checks what works on this host, and to a peer, and prints the fix for what does not.");

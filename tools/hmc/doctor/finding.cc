@@ -12,15 +12,8 @@ namespace hmc::tool {
 namespace {
 
 const char* nameOf(Level level) {
-  switch (level) {
-    case Level::ok:
-      return "ok";
-    case Level::warn:
-      return "warn";
-    case Level::fail:
-      return "fail";
-  }
-  return "";
+  constexpr const char* kNames[] = {"ok", "warn", "fail"};
+  return kNames[static_cast<size_t>(level)];
 }
 
 }  // namespace

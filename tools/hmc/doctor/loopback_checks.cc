@@ -1,50 +1,29 @@
 #include "doctor/loopback_checks.h"
 
-#include <chrono>
 #include <cstring>
 
 #include <fmt/core.h>
 
-#include "child.h"
 #include "demo/demo.h"
-#include "hmc/node.h"
 #include "peer_options.h"
+#include "try.h"
 
 namespace hmc::tool {
 
 namespace {
 
-constexpr std::chrono::seconds kPatience{20};
 constexpr size_t kBytes = size_t{1} << 20;
-constexpr const char* kListener = "tcp://127.0.0.1:0";
 
 // Puts a pattern into the other process and gets it back beside itself; answers the path.
 Result<std::string> roundTrip(const std::string& transport) {
-  auto child =
-      Child::start({"demo-server", "--transport", transport, "--bytes", std::to_string(kBytes)});
-  if (!child.ok()) return child.status();
-  auto listener = (*child)->readLine(kPatience);
-  if (!listener.ok()) return listener.status();
-  if (listener->rfind("error ", 0) == 0) return Status(Code::failed, listener->substr(6));
-  NodeOptions options;
-  options.name = "hmc doctor";
-  options.transports = {transport};
-  auto node = Node::create(options);
-  if (!node.ok()) return node.status();
-  auto local = node->allocate("local", 2 * kBytes);
-  if (!local.ok()) return local.status();
-  auto peer = node->connect(*listener, kPatience);
-  if (!peer.ok()) return peer.status();
-  auto remote = peer->open(kDemoRegion, kPatience);
-  if (!remote.ok()) return remote.status();
-  fillPattern(local->data(), kBytes, 1);
-  Status moved = remote->put(*local, 0, 0, kBytes, kPatience);
-  if (moved.ok()) moved = remote->get(*local, kBytes, 0, kBytes, kPatience);
-  if (!moved.ok()) return moved;
-  const char* bytes = static_cast<const char*>(local->data());
+  TOOL_ASSIGN(const DemoPair pair, startDemoPair(transport, kBytes, 2 * kBytes));
+  fillPattern(pair.local.data(), kBytes, 1);
+  TOOL_TRY(pair.remote.put(pair.local, 0, 0, kBytes));
+  TOOL_TRY(pair.remote.get(pair.local, kBytes, 0, kBytes));
+  const char* bytes = static_cast<const char*>(pair.local.data());
   if (std::memcmp(bytes, bytes + kBytes, kBytes) != 0)
     return Status(Code::failed, "what came back differs from what was put");
-  return remote->path();
+  return pair.remote.path();
 }
 
 std::string fixFor(const Status& status, const char* otherwise) {
@@ -52,9 +31,8 @@ std::string fixFor(const Status& status, const char* otherwise) {
 }
 
 Finding checkListener(Node& node) {
-  auto listener = node.listen(kListener);
-  if (listener.ok())
-    return {Level::ok, "listener", "a Node can listen on the loopback address", ""};
+  auto listener = node.listen("tcp://127.0.0.1:0");
+  if (listener.ok()) return {Level::ok, "listener", "a Node can listen on the loopback address", ""};
   return {Level::fail, "listener", listener.status().message(),
           fixFor(listener.status(), "sudo ip link set lo up")};
 }

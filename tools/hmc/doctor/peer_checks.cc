@@ -29,7 +29,7 @@ bool isPort(const std::string& text) {
   return problem == std::errc() && stop == end && port > 0 && port < 65536;
 }
 
-std::string whoListens(const Target& target) {
+std::string whoListens(const PeerAddress& target) {
   if (target.host.empty()) return "ss -lxp | grep " + target.path;
   return fmt::format("ss -ltnp 'sport = :{}'  # on {}: which program listens there", target.port,
                      target.host);
@@ -37,8 +37,8 @@ std::string whoListens(const Target& target) {
 
 }  // namespace
 
-Result<Target> parseTarget(const std::string& text) {
-  Target target;
+Result<PeerAddress> parsePeerAddress(const std::string& text) {
+  PeerAddress target;
   target.address = withScheme(text);
   const std::string rest = target.address.substr(target.address.find("://") + 3);
   if (target.address.rfind("unix://", 0) == 0) {
@@ -60,7 +60,7 @@ Result<Target> parseTarget(const std::string& text) {
   return target;
 }
 
-Finding judgeReach(const Target& target, int problem, std::chrono::milliseconds patience) {
+Finding judgeReach(const PeerAddress& target, int problem, std::chrono::milliseconds timeout) {
   const char* what = "reachability";
   switch (problem) {
     case 0:
@@ -78,7 +78,7 @@ Finding judgeReach(const Target& target, int problem, std::chrono::milliseconds 
       return {
           Level::fail, what,
           fmt::format("{}: no answer within {} ms; a firewall drops it, or no such host runs",
-                      target.address, patience.count()),
+                      target.address, timeout.count()),
           fmt::format("sudo ufw allow {}/tcp  # on {}, or the same in its firewall; ping it first",
                       target.port, target.host)};
     case EHOSTUNREACH:
@@ -98,7 +98,7 @@ Finding judgeReach(const Target& target, int problem, std::chrono::milliseconds 
   }
 }
 
-Finding judgeHello(const Target& target, const Status& hello, bool haveSecret) {
+Finding judgeHello(const PeerAddress& target, const Status& hello, bool haveSecret) {
   const char* what = "hello";
   switch (hello.code()) {
     case Code::ok:
@@ -157,25 +157,25 @@ Finding judgePaths(const std::vector<PathReport>& paths) {
 }
 
 std::vector<Finding> checkPeer(const std::string& address, const NodeOptions& options,
-                               std::chrono::milliseconds patience) {
-  auto target = parseTarget(address);
+                               std::chrono::milliseconds timeout) {
+  auto target = parsePeerAddress(address);
   if (!target.ok()) {
     return {{Level::fail, "address", target.status().message(), "hmc doctor 127.0.0.1:5001"}};
   }
-  Reach reach = tryReach(*target, patience);
+  Reach reach = tryReach(*target, timeout);
   std::vector<Finding> findings{reach.name};
   if (reach.name.level == Level::fail) return findings;
-  findings.push_back(judgeReach(*target, reach.problem, patience));
+  findings.push_back(judgeReach(*target, reach.problem, timeout));
   if (reach.problem != 0) return findings;
   auto node = Node::create(options);
   if (!node.ok()) {
     findings.push_back(judgeNode(node.status()));
     return findings;
   }
-  auto peer = node->connect(target->address, patience);
+  auto peer = node->connect(target->address, timeout);
   findings.push_back(judgeHello(*target, peer.status(), !options.secret.empty()));
   if (!peer.ok()) return findings;
-  auto facts = peer->probe(patience);
+  auto facts = peer->probe(timeout);
   findings.push_back(judgeVersion(kVersion, facts));
   if (facts.ok()) {
     findings.push_back(judgeClock(facts->clockOffset, facts->roundTrip));

@@ -11,24 +11,24 @@
 namespace hmc::tool {
 
 // Where a peer listens, taken apart.
-struct Target {
+struct PeerAddress {
   std::string address;  // "tcp://host:5001" or "unix:///path"
   std::string host;     // empty for a unix socket
   std::string port;
   std::string path;  // of a unix socket
 };
-Result<Target> parseTarget(const std::string& text);
+Result<PeerAddress> parsePeerAddress(const std::string& text);
 
 // What to make of each step's outcome. `problem` is an errno, 0 when the connection stood.
-Finding judgeReach(const Target& target, int problem, std::chrono::milliseconds patience);
-Finding judgeHello(const Target& target, const Status& hello, bool haveSecret);
+Finding judgeReach(const PeerAddress& target, int problem, std::chrono::milliseconds timeout);
+Finding judgeHello(const PeerAddress& target, const Status& hello, bool haveSecret);
 Finding judgeVersion(const std::string& ours, const Result<PeerFacts>& theirs);
 Finding judgeClock(std::chrono::nanoseconds offset, std::chrono::nanoseconds roundTrip);
 Finding judgePaths(const std::vector<PathReport>& paths);
 
 // Name, reachability, hello, versions, clocks, round trip and path of the Node behind an address,
-// as far as it gets, each within `patience`.
+// as far as it gets, each within `timeout`.
 std::vector<Finding> checkPeer(const std::string& address, const NodeOptions& options,
-                               std::chrono::milliseconds patience);
+                               std::chrono::milliseconds timeout);
 
 }  // namespace hmc::tool

@@ -1,7 +1,6 @@
 #include "doctor/rdma_checks.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -10,6 +9,8 @@
 #include <fstream>
 
 #include <fmt/core.h>
+
+#include "system_call.h"
 
 namespace hmc::tool {
 
@@ -84,9 +85,7 @@ std::vector<DeviceFile> tryDeviceFiles(const std::string& root) {
     const std::string device = wordIn(fmt::format("{}{}/{}/ibdev", root, kFiles, name));
     if (device.empty()) continue;  // "abi_version" lies there as well
     DeviceFile file{device, fmt::format("{}/dev/infiniband/{}", root, name)};
-    const int fd = open(file.path.c_str(), O_RDWR | O_CLOEXEC);
-    if (fd < 0) file.error = errno;
-    if (fd >= 0) close(fd);
+    if (!Fd(open(file.path.c_str(), O_RDWR | O_CLOEXEC))) file.error = errno;
     files.push_back(file);
   }
   return files;

@@ -6,7 +6,6 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -14,6 +13,7 @@
 #include <fmt/core.h>
 
 #include "hmc/deadline.h"
+#include "system_call.h"
 
 namespace hmc::tool {
 
@@ -21,24 +21,23 @@ namespace {
 
 // 0, or the errno that says why no connection came to be.
 int tryConnect(const sockaddr* address, socklen_t size, Deadline deadline) {
-  const int fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (fd < 0) return errno;
-  int problem = connect(fd, address, size) == 0 ? 0 : errno;
+  const Fd fd(socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd) return errno;
+  int problem = connect(fd.get(), address, size) == 0 ? 0 : errno;
   if (problem == EINPROGRESS) {
-    pollfd entry{fd, POLLOUT, 0};
+    pollfd entry{fd.get(), POLLOUT, 0};
     int ready = 0;
     do {
       ready = poll(&entry, 1, deadline.leftMs());
     } while (ready < 0 && errno == EINTR);
     socklen_t length = sizeof(problem);
     problem = ETIMEDOUT;
-    if (ready > 0) getsockopt(fd, SOL_SOCKET, SO_ERROR, &problem, &length);
+    if (ready > 0) getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &problem, &length);
   }
-  close(fd);
   return problem;
 }
 
-Reach reachUnix(const Target& target, Deadline deadline) {
+Reach reachUnix(const PeerAddress& target, Deadline deadline) {
   Reach reach{{Level::ok, "name", "a unix socket needs none", ""}, 0};
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -59,8 +58,8 @@ std::string numeric(const addrinfo& one) {
 
 }  // namespace
 
-Reach tryReach(const Target& target, std::chrono::milliseconds patience) {
-  const Deadline deadline(patience);
+Reach tryReach(const PeerAddress& target, std::chrono::milliseconds timeout) {
+  const Deadline deadline(timeout);
   if (target.host.empty()) return reachUnix(target, deadline);
   addrinfo wanted{};
   wanted.ai_socktype = SOCK_STREAM;

@@ -12,6 +12,6 @@ struct Reach {
   Finding name;     // was the host's name found?
   int problem = 0;  // errno of the attempt to connect, ETIMEDOUT when nobody answered in time
 };
-Reach tryReach(const Target& target, std::chrono::milliseconds patience);
+Reach tryReach(const PeerAddress& target, std::chrono::milliseconds timeout);
 
 }  // namespace hmc::tool

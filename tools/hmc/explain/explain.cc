@@ -48,8 +48,8 @@ int runExplain(const ExplainOptions& options) {
   fmt::print(
       "\ntypical: what such a transport takes on the hosts of today, within a factor of a "
       "few\n{}\n",
-      measured ? "measured: by `hmc bench` on this host"
-               : "measured: nothing yet, run `hmc bench`");
+      measured ? "measured: from the file that HMC_MEASUREMENTS names"
+               : "measured: nothing; name a file of `hmc bench --save FILE` in HMC_MEASUREMENTS");
   return used ? 0 : 1;
 }
 

@@ -8,8 +8,9 @@
 
 #include <fmt/core.h>
 
+#include "bench/against/competitors.h"
 #include "bench/against/program.h"
-#include "bench/against/rivals.h"
+#include "try.h"
 
 namespace hmc::bench {
 
@@ -19,7 +20,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kSource = "mpi_window.c";
 
-// share/hmc beside or above the running program: the same installed and in a build folder.
+// In share/hmc beside or above the running program, installed or in a build folder.
 std::optional<fs::path> findSource() {
   std::error_code ignored;
   fs::path folder = fs::read_symlink("/proc/self/exe", ignored);
@@ -32,53 +33,53 @@ std::optional<fs::path> findSource() {
 }
 
 // A folder for what is compiled, removed at the end.
-class Workplace {
+class TemporaryFolder {
  public:
-  Workplace() {
+  TemporaryFolder() {
     std::error_code ignored;
     fs::path parent = fs::temp_directory_path(ignored);
     std::string name = ((parent.empty() ? "/tmp" : parent) / "hmc-mpi-XXXXXX").string();
     if (mkdtemp(name.data()) != nullptr) folder_ = name;
   }
-  ~Workplace() {
+  ~TemporaryFolder() {
     std::error_code ignored;
     if (!folder_.empty()) fs::remove_all(folder_, ignored);
   }
-  Workplace(const Workplace&) = delete;
-  Workplace& operator=(const Workplace&) = delete;
-  const fs::path& folder() const { return folder_; }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const fs::path& path() const { return folder_; }
 
  private:
   fs::path folder_;
 };
 
-Result<std::string> compileAndRun(const Challenge& challenge) {
+Result<std::string> compileAndRun(const Workload& workload) {
   auto source = findSource();
   if (!source) {
     return Status(Code::notFound,
                   fmt::format("{} is missing: it is installed to share/hmc", kSource));
   }
-  Workplace workplace;
-  if (workplace.folder().empty()) return Status(Code::failed, "no temporary folder can be made");
-  const std::string program = (workplace.folder() / "mpi_window").string();
-  auto compiled = runProgram({{"mpicc", "-std=c99", "-O2", source->string(), "-o", program}, {}},
-                             challenge.patience);
-  if (!compiled.ok()) return compiled.status();
+  const TemporaryFolder folder;
+  if (folder.path().empty()) return Status(Code::failed, "no temporary folder can be made");
+  const std::string program = (folder.path() / "mpi_window").string();
+  TOOL_TRY(runProgram({{"mpicc", "-std=c99", "-O2", source->string(), "-o", program}, {}},
+                      workload.timeout)
+               .status());
   std::vector<std::string> words{"mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2",
                                  program};
   size_t runs = 0;
-  for (size_t bytes : challenge.sizes) {
+  for (size_t bytes : workload.sizes) {
     if (bytes == 0 || bytes > INT_MAX) continue;  // MPI counts in int
     words.push_back(std::to_string(bytes));
     ++runs;
   }
-  return runProgram({words, {}}, challenge.patience * (runs + 1));
+  return runProgram({words, {}}, workload.timeout * (runs + 1));
 }
 
 }  // namespace
 
-std::vector<Figure> parseMpi(const std::string& printed, const std::string& who) {
-  std::vector<Figure> figures;
+std::vector<Measurement> parseMpi(const std::string& printed, const std::string& who) {
+  std::vector<Measurement> measurements;
   std::istringstream lines(printed);
   for (std::string line; std::getline(lines, line);) {
     std::istringstream words(line);
@@ -90,15 +91,15 @@ std::vector<Figure> parseMpi(const std::string& printed, const std::string& who)
     if (!(words >> window >> operation >> mode >> bytes >> nanoseconds)) continue;
     if (bytes == 0 || !(nanoseconds > 0) || !std::isfinite(nanoseconds)) continue;
     const bool one = mode == "one";
-    figures.push_back({.section = one ? kLatencySection : kBandwidthSection,
-                       .who = who,
-                       .what = operation + " + flush",
-                       .path = window == "shared" ? "shared window" : "window",
-                       .bytes = bytes,
-                       .unit = one ? Unit::nanoseconds : Unit::gigabytesPerSecond,
-                       .value = one ? nanoseconds : static_cast<double>(bytes) / nanoseconds});
+    measurements.push_back({.section = one ? kLatencySection : kBandwidthSection,
+                            .who = who,
+                            .what = operation + " + flush",
+                            .path = window == "shared" ? "shared window" : "window",
+                            .bytes = bytes,
+                            .unit = one ? Unit::nanoseconds : Unit::gigabytesPerSecond,
+                            .value = one ? nanoseconds : static_cast<double>(bytes) / nanoseconds});
   }
-  return figures;
+  return measurements;
 }
 
 std::optional<std::string> parseOpenMpiVersion(const std::string& printed) {
@@ -109,27 +110,21 @@ std::optional<std::string> parseOpenMpiVersion(const std::string& printed) {
   return printed.substr(begin, printed.find_first_of(" \r\n", begin) - begin);
 }
 
-Status runMpi(const Challenge& challenge, Progress& progress, Comparison& found) {
-  for (const char* program : {"mpicc", "mpirun"}) {
-    if (findProgram(program)) continue;
-    return Status(
-        Code::notFound,
-        fmt::format("{} is not installed: apt install openmpi-bin libopenmpi-dev", program));
-  }
+Status runMpi(const Workload& workload, Progress& progress, Comparison& found) {
+  for (const char* program : {"mpicc", "mpirun"})
+    TOOL_TRY(needProgram(program, "openmpi-bin libopenmpi-dev"));
   progress.expect(1);
   progress.next("Open MPI windows, all sizes");
-  auto about = runProgram({{"mpirun", "--version"}, {}}, challenge.patience);
-  if (!about.ok()) return about.status();
-  auto version = parseOpenMpiVersion(*about);
+  TOOL_ASSIGN(const std::string about, runProgram({{"mpirun", "--version"}, {}}, workload.timeout));
+  auto version = parseOpenMpiVersion(about);
   if (!version) {
     return Status(Code::unsupported,
-                  "mpirun is another MPI's: apt install openmpi-bin libopenmpi-dev");
+                  "mpirun belongs to another MPI: apt install openmpi-bin libopenmpi-dev");
   }
-  auto printed = compileAndRun(challenge);
-  if (!printed.ok()) return printed.status();
-  auto figures = parseMpi(*printed, "Open MPI " + *version);
-  if (figures.empty()) return Status(Code::failed, "mpi_window printed no figures");
-  found.figures.insert(found.figures.end(), figures.begin(), figures.end());
+  TOOL_ASSIGN(const std::string printed, compileAndRun(workload));
+  auto measurements = parseMpi(printed, "Open MPI " + *version);
+  if (measurements.empty()) return nothingMeasured("mpi_window", printed);
+  found.measurements.insert(found.measurements.end(), measurements.begin(), measurements.end());
   return Status();
 }
 

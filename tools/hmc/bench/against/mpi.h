@@ -4,12 +4,12 @@
 #include <string>
 #include <vector>
 
-#include "bench/figure.h"
+#include "bench/run.h"
 
 namespace hmc::bench {
 
-// The figures in what mpi_window.c printed; other lines are passed over.
-std::vector<Figure> parseMpi(const std::string& printed, const std::string& who);
+// The measurements in what mpi_window.c printed; other lines are passed over.
+std::vector<Measurement> parseMpi(const std::string& printed, const std::string& who);
 
 // "4.1.4" from what `mpirun --version` prints; nothing when that is another MPI.
 std::optional<std::string> parseOpenMpiVersion(const std::string& printed);

@@ -4,10 +4,9 @@
 #include <sstream>
 #include <vector>
 
-#include <fmt/core.h>
-
 #include "bench/against/program.h"
 #include "bench/against/server_client.h"
+#include "try.h"
 
 namespace hmc::bench {
 
@@ -35,21 +34,15 @@ bool isPositive(double value) {
   return value > 0 && std::isfinite(value);
 }
 
-Status noFigures(const std::string& printed) {
-  return Status(Code::failed, fmt::format("perftest printed no figures: {}",
-                                          printed.empty() ? "nothing" : printed.substr(0, 200)));
-}
-
 Result<std::string> runBothEnds(const RdmaAddress& address, const PerftestRun& run) {
-  auto tcpPort = freePort();
-  if (!tcpPort.ok()) return tcpPort.status();
+  TOOL_ASSIGN(const int tcpPort, freePort());
   std::vector<std::string> words{run.program,
                                  "-d",
                                  address.device,
                                  "-i",
                                  std::to_string(address.port),
                                  "-p",
-                                 std::to_string(*tcpPort),
+                                 std::to_string(tcpPort),
                                  "-s",
                                  std::to_string(run.bytes),
                                  "-n",
@@ -63,50 +56,44 @@ Result<std::string> runBothEnds(const RdmaAddress& address, const PerftestRun& r
   if (run.program != std::string(kWriteLatency)) add("-t", run.depth);
   const Command server{words, {}};
   words.emplace_back("127.0.0.1");
-  return runServerAndClient(server, {words, {}}, run.patience);
+  return runServerAndClient(server, {words, {}}, run.timeout);
 }
 
 }  // namespace
 
 Status findPerftest() {
-  for (const char* program : {kWriteBandwidth, kReadBandwidth, kWriteLatency}) {
-    if (!findProgram(program)) {
-      return Status(Code::notFound,
-                    fmt::format("{} is not installed: apt install perftest", program));
-    }
-  }
+  for (const char* program : {kWriteBandwidth, kReadBandwidth, kWriteLatency})
+    TOOL_TRY(needProgram(program, "perftest"));
   return Status();
 }
 
 Result<double> perftestPerMessage(const RdmaAddress& address, const PerftestRun& run) {
-  auto printed = runBothEnds(address, run);
-  if (!printed.ok()) return printed.status();
-  return parsePerMessage(*printed);
+  TOOL_ASSIGN(const std::string printed, runBothEnds(address, run));
+  return parsePerMessage(printed);
 }
 
 Result<Percentiles> perftestLatency(const RdmaAddress& address, const PerftestRun& run) {
-  auto printed = runBothEnds(address, run);
-  if (!printed.ok()) return printed.status();
-  return parseLatency(*printed);
+  TOOL_ASSIGN(const std::string printed, runBothEnds(address, run));
+  return parseLatency(printed);
 }
 
 Result<double> parsePerMessage(const std::string& printed) {
   // bytes, messages, peak and mean of MB/s, million messages per second
   const auto numbers = numbersBelowHeading(printed);
-  if (numbers.size() < 5) return noFigures(printed);
+  if (numbers.size() < 5) return nothingMeasured("perftest", printed);
   constexpr double kMB = 1 << 20;  // what perftest calls so
   const double bySpeed = numbers[3] * kMB / numbers[0];
   const double byCount = numbers[4] * 1e6;
   // Speeds have two decimals, counts six: each is exact where the other is not.
   const double rate = numbers[3] / 1e-2 > numbers[4] / 1e-6 ? bySpeed : byCount;
-  if (!isPositive(rate)) return noFigures(printed);
+  if (!isPositive(rate)) return nothingMeasured("perftest", printed);
   return 1e9 / rate;
 }
 
 Result<Percentiles> parseLatency(const std::string& printed) {
   // bytes, rounds, least, most, typical, mean, deviation, 99 %, 99.9 %; in microseconds
   const auto numbers = numbersBelowHeading(printed);
-  if (numbers.size() < 9 || !isPositive(numbers[4])) return noFigures(printed);
+  if (numbers.size() < 9 || !isPositive(numbers[4])) return nothingMeasured("perftest", printed);
   return Percentiles{numbers[4] * 1000, numbers[7] * 1000, numbers[8] * 1000};
 }
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "bench/against/rdma_address.h"
-#include "bench/figure.h"
+#include "bench/run.h"
 #include "hmc/result.h"
 
 // The programs of perftest, with which RDMA hardware is usually measured: both ends of one, on this
@@ -23,7 +23,7 @@ struct PerftestRun {
   size_t bytes = 8;        // of a message
   size_t messages = 1000;  // in all
   size_t depth = 128;      // of these under way at once; ib_write_lat has one
-  std::chrono::milliseconds patience = std::chrono::seconds(60);
+  std::chrono::milliseconds timeout = std::chrono::seconds(60);
 };
 
 // Nanoseconds per message, of kWriteBandwidth or kReadBandwidth.

@@ -12,7 +12,6 @@
 #include <array>
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <sstream>
 #include <utility>
 
@@ -24,13 +23,15 @@ namespace hmc::bench {
 
 namespace {
 
+using tool::Fd;
+
 constexpr size_t kMostKept = 1 << 20;  // of what a program prints
 
 bool isProgram(const std::string& path) {
   return access(path.c_str(), X_OK) == 0;
 }
 
-// Ours, with the additions in the place of what they replace.
+// Our environment, with the additions in place of what they replace.
 std::vector<std::string> environmentWith(const std::vector<std::string>& additions) {
   std::vector<std::string> all = additions;
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -51,18 +52,19 @@ std::vector<char*> pointersTo(const std::vector<std::string>& texts) {
   return pointers;
 }
 
-// Both ends of both pipes; closed when this goes, except what was taken.
+// Standard output and standard error of the program.
 struct Pipes {
-  std::array<int, 2> output{-1, -1};
-  std::array<int, 2> errors{-1, -1};
-  bool open() {
-    return pipe2(output.data(), O_CLOEXEC) == 0 && pipe2(errors.data(), O_CLOEXEC) == 0;
-  }
-  static int take(int& end) { return std::exchange(end, -1); }
-  ~Pipes() {
-    for (int fd : {output[0], output[1], errors[0], errors[1]}) {
-      if (fd >= 0) close(fd);
-    }
+  Fd outputRead, outputWrite;
+  Fd errorsRead, errorsWrite;
+  bool open() { return open(outputRead, outputWrite) && open(errorsRead, errorsWrite); }
+
+ private:
+  static bool open(Fd& read, Fd& write) {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) return false;
+    read = Fd(ends[0]);
+    write = Fd(ends[1]);
+    return true;
   }
 };
 
@@ -72,8 +74,8 @@ struct Pipes {
   prctl(PR_SET_PDEATHSIG, SIGKILL);  // an interrupted benchmark leaves no server behind
   int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
   dup2(nothing, STDIN_FILENO);
-  dup2(pipes.output[1], STDOUT_FILENO);
-  dup2(pipes.errors[1], STDERR_FILENO);
+  dup2(pipes.outputWrite.get(), STDOUT_FILENO);
+  dup2(pipes.errorsWrite.get(), STDERR_FILENO);
   execve(path, words, environment);
   _exit(127);
 }
@@ -102,38 +104,41 @@ std::optional<std::string> findProgram(const std::string& name) {
   return std::nullopt;
 }
 
+Status needProgram(const std::string& name, const char* package) {
+  if (findProgram(name)) return Status();
+  return Status(Code::notFound, fmt::format("{} is not installed: apt install {}", name, package));
+}
+
+Status nothingMeasured(const std::string& program, const std::string& printed) {
+  return Status(Code::failed, fmt::format("{} printed no measurements: {}", program,
+                                          printed.empty() ? "nothing" : printed.substr(0, 200)));
+}
+
 Result<std::unique_ptr<Program>> Program::start(const Command& command) {
   const std::string& name = command.words.front();
   auto path = findProgram(name);
   if (!path) return Status(Code::notFound, fmt::format("{} is not installed", name));
   Pipes pipes;
-  if (!pipes.open()) {
-    return Status(Code::failed, fmt::format("pipes to {}: {}", name, std::strerror(errno)));
-  }
+  if (!pipes.open()) return tool::systemError("make pipes to " + name);
   const auto environment = environmentWith(command.environment);
   auto words = pointersTo(command.words);
   auto settings = pointersTo(environment);
   pid_t pid = fork();
-  if (pid < 0) return Status(Code::failed, fmt::format("start {}: {}", name, std::strerror(errno)));
+  if (pid < 0) return tool::systemError("start " + name);
   if (pid == 0) become(path->c_str(), words.data(), settings.data(), pipes);
-  setpgid(pid, pid);  // whoever of the two comes first
+  setpgid(pid, pid);  // here and in the child, whichever is first
   std::unique_ptr<Program> program(new Program(name, pid));
-  program->output_ = Pipes::take(pipes.output[0]);
-  program->errors_ = Pipes::take(pipes.errors[0]);
-  program->ended_ = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
-  if (program->ended_ < 0) {
-    return Status(Code::unsupported, fmt::format("watch {}: {}", name, std::strerror(errno)));
-  }
+  program->output_ = std::move(pipes.outputRead);
+  program->errors_ = std::move(pipes.errorsRead);
+  program->ended_ = Fd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  if (!program->ended_) return tool::systemError("watch " + name);
   return program;
 }
 
 Program::~Program() {
-  // The group outlives its first process when that one was killed by somebody else.
+  // The rest of the group may outlive its first process.
   kill(-pid_, SIGKILL);
   reap(true);
-  for (int fd : {output_, errors_, ended_}) {
-    if (fd >= 0) close(fd);
-  }
 }
 
 void Program::reap(bool block) {
@@ -155,17 +160,17 @@ bool Program::collect(Deadline deadline) {
   bool moreOutput = true;
   bool moreErrors = true;
   for (;;) {
-    std::array<pollfd, 3> entries{{{moreOutput ? output_ : -1, POLLIN, 0},
-                                   {moreErrors ? errors_ : -1, POLLIN, 0},
-                                   {ended_, POLLIN, 0}}};
+    std::array<pollfd, 3> entries{{{moreOutput ? output_.get() : -1, POLLIN, 0},
+                                   {moreErrors ? errors_.get() : -1, POLLIN, 0},
+                                   {ended_.get(), POLLIN, 0}}};
     int ready = poll(entries.data(), entries.size(), deadline.leftMs());
     if (ready == 0 && deadline.passed()) return false;
     if (ready <= 0) continue;
     const bool printed = entries[0].revents != 0;
     const bool complained = entries[1].revents != 0;
-    if (printed) moreOutput = drain(output_, printed_);
-    if (complained) moreErrors = drain(errors_, complained_);
-    // What it left in the pipes comes first; what its children hold open does not count.
+    if (printed) moreOutput = drain(output_.get(), printed_);
+    if (complained) moreErrors = drain(errors_.get(), complained_);
+    // Drain the pipes first. Children that still hold them open do not count.
     if (!printed && !complained && entries[2].revents != 0) return true;
   }
 }

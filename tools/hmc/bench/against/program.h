@@ -10,20 +10,25 @@
 
 #include "hmc/deadline.h"
 #include "hmc/result.h"
+#include "system_call.h"
 
 namespace hmc::bench {
 
 // Where the shell would find a program of that name.
 std::optional<std::string> findProgram(const std::string& name);
+// An error that names the Debian package when there is no such program.
+Status needProgram(const std::string& name, const char* package);
+// The error for output in which nothing could be read; quotes its beginning.
+Status nothingMeasured(const std::string& program, const std::string& printed);
 
 struct Command {
   std::vector<std::string> words;        // the program first: a name or a path
   std::vector<std::string> environment;  // "NAME=value", in addition to ours
 };
 
-// Somebody else's program at work, in a process group of its own. The destructor ends the whole
-// group, so that nothing is left of it whatever happened. For one thread, which must live as long:
-// the kernel ends the program with the thread that started it.
+// A program that runs in a process group of its own. The destructor ends the whole group, so
+// nothing is left behind. Use it from one thread that outlives it: the kernel ends the program with
+// the thread that started it.
 class Program {
  public:
   static Result<std::unique_ptr<Program>> start(const Command& command);
@@ -31,7 +36,7 @@ class Program {
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
 
-  // What it printed, once it has ended well. Else a sentence with the end of its standard error.
+  // What it printed, once it has ended with status 0. Else an error with the end of its stderr.
   Result<std::string> finish(Deadline deadline);
   bool running();
 
@@ -44,9 +49,9 @@ class Program {
 
   const std::string name_;
   const pid_t pid_;
-  int output_ = -1;
-  int errors_ = -1;
-  int ended_ = -1;  // a pidfd: readable once the process is over
+  tool::Fd output_;
+  tool::Fd errors_;
+  tool::Fd ended_;  // a pidfd: readable once the process has ended
   std::optional<int> waitStatus_;
   std::string printed_;
   std::string complained_;

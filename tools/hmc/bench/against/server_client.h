@@ -6,11 +6,11 @@
 
 namespace hmc::bench {
 
-// A TCP port of loopback that nobody uses now.
-Result<int> freePort();
+// A TCP port that nothing uses now.
+Result<int> freePort(const std::string& host = "127.0.0.1");
 
-// Starts a server that ends after one client, then the client, again while the server does not
-// listen yet. What the client printed.
+// Starts a server that ends after one client, then the client, again until the server listens.
+// Answers what the client printed.
 Result<std::string> runServerAndClient(const Command& server, const Command& client,
                                        Deadline deadline);
 

@@ -1,6 +1,6 @@
 #include <thread>
 
-#include "bench/against/rivals.h"
+#include "bench/against/competitors.h"
 #include "bench/raw_socket.h"
 #include "bench/report/units.h"
 #include "bench/timing.h"
@@ -9,7 +9,7 @@ namespace hmc::bench {
 
 namespace {
 
-constexpr std::chrono::milliseconds kTime{30};  // per figure
+constexpr std::chrono::milliseconds kTime{30};  // per measurement
 
 // Answers in a thread of its own for as long as it lives.
 class Answering {
@@ -36,32 +36,32 @@ Result<Samples> exchanges(RawSocket& socket, size_t request, size_t reply) {
 
 }  // namespace
 
-Status runSocket(const Challenge& challenge, Progress& progress, Comparison& found) {
-  progress.expect(2 * challenge.sizes.size());
+Status runSocket(const Workload& workload, Progress& progress, Comparison& found) {
+  progress.expect(2 * workload.sizes.size());
   TOOL_ASSIGN(RawSocketServer server, RawSocketServer::listen("127.0.0.1"));
   Answering answering(std::move(server));
   TOOL_ASSIGN(RawSocket socket, RawSocket::connect("127.0.0.1", answering.port()));
-  for (size_t bytes : challenge.sizes) {
+  for (size_t bytes : workload.sizes) {
     progress.next("raw socket, " + sizeText(bytes));
     TOOL_ASSIGN(Samples echo, exchanges(socket, bytes, bytes));
-    Figure figure;
-    figure.section = kLatencySection;
-    figure.who = "raw socket";
-    figure.what = "echo";
-    figure.path = "loopback";
-    figure.bytes = bytes;
-    figure.spread = percentiles(echo);
-    figure.value = figure.spread->p50;
-    found.figures.push_back(figure);
+    Measurement measurement;
+    measurement.section = kLatencySection;
+    measurement.who = "raw socket";
+    measurement.what = "echo";
+    measurement.path = "loopback";
+    measurement.bytes = bytes;
+    measurement.spread = percentiles(echo);
+    measurement.value = measurement.spread->p50;
+    found.measurements.push_back(measurement);
 
     progress.next("raw socket, " + sizeText(bytes) + ", confirmed");
     TOOL_ASSIGN(Samples confirmed, exchanges(socket, bytes, 1));
-    figure.section = kBandwidthSection;
-    figure.what = "send, confirmed";
-    figure.unit = Unit::gigabytesPerSecond;
-    figure.spread.reset();
-    figure.value = static_cast<double>(bytes) / median(confirmed);
-    found.figures.push_back(figure);
+    measurement.section = kBandwidthSection;
+    measurement.what = "send, confirmed";
+    measurement.unit = Unit::gigabytesPerSecond;
+    measurement.spread.reset();
+    measurement.value = static_cast<double>(bytes) / median(confirmed);
+    found.measurements.push_back(measurement);
   }
   return Status();
 }

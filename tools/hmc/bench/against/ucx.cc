@@ -10,16 +10,17 @@
 
 #include <fmt/core.h>
 
+#include "bench/against/competitors.h"
 #include "bench/against/program.h"
-#include "bench/against/rivals.h"
 #include "bench/against/server_client.h"
 #include "bench/report/units.h"
+#include "try.h"
 
 namespace hmc::bench {
 
 namespace {
 
-constexpr const char* kProgram = "ucx_perftest";
+constexpr const char* kUcxPerftest = "ucx_perftest";
 
 std::vector<std::string> split(const std::string& line, char mark) {
   std::vector<std::string> parts;
@@ -40,81 +41,80 @@ bool isMedian(const std::string& column) {
   return column.find("percentile_lat") != std::string::npos || column == "typical_lat";
 }
 
-struct Test {
+struct UcxTest {
   const char* name;
   const char* what;
   bool latency;
   bool bandwidth;
 };
 
-constexpr Test kShmTests[] = {{"ucp_put_bw", "put, streamed", true, true},
-                              {"ucp_put_lat", "put, half a ping-pong", true, false},
-                              {"ucp_get", "get", true, true}};
-// Over tcp the target's software has to take part, and in the streamed one-sided tests it looks
-// once in a millisecond: those would say more about ucx_perftest than about UCX.
-constexpr Test kTcpTests[] = {{"ucp_put_lat", "put, half a ping-pong", true, false},
-                              {"tag_bw", "send, streamed", false, true}};
+constexpr UcxTest kShmTests[] = {{"ucp_put_bw", "put, streamed", true, true},
+                                 {"ucp_put_lat", "put, half a ping-pong", true, false},
+                                 {"ucp_get", "get", true, true}};
+// Over tcp the target's software takes part, and in the streamed one-sided tests it polls once in a
+// millisecond: those would measure ucx_perftest, not UCX.
+constexpr UcxTest kTcpTests[] = {{"ucp_put_lat", "put, half a ping-pong", true, false},
+                                 {"tag_bw", "send, streamed", false, true}};
 
-struct Path {
+struct UcxPath {
   const char* name;
   const char* transports;  // UCX_TLS
   size_t mostMessages;
   size_t mostBytes;
-  std::span<const Test> tests;
+  std::span<const UcxTest> tests;
 };
-constexpr Path kPaths[] = {{"shm", "posix,self", 20000, size_t{512} << 20, kShmTests},
-                           {"tcp", "tcp", 1000, size_t{128} << 20, kTcpTests}};
+constexpr UcxPath kUcxPaths[] = {{"shm", "posix,self", 20000, size_t{512} << 20, kShmTests},
+                                 {"tcp", "tcp", 1000, size_t{128} << 20, kTcpTests}};
 
-Result<UcxAnswer> runTest(const Path& path, const Test& test, size_t bytes,
-                          std::chrono::milliseconds patience) {
-  auto port = freePort();
-  if (!port.ok()) return port.status();
-  const std::string portText = std::to_string(*port);
+Result<UcxAnswer> runTest(const UcxPath& path, const UcxTest& test, size_t bytes,
+                          std::chrono::milliseconds timeout) {
+  TOOL_ASSIGN(const int port, freePort());
+  const std::string portText = std::to_string(port);
   const size_t messages = std::clamp<size_t>(path.mostBytes / bytes, 5, path.mostMessages);
-  // Warnings about settings that other programs made would be all that a failure shows.
+  // Otherwise warnings about other programs' settings hide the reason of a failure.
   const std::vector<std::string> settings{std::string("UCX_TLS=") + path.transports,
                                           "UCX_WARN_UNUSED_ENV_VARS=n"};
-  auto printed = runServerAndClient(
-      {{kProgram, "-p", portText}, settings},
-      {{kProgram, "127.0.0.1", "-p", portText, "-t", test.name, "-s", std::to_string(bytes), "-n",
-        std::to_string(messages), "-w", std::to_string(messages / 10 + 1), "-f", "-v"},
-       settings},
-      patience);
-  if (!printed.ok()) return printed.status();
-  return parseUcx(*printed);
+  TOOL_ASSIGN(const std::string printed,
+              runServerAndClient({{kUcxPerftest, "-p", portText}, settings},
+                                 {{kUcxPerftest, "127.0.0.1", "-p", portText, "-t", test.name, "-s",
+                                   std::to_string(bytes), "-n", std::to_string(messages), "-w",
+                                   std::to_string(messages / 10 + 1), "-f", "-v"},
+                                  settings},
+                                 timeout));
+  return parseUcx(printed);
 }
 
-void add(const UcxAnswer& answer, const std::string& who, const Path& path, const Test& test,
+void add(const UcxAnswer& answer, const std::string& who, const UcxPath& path, const UcxTest& test,
          size_t bytes, Comparison& found) {
-  Figure figure{.who = who, .what = test.what, .path = path.name, .bytes = bytes};
+  Measurement measurement{.who = who, .what = test.what, .path = path.name, .bytes = bytes};
   if (test.latency) {
-    figure.section = kLatencySection;
-    figure.unit = Unit::nanoseconds;
-    figure.value = answer.median;
-    found.figures.push_back(figure);
+    measurement.section = kLatencySection;
+    measurement.unit = Unit::nanoseconds;
+    measurement.value = answer.median;
+    found.measurements.push_back(measurement);
   }
   if (test.bandwidth) {
-    figure.section = kBandwidthSection;
-    figure.unit = Unit::gigabytesPerSecond;
+    measurement.section = kBandwidthSection;
+    measurement.unit = Unit::gigabytesPerSecond;
     // Its own MB/s are 2^20 bytes, so the speed is counted from the time.
-    figure.value = static_cast<double>(bytes) / answer.mean;
-    found.figures.push_back(figure);
+    measurement.value = static_cast<double>(bytes) / answer.mean;
+    found.measurements.push_back(measurement);
   }
 }
 
-void sweep(const Challenge& challenge, const Path& path, const Test& test, const std::string& who,
-           Progress& progress, Comparison& found) {
-  size_t left = challenge.sizes.size();
-  for (size_t bytes : challenge.sizes) {
+void sweep(const Workload& workload, const UcxPath& path, const UcxTest& test,
+           const std::string& who, Progress& progress, Comparison& found) {
+  size_t left = workload.sizes.size();
+  for (size_t bytes : workload.sizes) {
     progress.next(fmt::format("{} {}, {}, {}", who, test.what, path.name, sizeText(bytes)));
     --left;
     if (bytes == 0) continue;
-    auto answer = runTest(path, test, bytes, challenge.patience);
+    auto answer = runTest(path, test, bytes, workload.timeout);
     if (!answer.ok()) {
       found.notes.push_back(fmt::format("ucx: {} over {}, {}: {}", test.name, path.name,
                                         sizeText(bytes), answer.status().message()));
       progress.skip(left);
-      return;  // larger sizes would not go better, and each could cost the whole patience
+      return;  // larger sizes would fail as well, each after the whole timeout
     }
     add(*answer, who, path, test, bytes, found);
   }
@@ -143,19 +143,14 @@ Result<UcxAnswer> parseUcx(const std::string& printed) {
     if (rate && *rate > 1e5) mean = 1e6 / *rate;
     if (median && mean) return UcxAnswer{*median * 1000, *mean * 1000};
   }
-  return Status(Code::failed, fmt::format("{} printed no figures: {}", kProgram,
-                                          printed.empty() ? "nothing" : printed.substr(0, 200)));
+  return nothingMeasured(kUcxPerftest, printed);
 }
 
-Result<double> ucxTcpSend(size_t bytes, std::chrono::milliseconds patience) {
-  if (!findProgram(kProgram)) {
-    return Status(Code::notFound,
-                  fmt::format("{} is not installed: apt install ucx-utils", kProgram));
-  }
-  const Path& tcp = kPaths[1];
-  auto answer = runTest(tcp, tcp.tests.back(), bytes, patience);
-  if (!answer.ok()) return answer.status();
-  return answer->mean;
+Result<double> ucxTcpSend(size_t bytes, std::chrono::milliseconds timeout) {
+  TOOL_TRY(needProgram(kUcxPerftest, "ucx-utils"));
+  const UcxPath& tcp = kUcxPaths[1];
+  TOOL_ASSIGN(const UcxAnswer answer, runTest(tcp, tcp.tests.back(), bytes, timeout));
+  return answer.mean;
 }
 
 std::string parseUcxVersion(const std::string& printed) {
@@ -168,20 +163,18 @@ std::string parseUcxVersion(const std::string& printed) {
   return "";
 }
 
-Status runUcx(const Challenge& challenge, Progress& progress, Comparison& found) {
-  if (!findProgram(kProgram)) {
-    return Status(Code::notFound,
-                  fmt::format("{} is not installed: apt install ucx-utils", kProgram));
-  }
-  auto info = runProgram({{"ucx_info", "-v"}, {}}, challenge.patience);
+Status runUcx(const Workload& workload, Progress& progress, Comparison& found) {
+  TOOL_TRY(needProgram(kUcxPerftest, "ucx-utils"));
+  auto info = runProgram({{"ucx_info", "-v"}, {}}, workload.timeout);
   const std::string version = info.ok() ? parseUcxVersion(*info) : "";
   const std::string who = version.empty() ? "UCX" : "UCX " + version;
-  const size_t before = found.figures.size();
-  for (const auto& path : kPaths) progress.expect(path.tests.size() * challenge.sizes.size());
-  for (const auto& path : kPaths) {
-    for (const auto& test : path.tests) sweep(challenge, path, test, who, progress, found);
+  const size_t before = found.measurements.size();
+  for (const auto& path : kUcxPaths) progress.expect(path.tests.size() * workload.sizes.size());
+  for (const auto& path : kUcxPaths) {
+    for (const auto& test : path.tests) sweep(workload, path, test, who, progress, found);
   }
-  if (found.figures.size() == before) return Status(Code::failed, "it gave no figures");
+  if (found.measurements.size() == before)
+    return Status(Code::failed, "it printed no measurements");
   found.notes.push_back(
       "UCX: \"put, streamed\" is the time per message of ucp_put_bw, \"half a ping-pong\" is "
       "ucp_put_lat with both sides spinning, \"send, streamed\" is tag_bw.");

@@ -18,7 +18,7 @@ struct UcxAnswer {
 Result<UcxAnswer> parseUcx(const std::string& printed);
 
 // Nanoseconds that ucx_perftest takes per message of that size over tcp, streamed.
-Result<double> ucxTcpSend(size_t bytes, std::chrono::milliseconds patience);
+Result<double> ucxTcpSend(size_t bytes, std::chrono::milliseconds timeout);
 
 // "1.13.1" from what `ucx_info -v` prints; empty when it is not there.
 std::string parseUcxVersion(const std::string& printed);

@@ -43,24 +43,24 @@ std::string line(const Record& record) {
   return out + "\n";
 }
 
-Record recordOf(const Figure& figure) {
-  Record record{{"record", "figure"},
-                {"section", figure.section},
-                {"who", figure.who},
-                {"what", figure.what},
-                {"path", figure.path},
-                {"bytes", std::to_string(figure.bytes)},
-                {"unit", unitName(figure.unit)},
-                {"value", number(figure.value)}};
-  if (figure.spread) {
-    record["p99"] = number(figure.spread->p99);
-    record["p999"] = number(figure.spread->p999);
+Record recordOf(const Measurement& measurement) {
+  Record record{{"record", "measurement"},
+                {"section", measurement.section},
+                {"who", measurement.who},
+                {"what", measurement.what},
+                {"path", measurement.path},
+                {"bytes", std::to_string(measurement.bytes)},
+                {"unit", unitName(measurement.unit)},
+                {"value", number(measurement.value)}};
+  if (measurement.spread) {
+    record["p99"] = number(measurement.spread->p99);
+    record["p999"] = number(measurement.spread->p999);
   }
-  if (figure.ceiling) {
-    record["ceiling"] = figure.ceiling->name;
-    record["ceiling_value"] = number(figure.ceiling->value);
+  if (measurement.ceiling) {
+    record["ceiling"] = measurement.ceiling->name;
+    record["ceiling_value"] = number(measurement.ceiling->value);
   }
-  if (auto percent = percentOfCeiling(figure)) record["percent_of_ceiling"] = number(*percent);
+  if (auto percent = percentOfCeiling(measurement)) record["percent_of_ceiling"] = number(*percent);
   return record;
 }
 
@@ -76,15 +76,15 @@ std::string csvText(const Run& run) {
   for (const auto& [name, value] : run.header) {
     out += line({{"record", "header"}, {"name", name}, {"text", value}});
   }
-  for (const auto& figure : run.figures) out += line(recordOf(figure));
-  for (const auto& bar : run.bars) {
-    out += line({{"record", "bar"},
-                 {"what", bar.what},
-                 {"text", bar.measured},
-                 {"against", bar.against},
-                 {"ratio", number(bar.ratio)},
-                 {"limit", bar.limit},
-                 {"met", bar.met ? "true" : "false"}});
+  for (const auto& measurement : run.measurements) out += line(recordOf(measurement));
+  for (const auto& target : run.targets) {
+    out += line({{"record", "target"},
+                 {"what", target.what},
+                 {"text", target.measured},
+                 {"against", target.against},
+                 {"ratio", number(target.ratio)},
+                 {"limit", target.limit},
+                 {"met", target.met ? "true" : "false"}});
   }
   for (const auto& note : run.notes) out += line({{"record", "note"}, {"text", note}});
   return out;

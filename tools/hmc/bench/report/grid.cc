@@ -6,23 +6,8 @@ namespace hmc::bench {
 
 namespace {
 
-const char* escape(Paint paint) {
-  switch (paint) {
-    case Paint::none:
-      return "";
-    case Paint::bold:
-      return "\033[1m";
-    case Paint::faint:
-      return "\033[2m";
-    case Paint::good:
-      return "\033[32m";
-    case Paint::fair:
-      return "\033[33m";
-    case Paint::bad:
-      return "\033[1;31m";
-  }
-  return "";
-}
+// The terminal's escape codes, in the order of Paint.
+constexpr const char* kEscapes[] = {"", "\033[1m", "\033[2m", "\033[32m", "\033[33m", "\033[1;31m"};
 
 // How many columns of a terminal UTF-8 text takes: bytes that continue a character take none.
 size_t shownWidth(const std::string& text) {
@@ -40,7 +25,7 @@ std::string padded(const std::string& text, size_t width, bool right, bool last)
 
 std::string painted(const std::string& text, Paint paint, bool colour) {
   if (!colour || paint == Paint::none || text.empty()) return text;
-  return escape(paint) + text + "\033[0m";
+  return kEscapes[static_cast<size_t>(paint)] + text + "\033[0m";
 }
 
 std::vector<size_t> Grid::widths() const {

@@ -16,34 +16,35 @@ Json number(double value) {
   return std::isfinite(value) ? Json(value) : Json(nullptr);
 }
 
-Json jsonOf(const Figure& figure) {
+Json jsonOf(const Measurement& measurement) {
   Json out;
-  out["section"] = figure.section;
-  out["who"] = figure.who;
-  out["what"] = figure.what;
-  out["path"] = figure.path;
-  out["bytes"] = figure.bytes;
-  out["unit"] = unitName(figure.unit);
-  out["value"] = number(figure.value);
-  out["p99"] = figure.spread ? number(figure.spread->p99) : Json(nullptr);
-  out["p999"] = figure.spread ? number(figure.spread->p999) : Json(nullptr);
+  out["section"] = measurement.section;
+  out["who"] = measurement.who;
+  out["what"] = measurement.what;
+  out["path"] = measurement.path;
+  out["bytes"] = measurement.bytes;
+  out["unit"] = unitName(measurement.unit);
+  out["value"] = number(measurement.value);
+  out["p99"] = measurement.spread ? number(measurement.spread->p99) : Json(nullptr);
+  out["p999"] = measurement.spread ? number(measurement.spread->p999) : Json(nullptr);
   out["ceiling"] = nullptr;
-  if (figure.ceiling) {
-    out["ceiling"] = {{"name", figure.ceiling->name}, {"value", number(figure.ceiling->value)}};
+  if (measurement.ceiling) {
+    out["ceiling"] = {{"name", measurement.ceiling->name},
+                      {"value", number(measurement.ceiling->value)}};
   }
-  const auto percent = percentOfCeiling(figure);
+  const auto percent = percentOfCeiling(measurement);
   out["percent_of_ceiling"] = percent ? number(*percent) : Json(nullptr);
   return out;
 }
 
-Json jsonOf(const Bar& bar) {
+Json jsonOf(const Target& target) {
   Json out;
-  out["what"] = bar.what;
-  out["measured"] = bar.measured;
-  out["against"] = bar.against;
-  out["ratio"] = number(bar.ratio);
-  out["limit"] = bar.limit;
-  out["met"] = bar.met;
+  out["what"] = target.what;
+  out["measured"] = target.measured;
+  out["against"] = target.against;
+  out["ratio"] = number(target.ratio);
+  out["limit"] = target.limit;
+  out["met"] = target.met;
   return out;
 }
 
@@ -66,14 +67,15 @@ std::string jsonText(const Run& run) {
   Json out;
   out["header"] = Json::object();
   for (const auto& [name, value] : run.header) out["header"][name] = value;
-  out["figures"] = Json::array();
-  for (const auto& figure : run.figures) out["figures"].push_back(jsonOf(figure));
-  out["bars"] = Json::array();
-  for (const auto& bar : run.bars) out["bars"].push_back(jsonOf(bar));
+  out["measurements"] = Json::array();
+  for (const auto& measurement : run.measurements)
+    out["measurements"].push_back(jsonOf(measurement));
+  out["targets"] = Json::array();
+  for (const auto& target : run.targets) out["targets"].push_back(jsonOf(target));
   out["paths"] = Json::array();
   for (const auto& row : run.paths) out["paths"].push_back(jsonOf(row));
   out["notes"] = run.notes;
-  // A machine's name need not be UTF-8; that is no reason to lose the figures.
+  // A machine's name need not be UTF-8; that is no reason to lose the measurements.
   return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

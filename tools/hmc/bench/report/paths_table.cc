@@ -11,7 +11,7 @@ namespace hmc::bench {
 
 namespace {
 
-// As good as the quickest, within what two runs differ by.
+// As good as the fastest, within what two runs differ by.
 constexpr double kSame = 1.1;
 
 std::vector<Cell> cellsOf(const PathRow& row) {
@@ -47,7 +47,7 @@ std::string pathsText(const Run& run, bool colour) {
          fmt::format("  {} of {} well chosen{}\n", well, run.paths.size(),
                      static_cast<size_t>(well) == run.paths.size()
                          ? ""
-                         : "; the next Node chooses by what was measured here");
+                         : "; save the times with --save and name the file in HMC_MEASUREMENTS");
 }
 
 }  // namespace hmc::bench

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "bench/figure.h"
+#include "bench/run.h"
 
 namespace hmc::bench {
 

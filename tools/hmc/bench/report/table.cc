@@ -19,23 +19,23 @@ namespace {
 
 std::vector<std::string> sectionsOf(const Run& run) {
   std::vector<std::string> names;
-  for (const auto& figure : run.figures) {
-    if (std::find(names.begin(), names.end(), figure.section) == names.end()) {
-      names.push_back(figure.section);
+  for (const auto& measurement : run.measurements) {
+    if (std::find(names.begin(), names.end(), measurement.section) == names.end()) {
+      names.push_back(measurement.section);
     }
   }
   return names;
 }
 
 // By size, and in the order of measuring where the size is the same.
-std::vector<Figure> figuresOf(const Run& run, const std::string& section) {
-  std::vector<Figure> figures;
-  for (const auto& figure : run.figures) {
-    if (figure.section == section) figures.push_back(figure);
+std::vector<Measurement> measurementsOf(const Run& run, const std::string& section) {
+  std::vector<Measurement> measurements;
+  for (const auto& measurement : run.measurements) {
+    if (measurement.section == section) measurements.push_back(measurement);
   }
-  std::stable_sort(figures.begin(), figures.end(),
-                   [](const Figure& a, const Figure& b) { return a.bytes < b.bytes; });
-  return figures;
+  std::stable_sort(measurements.begin(), measurements.end(),
+                   [](const Measurement& a, const Measurement& b) { return a.bytes < b.bytes; });
+  return measurements;
 }
 
 Paint paintOf(double percent) {
@@ -43,26 +43,27 @@ Paint paintOf(double percent) {
   return percent >= 50 ? Paint::fair : Paint::none;
 }
 
-std::vector<Cell> rowOf(const Figure& figure, bool sameSizeAsAbove) {
-  const Paint own = figure.who == "hmc" ? Paint::none : Paint::faint;
-  std::vector<Cell> row{{sameSizeAsAbove ? "" : sizeText(figure.bytes), Paint::none},
-                        {figure.who, own},
-                        {figure.what, own},
-                        {figure.path, own}};
-  const bool time = figure.unit == Unit::nanoseconds;
-  row.push_back({time ? timeText(figure.value) : "", Paint::bold});
-  row.push_back({time && figure.spread ? timeText(figure.spread->p99) : "", own});
-  row.push_back({time && figure.spread ? timeText(figure.spread->p999) : "", own});
-  row.push_back({time ? "" : speedText(figure.value), Paint::bold});
-  row.push_back({figure.ceiling ? figure.ceiling->name : "", Paint::faint});
-  row.push_back(
-      {figure.ceiling ? valueText(figure.ceiling->value, figure.unit) : "", Paint::faint});
-  const auto percent = percentOfCeiling(figure);
+std::vector<Cell> rowOf(const Measurement& measurement, bool sameSizeAsAbove) {
+  const Paint own = measurement.who == "hmc" ? Paint::none : Paint::faint;
+  std::vector<Cell> row{{sameSizeAsAbove ? "" : sizeText(measurement.bytes), Paint::none},
+                        {measurement.who, own},
+                        {measurement.what, own},
+                        {measurement.path, own}};
+  const bool time = measurement.unit == Unit::nanoseconds;
+  row.push_back({time ? timeText(measurement.value) : "", Paint::bold});
+  row.push_back({time && measurement.spread ? timeText(measurement.spread->p99) : "", own});
+  row.push_back({time && measurement.spread ? timeText(measurement.spread->p999) : "", own});
+  row.push_back({time ? "" : speedText(measurement.value), Paint::bold});
+  row.push_back({measurement.ceiling ? measurement.ceiling->name : "", Paint::faint});
+  row.push_back({measurement.ceiling ? valueText(measurement.ceiling->value, measurement.unit) : "",
+                 Paint::faint});
+  const auto percent = percentOfCeiling(measurement);
   row.push_back({percent ? percentText(*percent) : "", percent ? paintOf(*percent) : Paint::none});
   return row;
 }
 
-std::string sectionText(const std::string& name, const std::vector<Figure>& figures, bool colour) {
+std::string sectionText(const std::string& name, const std::vector<Measurement>& measurements,
+                        bool colour) {
   Grid grid({{"size", true},
              {"who"},
              {"what"},
@@ -74,27 +75,27 @@ std::string sectionText(const std::string& name, const std::vector<Figure>& figu
              {"ceiling"},
              {"", true},
              {"of ceiling", true}});
-  for (size_t i = 0; i < figures.size(); ++i) {
-    grid.add(rowOf(figures[i], i > 0 && figures[i - 1].bytes == figures[i].bytes));
+  for (size_t i = 0; i < measurements.size(); ++i) {
+    grid.add(rowOf(measurements[i], i > 0 && measurements[i - 1].bytes == measurements[i].bytes));
   }
   return painted(name, Paint::bold, colour) + "\n" + grid.text(colour);
 }
 
-std::string barsText(const std::vector<Bar>& bars, bool colour) {
+std::string targetsText(const std::vector<Target>& targets, bool colour) {
   Grid grid(
       {{"what"}, {"measured", true}, {"against"}, {"ratio", true}, {"limit", true}, {"result"}});
   size_t missed = 0;
-  for (const auto& bar : bars) {
-    missed += bar.met ? 0 : 1;
-    grid.add({{bar.what},
-              {bar.measured},
-              {bar.against},
-              {std::isfinite(bar.ratio) ? fmt::format("{:.2f}", bar.ratio) : "-"},
-              {bar.limit},
-              {bar.met ? "met" : "MISSED", bar.met ? Paint::good : Paint::bad}});
+  for (const auto& target : targets) {
+    missed += target.met ? 0 : 1;
+    grid.add({{target.what},
+              {target.measured},
+              {target.against},
+              {std::isfinite(target.ratio) ? fmt::format("{:.2f}", target.ratio) : "-"},
+              {target.limit},
+              {target.met ? "met" : "MISSED", target.met ? Paint::good : Paint::bad}});
   }
-  return painted("bars", Paint::bold, colour) + "\n" + grid.text(colour) +
-         fmt::format("  {} of {} met\n", bars.size() - missed, bars.size());
+  return painted("targets", Paint::bold, colour) + "\n" + grid.text(colour) +
+         fmt::format("  {} of {} met\n", targets.size() - missed, targets.size());
 }
 
 std::string headerText(const Run& run, bool colour) {
@@ -120,7 +121,7 @@ std::string tableText(const Run& run, bool colour) {
   std::string out = headerText(run, colour);
   auto part = [&](const std::string& text) { out += out.empty() ? text : "\n" + text; };
   for (const auto& section : sectionsOf(run)) {
-    part(sectionText(section, figuresOf(run, section), colour));
+    part(sectionText(section, measurementsOf(run, section), colour));
   }
   if (!run.paths.empty()) part(pathsText(run, colour));
   if (!run.notes.empty()) {
@@ -128,7 +129,7 @@ std::string tableText(const Run& run, bool colour) {
     for (const auto& note : run.notes) notes += "  " + note + "\n";
     part(painted("notes", Paint::bold, colour) + "\n" + notes);
   }
-  if (!run.bars.empty()) part(barsText(run.bars, colour));
+  if (!run.targets.empty()) part(targetsText(run.targets, colour));
   return out;
 }
 

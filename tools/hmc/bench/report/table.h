@@ -2,9 +2,9 @@
 
 #include <string>
 
-#include "bench/figure.h"
+#include "bench/run.h"
 
-// A Run for a terminal: the header, a table per section, the bars, the notes.
+// A Run for a terminal: the header, a table per section, the targets, the notes.
 namespace hmc::bench {
 
 // Whether what is written to `fd` may be coloured: it is a terminal, and NO_COLOR is not set.

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <string>
 
-#include "bench/figure.h"
+#include "bench/run.h"
 
 // Numbers as people read them: three digits and the unit that fits.
 namespace hmc::bench {

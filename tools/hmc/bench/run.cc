@@ -1,17 +1,17 @@
-#include "bench/figure.h"
+#include "bench/run.h"
 
 #include <algorithm>
 #include <cmath>
 
 namespace hmc::bench {
 
-std::optional<double> percentOfCeiling(const Figure& figure) {
-  if (!figure.ceiling) return std::nullopt;
-  const double value = figure.value;
-  const double limit = figure.ceiling->value;
+std::optional<double> percentOfCeiling(const Measurement& measurement) {
+  if (!measurement.ceiling) return std::nullopt;
+  const double value = measurement.value;
+  const double limit = measurement.ceiling->value;
   // What was not measured is no share of anything.
   if (!(value > 0) || !(limit > 0) || std::isinf(value) || std::isinf(limit)) return std::nullopt;
-  return 100 * (figure.unit == Unit::nanoseconds ? limit / value : value / limit);
+  return 100 * (measurement.unit == Unit::nanoseconds ? limit / value : value / limit);
 }
 
 Quickest quickestOf(const PathRow& row) {

@@ -1,5 +1,3 @@
-#include "bench/growth.h"
-
 #include <sys/resource.h>
 
 #include <barrier>
@@ -9,6 +7,7 @@
 #include <fmt/core.h>
 
 #include "bench/machine.h"
+#include "bench/targets.h"
 #include "peer_options.h"
 
 namespace hmc::bench {
@@ -28,11 +27,11 @@ double cpuSeconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-// A Node with that many peers, none of which says anything.
+// A Node with that many peers, all of them idle.
 Result<Node> nodeWithPeers(Session& session, size_t peers) {
-  TOOL_ASSIGN(Node node, Node::create(tool::optionsFromEnvironment("bench crowd")));
+  TOOL_ASSIGN(Node node, Node::create(tool::optionsFromEnvironment("bench with peers")));
   TOOL_ASSIGN(std::string listener, node.listen("tcp://127.0.0.1:0"));
-  TOOL_TRY(session.order(fmt::format("crowd {} {}", peers, listener)).status());
+  TOOL_TRY(session.request(fmt::format("peers {} {}", peers, listener)).status());
   return node;
 }
 
@@ -41,21 +40,20 @@ Status idle(Session& session, const Step& step, Run& run) {
   TOOL_ASSIGN(Node node, nodeWithPeers(session, kIdlePeers));
   const double before = cpuSeconds();
   auto start = Clock::now();
-  (void)node.nextNote(std::chrono::seconds(5));  // nobody sends one
+  (void)node.nextNote(std::chrono::seconds(5));  // none comes
   const double wall = std::chrono::duration<double>(Clock::now() - start).count();
   const double share = (cpuSeconds() - before) / wall;
-  if (node.peers().size() != kIdlePeers)
-    return Status(Code::failed, "peers of the idle node went away");
-  TOOL_TRY(session.order("crowd 0 none").status());
-  run.bars.push_back({fmt::format("idle with {} peers", kIdlePeers),
-                      fmt::format("{:.2f} % of a core", share * 100), "", share * 100, "< 1 %",
-                      share < 0.01});
+  if (node.peers().size() != kIdlePeers) return Status(Code::failed, "the idle Node lost peers");
+  TOOL_TRY(session.request("peers 0 none").status());
+  run.targets.push_back({fmt::format("idle with {} peers", kIdlePeers),
+                         fmt::format("{:.2f} % of a core", share * 100), "", share * 100, "< 1 %",
+                         share < 0.01});
   return Status();
 }
 
-Status crowded(Session& session, const Plan& plan, const Step& step, Run& run) {
+Status manyPeers(Session& session, const Plan& plan, const Step& step, Run& run) {
   step(fmt::format("put 8 B among {} peers and {} regions", kManyPeers, kManyRegions));
-  TOOL_TRY(session.order(fmt::format("spread {} 4096", kManyRegions)).status());
+  TOOL_TRY(session.request(fmt::format("regions {} 4096", kManyRegions)).status());
   TOOL_ASSIGN(auto alone, session.path("ipc"));
   TOOL_ASSIGN(Node node, nodeWithPeers(session, kManyPeers));
   std::vector<LocalRegion> locals;
@@ -64,20 +62,20 @@ Status crowded(Session& session, const Plan& plan, const Step& step, Run& run) {
   for (size_t i = 0; i < kManyRegions; ++i) {
     TOOL_ASSIGN(LocalRegion local, node.allocate(fmt::format("local {}", i), 4096));
     locals.push_back(std::move(local));
-    TOOL_ASSIGN(RemoteRegion remote, server.open(fmt::format("spread {}", i)));
+    TOOL_ASSIGN(RemoteRegion remote, server.open(fmt::format("region {}", i)));
     remotes.push_back(std::move(remote));
   }
-  // The same instructions for both: a nanosecond is a sixth of it.
+  // The same code for both, because one nanosecond is a sixth of a put.
   auto put = [](const RemoteRegion& remote, const LocalRegion& local) {
     return [&remote, &local] { return remote.put(local, 0, 0, 8); };
   };
   TOOL_ASSIGN(Compared compared, compare(put(remotes.back(), locals.back()),
                                          put(alone->remote, alone->local), plan.time));
-  run.bars.push_back({fmt::format("put 8 B, {} regions, {} peers", kManyRegions, kManyPeers),
-                      fmt::format("{:.1f} ns", median(compared.ours)),
-                      fmt::format("one region, one peer {:.1f} ns", median(compared.ceiling)),
-                      compared.ratio, "<= 1.1 x", compared.ratio <= 1.1});
-  return session.order("crowd 0 none").status();
+  run.targets.push_back({fmt::format("put 8 B, {} regions, {} peers", kManyRegions, kManyPeers),
+                         fmt::format("{:.1f} ns", median(compared.ours)),
+                         fmt::format("one region, one peer {:.1f} ns", median(compared.ceiling)),
+                         compared.ratio, "<= 1.1 x", compared.ratio <= 1.1});
+  return session.request("peers 0 none").status();
 }
 
 // Operations per second of `count` threads together.
@@ -108,18 +106,18 @@ Result<double> rate(size_t count, Clock::duration time, const Job& job) {
 
 // How many times faster N threads are than one, ours beside bare copies.
 Status threads(Session& session, const Plan& plan, const Step& step, Run& run, size_t bytes) {
-  const size_t count = std::min<size_t>(coresOfOurs(), SharedLines::kFlags);
+  const size_t count = std::min<size_t>(coresOfOurs(), SharedMemory::kFlags);
   if (count < 2) return Status();
   step(fmt::format("put {} B by {} threads to {} peers", bytes, count, count));
   std::vector<std::unique_ptr<Path>> paths;
   for (size_t i = 0; i < count; ++i) {
-    TOOL_ASSIGN(auto path, session.path("ipc", fmt::format("spread {}", i)));
+    TOOL_ASSIGN(auto path, session.path("ipc", fmt::format("region {}", i)));
     paths.push_back(std::move(path));
   }
   auto ours = [&](size_t i) { return paths[i]->remote.put(paths[i]->local, 0, 0, bytes); };
   auto bare = [&](size_t i) {
-    std::memcpy(session.lines().data() + i * (64 << 10), paths[i]->local.data(), bytes);
-    session.lines().flag(static_cast<int>(i)).store(1, std::memory_order_release);
+    std::memcpy(session.shared().data() + i * (64 << 10), paths[i]->local.data(), bytes);
+    session.shared().flag(static_cast<int>(i)).store(1, std::memory_order_release);
     return Status();
   };
   Samples speedups;
@@ -135,17 +133,17 @@ Status threads(Session& session, const Plan& plan, const Step& step, Run& run, s
     ratios.push_back(speedups.back() / itsSpeedups.back());
   }
   const double ratio = median(ratios);
-  run.bars.push_back({fmt::format("{} threads to {} peers, {} B", count, count, bytes),
-                      fmt::format("{:.2f} x one thread", median(speedups)),
-                      fmt::format("memcpy {:.2f} x", median(itsSpeedups)), ratio, ">= 0.9 x",
-                      ratio >= 0.9});
+  run.targets.push_back({fmt::format("{} threads to {} peers, {} B", count, count, bytes),
+                         fmt::format("{:.2f} x one thread", median(speedups)),
+                         fmt::format("memcpy {:.2f} x", median(itsSpeedups)), ratio, ">= 0.9 x",
+                         ratio >= 0.9});
   return Status();
 }
 
 }  // namespace
 
-Status measureGrowth(Session& session, const Plan& plan, const Step& step, Run& run) {
-  TOOL_TRY(crowded(session, plan, step, run));
+Status measureScaling(Session& session, const Plan& plan, const Step& step, Run& run) {
+  TOOL_TRY(manyPeers(session, plan, step, run));
   TOOL_TRY(threads(session, plan, step, run, 8));
   TOOL_TRY(threads(session, plan, step, run, 4096));
   return idle(session, step, run);

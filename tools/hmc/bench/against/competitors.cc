@@ -1,0 +1,42 @@
+#include "bench/against/competitors.h"
+
+#include <algorithm>
+
+#include <fmt/core.h>
+
+namespace hmc::bench {
+
+const std::vector<Competitor>& allCompetitors() {
+  static const std::vector<Competitor> kCompetitors{
+      {"ucx", "UCX, through its ucx_perftest", runUcx},
+      {"mpi", "windows of Open MPI", runMpi},
+      {"verbs", "RDMA writes and reads, through perftest", runVerbs},
+      {"socket", "bare TCP sockets over loopback", runSocket},
+  };
+  return kCompetitors;
+}
+
+Comparison runCompetitors(const std::vector<std::string>& wanted, const Workload& workload,
+                          Progress& progress) {
+  Comparison found;
+  auto isWanted = [&](const std::string& name) {
+    return wanted.empty() || std::find(wanted.begin(), wanted.end(), name) != wanted.end();
+  };
+  std::string names;
+  for (const auto& competitor : allCompetitors()) {
+    names += (names.empty() ? "" : ", ") + competitor.name;
+    if (!isWanted(competitor.name)) continue;
+    Status status = competitor.run(workload, progress, found);
+    if (!status.ok())
+      found.notes.push_back(fmt::format("{}: {}", competitor.name, status.message()));
+  }
+  for (const auto& name : wanted) {
+    const bool known =
+        std::any_of(allCompetitors().begin(), allCompetitors().end(),
+                    [&](const Competitor& competitor) { return competitor.name == name; });
+    if (!known) found.notes.push_back(fmt::format("{}: not one of {}", name, names));
+  }
+  return found;
+}
+
+}  // namespace hmc::bench

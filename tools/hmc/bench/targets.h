@@ -1,0 +1,44 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "bench/measure.h"
+
+// The targets of docs/performance.md, each measured beside its ceiling.
+namespace hmc::bench {
+
+// All targets of these transports.
+Status measureTargets(Session& session, const std::vector<std::string>& transports,
+                      const Plan& plan, const Step& step, Run& run);
+// How many steps that takes.
+size_t targetSteps(const std::vector<std::string>& transports);
+
+// Our 8-byte put has to beat the 8-byte put of each competitor in the run.
+void addCompetitorTargets(Run& run);
+
+// Beside perftest. A note says so where perftest is not installed.
+Status measureVerbsTargets(Session& session, const Plan& plan, const Step& step, Run& run);
+inline constexpr size_t kVerbsTargetSteps = 6;
+
+// Beside direct calls of UCX. A note says so where the build had no UCX headers.
+Status measureUcxTargets(Session& session, const Plan& plan, const Step& step, Run& run);
+inline constexpr size_t kUcxTargetSteps = 5;
+
+// What idle peers cost, what a put costs among many peers and regions, and how puts scale with
+// threads.
+Status measureScaling(Session& session, const Plan& plan, const Step& step, Run& run);
+inline constexpr size_t kScalingSteps = 4;
+
+// Our time is at most `limit` times the ceiling's.
+Target timeAtMost(std::string what, const Compared& compared, const std::string& ceiling,
+                  double limit);
+// Our rate is at least `limit` of the ceiling's. `text` shows a rate, given nanoseconds per
+// operation.
+using RateText = std::function<std::string(double)>;
+Target rateAtLeast(std::string what, const Compared& compared, const std::string& ceiling,
+                   double limit, const RateText& text);
+RateText bandwidthOf(size_t bytes);
+
+}  // namespace hmc::bench

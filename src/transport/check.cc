@@ -14,20 +14,24 @@ Status checkPlace(const void* place, const char* transport) {
                place);
 }
 
+Status checkRange(OpKind kind, uint64_t offset, uint64_t size, uint64_t memorySize, Access access) {
+  if (!fits(offset, size, memorySize)) {
+    return error(Code::outOfRange,
+                 "{} of {} bytes at remote offset {} would pass the end of {} bytes", opName(kind),
+                 size, offset, memorySize);
+  }
+  if (kind == OpKind::put && access != Access::readWrite) {
+    return error(Code::permissionDenied, "put of {} bytes into memory that is read-only", size);
+  }
+  return Status();
+}
+
 Status checkOp(const Op& op, size_t largest) {
   if (op.size == 0 || op.size > largest) {
     return error(Code::invalidArgument, "{} of {} bytes: one operation moves 1 to {}",
                  opName(op.kind), op.size, largest);
   }
-  if (!fits(op.remoteOffset, op.size, op.remote->size)) {
-    return error(Code::outOfRange,
-                 "{} of {} bytes at remote offset {} would pass the end of {} bytes",
-                 opName(op.kind), op.size, op.remoteOffset, op.remote->size);
-  }
-  if (op.kind == OpKind::put && op.remote->access != Access::readWrite) {
-    return error(Code::permissionDenied, "put of {} bytes into memory that is read-only", op.size);
-  }
-  return Status();
+  return checkRange(op.kind, op.remoteOffset, op.size, op.remote->size, op.remote->access);
 }
 
 }  // namespace hmc

@@ -9,6 +9,9 @@ const char* opName(OpKind kind);  // "put", "get"
 // For a transport that does not map memory: ok without a place.
 Status checkPlace(const void* place, const char* transport);
 
+// Does the range lie inside a peer's memory of that size, and may a peer do that to it?
+Status checkRange(OpKind kind, uint64_t offset, uint64_t size, uint64_t memorySize, Access access);
+
 // The origin's part of point 7: does the operation have a size that one may have, lie inside the
 // peer's memory, and not write where it may only read?
 Status checkOp(const Op& op, size_t largest);

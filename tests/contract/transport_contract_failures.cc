@@ -12,6 +12,7 @@ TEST_P(TransportContract, aDamagedAddressIsAStatus) {
   const std::string good = ends.b->address();
   LinkOptions options;
   options.initiator = true;
+  options.lease = std::make_shared<Lease>(std::chrono::minutes(2));
   for (size_t size = 0; size < good.size(); ++size) {
     auto link = a_->openLink(options);
     ASSERT_TRUE(link.ok()) << link.status().toString();

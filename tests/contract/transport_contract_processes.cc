@@ -1,6 +1,8 @@
 #include <signal.h>
 
+#include <condition_variable>
 #include <deque>
+#include <mutex>
 #include <thread>
 
 #include "base/random.h"
@@ -27,14 +29,22 @@ std::vector<Subject> subjectsAcrossProcesses() {
 class TransportProcesses : public TransportContract {
  protected:
   // A target process, connected to link_, its memory imported as remote_.
-  void start(std::chrono::milliseconds lease = std::chrono::milliseconds(0),
-             bool targetDials = false) {
+  void start(std::chrono::milliseconds lease = kLease, bool targetDials = false) {
     auto started = TargetProcess::start({GetParam().name(), kSize, lease, targetDials});
     ASSERT_TRUE(started.ok()) << started.status().toString();
     target_ = *std::move(started);
     LinkOptions options;
     options.initiator = !targetDials;
-    if (lease.count() > 0) options.lease = std::make_shared<Lease>(lease);
+    options.lease = std::make_shared<Lease>(lease);
+    heartbeats_ = std::jthread([heard = options.lease](const std::stop_token& stop) {
+      std::mutex mutex;
+      std::condition_variable_any stopped;
+      std::unique_lock lock(mutex);
+      while (!stop.stop_requested()) {
+        heard->hear();
+        stopped.wait_for(lock, stop, std::chrono::milliseconds(20), [] { return false; });
+      }
+    });
     auto link = a_->openLink(options);
     ASSERT_TRUE(link.ok()) << link.status().toString();
     link_ = *std::move(link);
@@ -81,10 +91,13 @@ class TransportProcesses : public TransportContract {
     }
   }
 
+  static constexpr std::chrono::milliseconds kLease{5000};
+
   std::unique_ptr<TargetProcess> target_;
   Buffer local_;
   std::unique_ptr<Link> link_;
   std::unique_ptr<RemoteMemory> remote_;
+  std::jthread heartbeats_;
 };
 
 TEST_P(TransportProcesses, putAndGetReachAProcessThatDoesNothing) {
@@ -100,7 +113,7 @@ TEST_P(TransportProcesses, putAndGetReachAProcessThatDoesNothing) {
 }
 
 TEST_P(TransportProcesses, theSideThatWasDialledWorksAsWell) {
-  start(std::chrono::milliseconds(0), true);
+  start(kLease, true);
   fill(local_.region(), 1);
   Status put = transfer(*a_, *link_, OpKind::put, local_, 0, *remote_, 0, kSize);
   ASSERT_TRUE(put.ok()) << put.toString();

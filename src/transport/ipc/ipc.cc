@@ -41,7 +41,7 @@ class IpcRegistration final : public Registration {
       : Registration(what, how), shared_(shared), nonce_(randomBytes(kNonceSize)) {}
   ~IpcRegistration() override {
     if (!share_.empty()) shared_.fds.withdraw(share_);
-    if (number_ != 0) shared_.service.removeRegion(number_);
+    if (number_ != 0) shared_.exports.remove(number_);
     // Whoever imports the key from now on finds that this is not it.
     explicit_bzero(nonce_.data(), nonce_.size());
   }
@@ -82,7 +82,7 @@ class IpcRegistration final : public Registration {
   }
   Status offerRing(Key& key) {
     HMC_ASSIGN(key.bellsToken, shared_.service.start());
-    number_ = shared_.service.addRegion(region, access);
+    number_ = shared_.exports.add(region, access);
     key.region = number_;
     return Status();
   }

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "memory/copy.h"
-#include "transport/check.h"
+#include "transport/exports.h"
 
 namespace hmc::ipc {
 
@@ -47,6 +47,24 @@ Status waitForAnswer(Ring& ring, const std::string& exchange, Deadline deadline)
       return error(Code::deadlineExceeded, "the peer did not take the ring in time");
     }
     futexWait(ring.guest, Ring::unanswered, earlier(deadline, kProbe));
+  }
+}
+
+Status refusal(const Op& op, Code outcome) {
+  switch (outcome) {
+    case Code::notFound:
+      return Export::removed(op.kind, op.size);
+    case Code::permissionDenied:
+    case Code::outOfRange:
+      return error(outcome, "the peer refused {} of {} bytes at remote offset {}: {}",
+                   opName(op.kind), op.size, op.remoteOffset,
+                   outcome == Code::outOfRange ? "that would pass the end of its memory"
+                                               : "its memory is read-only");
+    case Code::disconnected:
+      return error(outcome, "the peer has heard nothing from us for too long");
+    default:
+      return error(Code::failed, "{} of {} bytes: the peer could not copy them", opName(op.kind),
+                   op.size);
   }
 }
 
@@ -179,8 +197,8 @@ void Outgoing::reapSlot(uint32_t index) {
   Slot& slot = ring_->slots[index];
   Use& use = uses_[index];
   Pending& pending = *use.pending;
-  uint32_t outcome = slot.outcome.load(std::memory_order_relaxed);
-  Status status = outcome == Slot::ok ? Status() : refusal(pending, outcome);
+  const auto outcome = static_cast<Code>(slot.outcome.load(std::memory_order_relaxed));
+  Status status = outcome == Code::ok ? Status() : refusal(pending.op, outcome);
   if (status.ok() && pending.op.kind == OpKind::get && closed_.ok()) {
     Region local{static_cast<char*>(pending.op.local) + use.offset, use.size,
                  pending.op.registration->region.device};
@@ -243,27 +261,6 @@ bool Outgoing::finish() {
     return true;
   });
   return pending_.size() < before;
-}
-
-Status Outgoing::refusal(const Pending& pending, uint32_t outcome) const {
-  const char* what = opName(pending.op.kind);
-  switch (outcome) {
-    case Slot::noRegion:
-      return error(Code::notFound, "{} of {} bytes: the peer no longer shares that memory", what,
-                   pending.op.size);
-    case Slot::noAccess:
-      return error(Code::permissionDenied, "{} of {} bytes: the peer shares that memory read-only",
-                   what, pending.op.size);
-    case Slot::outOfRange:
-      return error(Code::outOfRange,
-                   "{} of {} bytes at remote offset {} would pass the end of the peer's memory",
-                   what, pending.op.size, pending.op.remoteOffset);
-    case Slot::noLease:
-      return error(Code::disconnected, "the peer has heard nothing from us for too long");
-    default:
-      return error(Code::failed, "{} of {} bytes: the peer could not copy them", what,
-                   pending.op.size);
-  }
 }
 
 }  // namespace hmc::ipc

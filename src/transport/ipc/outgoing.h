@@ -63,7 +63,6 @@ class Outgoing {
   bool issueInto(uint32_t index, Pending& pending);
   void abandon();
   bool finish();
-  Status refusal(const Pending& pending, uint32_t outcome) const;
 
   const std::string exchange_;  // the peer's
   SharedBlock<Ring> ring_;

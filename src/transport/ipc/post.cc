@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "memory/copy.h"
 #include "memory/quick_copy.h"
+#include "transport/check.h"
 #include "transport/ipc/link.h"
 
 // The data path: what happens between post() and a completion.
@@ -18,19 +19,10 @@ const IpcRemote& remoteOf(const Op& op) {
   return static_cast<const IpcRemote&>(*op.remote);
 }
 
+// The short form of checkRange().
 bool allowed(const Op& op) {
   return fits(op.remoteOffset, op.size, op.remote->size) &&
          (op.kind == OpKind::get || op.remote->access == Access::readWrite);
-}
-
-Status refusal(const Op& op) {
-  if (!fits(op.remoteOffset, op.size, op.remote->size)) {
-    return error(Code::outOfRange,
-                 "{} bytes at remote offset {} would pass the end of the peer's {}-byte memory",
-                 op.size, op.remoteOffset, op.remote->size);
-  }
-  return error(Code::permissionDenied, "put of {} bytes into memory that the peer shares read-only",
-               op.size);
 }
 
 // An operation between two memories of the host, as this process sees them.
@@ -131,7 +123,8 @@ size_t IpcLink::post(std::span<const Op> ops) {
     const Op& op = ops[i];
     const IpcRemote& remote = remoteOf(op);
     if (!allowed(op)) [[unlikely]] {
-      op.completion->fail(refusal(op));
+      op.completion->fail(
+          checkRange(op.kind, op.remoteOffset, op.size, remote.size, remote.access));
       ++i;
     } else if (remote.way == Way::mappedHost && op.registration->region.device.isHost()) {
       const auto& mapped = static_cast<const MappedRemote&>(remote);

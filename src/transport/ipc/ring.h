@@ -56,11 +56,10 @@ inline constexpr size_t kSlotBytes = size_t{128} << 10;
 // posted to claimed to done; the origin from done to free.
 struct alignas(64) Slot {
   enum State : uint32_t { free, posted, claimed, done };
-  enum Outcome : uint32_t { ok, noRegion, noAccess, outOfRange, noLease, copyFailed };
   std::atomic<uint32_t> state;
   std::atomic<uint32_t> kind;
   std::atomic<uint32_t> size;
-  std::atomic<uint32_t> outcome;
+  std::atomic<uint32_t> outcome;  // a Code
   std::atomic<uint64_t> region;
   std::atomic<uint64_t> offset;
 };

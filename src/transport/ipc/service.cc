@@ -54,17 +54,6 @@ std::unique_lock<std::mutex> Service::lockFirst() {
   return lock;
 }
 
-uint64_t Service::addRegion(const Region& region, Access access) {
-  auto lock = lockFirst();
-  regions_.emplace(++lastRegion_, Reachable{region, access});
-  return lastRegion_;
-}
-
-void Service::removeRegion(uint64_t id) {
-  auto lock = lockFirst();
-  regions_.erase(id);
-}
-
 void Service::addLink(const std::string& link, std::shared_ptr<Lease> lease) {
   auto lock = lockFirst();
   links_.emplace(link, std::move(lease));
@@ -167,7 +156,7 @@ bool Service::serve(Guest& guest) {
     if (guest.ring->closed.load() != 0) continue;
     if (!slot.state.compare_exchange_strong(expected, Slot::claimed)) continue;
     tellOrderAfter();
-    slot.outcome.store(apply(guest, i), std::memory_order_relaxed);
+    slot.outcome.store(static_cast<uint32_t>(apply(guest, i)), std::memory_order_relaxed);
     tellOrderBefore();
     slot.state.store(Slot::done, std::memory_order_release);
     guest.bells->progress.ring();
@@ -176,22 +165,20 @@ bool Service::serve(Guest& guest) {
   return worked;
 }
 
-Slot::Outcome Service::apply(Guest& guest, uint32_t index) {
+Code Service::apply(Guest& guest, uint32_t index) {
   Slot& slot = guest.ring->slots[index];
-  uint32_t kind = slot.kind.load(std::memory_order_relaxed);
-  uint32_t size = slot.size.load(std::memory_order_relaxed);
-  uint64_t offset = slot.offset.load(std::memory_order_relaxed);
-  auto found = regions_.find(slot.region.load(std::memory_order_relaxed));
-  if (found == regions_.end()) return Slot::noRegion;
-  const Reachable& memory = found->second;
-  bool put = kind == static_cast<uint32_t>(OpKind::put);
-  if (!put && kind != static_cast<uint32_t>(OpKind::get)) return Slot::outOfRange;
-  if (put && memory.access != Access::readWrite) return Slot::noAccess;
-  if (size > kSlotBytes || !fits(offset, size, memory.region.size)) return Slot::outOfRange;
-  if (guest.lease && guest.lease->expired()) return Slot::noLease;
-  Region ours = memory.region.slice(offset, size);
-  Region piece = guest.ring->piece(index, size);
-  return (put ? copy(ours, piece) : copy(piece, ours)).ok() ? Slot::ok : Slot::copyFailed;
+  const uint32_t kind = slot.kind.load(std::memory_order_relaxed);
+  const uint32_t size = slot.size.load(std::memory_order_relaxed);
+  const bool put = kind == static_cast<uint32_t>(OpKind::put);
+  if (!put && kind != static_cast<uint32_t>(OpKind::get)) return Code::invalidArgument;
+  if (size > kSlotBytes) return Code::outOfRange;
+  if (guest.lease && guest.lease->expired()) return Code::disconnected;
+  const Region piece = guest.ring->piece(index, size);
+  return exports_
+      .use(slot.region.load(std::memory_order_relaxed), put ? OpKind::put : OpKind::get,
+           slot.offset.load(std::memory_order_relaxed), size,
+           [&](const Region& ours) { return put ? copy(ours, piece) : copy(piece, ours); })
+      .code();
 }
 
 }  // namespace hmc::ipc

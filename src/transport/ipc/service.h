@@ -11,7 +11,7 @@
 #include "base/fd_exchange.h"
 #include "base/lease.h"
 #include "hmc/result.h"
-#include "memory/region.h"
+#include "transport/exports.h"
 #include "transport/ipc/bells.h"
 #include "transport/ipc/ring.h"
 #include "transport/transport.h"
@@ -23,15 +23,11 @@ namespace hmc::ipc {
 // traffic.
 class Service {
  public:
-  explicit Service(OwnBells& bells) : bells_(bells) {}
+  Service(OwnBells& bells, Exports& exports) : bells_(bells), exports_(exports) {}
   ~Service();
 
   // The token of the Bells that peers ring.
   Result<std::string> start();
-
-  // Memory that peers may name from now on. After removeRegion() no byte of it is touched.
-  uint64_t addRegion(const Region& region, Access access);
-  void removeRegion(uint64_t id);
 
   // A Link of ours that a peer's ring may belong to. After removeLink() nothing that came through
   // it is applied, and its peer has been told.
@@ -39,10 +35,6 @@ class Service {
   void removeLink(const std::string& link);
 
  private:
-  struct Reachable {
-    Region region;
-    Access access;
-  };
   struct Guest {
     std::string link;
     std::shared_ptr<Lease> lease;
@@ -56,17 +48,16 @@ class Service {
               const std::string& bellsToken);
   bool serveAll();
   bool serve(Guest& guest);
-  Slot::Outcome apply(Guest& guest, uint32_t index);
+  Code apply(Guest& guest, uint32_t index);
   // Takes the lock ahead of the service thread, which may be taking it over and over.
   std::unique_lock<std::mutex> lockFirst();
 
   OwnBells& bells_;
+  Exports& exports_;
   std::atomic<int> wanting_{0};  // how many wait in lockFirst()
-  // Guards the tables, and is held while a piece is copied: who has removed a region or a link
-  // under it knows that no copy is under way.
+  // Guards what follows, and is held while a piece is copied: once a link is removed under it, no
+  // copy of that link is under way.
   std::mutex mutex_;
-  uint64_t lastRegion_ = 0;
-  std::map<uint64_t, Reachable> regions_;
   std::map<std::string, std::shared_ptr<Lease>> links_;
   std::vector<std::unique_ptr<Guest>> guests_;
   std::mutex startMutex_;  // guards the making of thread_

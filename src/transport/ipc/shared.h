@@ -22,7 +22,8 @@ struct Shared {
   FdExchange& fds;
   const IpcOptions options;
   OwnBells bells;
-  Service service{bells};
+  Exports exports;  // what rings reach
+  Service service{bells, exports};
   Copiers copiers;
 
   // The rings that progress() looks at.

@@ -32,14 +32,14 @@ Result<Address> Address::decode(std::string_view bytes) {
 }
 
 std::string Key::encode() const {
-  return Writer().u32(kKeyMagic).u64(area).u64(size).u8(writable ? 1 : 0).take();
+  return Writer().u32(kKeyMagic).u64(region).u64(size).u8(writable ? 1 : 0).take();
 }
 
 Result<Key> Key::decode(std::string_view bytes) {
   Reader reader(bytes);
   const uint32_t magic = reader.u32();
   Key key;
-  key.area = reader.u64();
+  key.region = reader.u64();
   key.size = reader.u64();
   const uint8_t writable = reader.u8();
   HMC_TRY(reader.finish("a tcp memory key"));

@@ -22,7 +22,7 @@ struct Address {
 
 // What a Registration tells a Link.
 struct Key {
-  uint64_t area = 0;
+  uint64_t region = 0;
   uint64_t size = 0;
   bool writable = false;
 

@@ -138,7 +138,7 @@ Result<std::unique_ptr<RemoteMemory>> TcpLink::importKey(std::string_view bytes,
   HMC_TRY(checkPlace(place, "tcp"));
   HMC_ASSIGN(Key key, Key::decode(bytes));
   return std::unique_ptr<RemoteMemory>(new TcpRemote(
-      key.area, key.size, key.writable ? Access::readWrite : Access::read, describe(options_)));
+      key.region, key.size, key.writable ? Access::readWrite : Access::read, describe(options_)));
 }
 
 size_t TcpLink::post(std::span<const Op> ops) {

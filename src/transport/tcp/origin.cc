@@ -48,7 +48,7 @@ bool OriginStream::enqueue(const Op& op) {
   Slot& s = slot(end_);
   s.op = op;
   const auto kind = op.kind == OpKind::put ? RequestKind::put : RequestKind::get;
-  Request{static_cast<uint64_t>(kind), end_, static_cast<const TcpRemote*>(op.remote)->area,
+  Request{static_cast<uint64_t>(kind), end_, static_cast<const TcpRemote*>(op.remote)->region,
           op.remoteOffset, op.size}
       .pack(s.header);
   ++end_;

@@ -18,8 +18,8 @@ namespace hmc::tcp {
 
 struct TcpRemote : RemoteMemory {
   TcpRemote(uint64_t id, uint64_t bytes, Access allowed, std::string way)
-      : RemoteMemory(bytes, allowed, {}, {std::move(way), ""}), area(id) {}
-  const uint64_t area;
+      : RemoteMemory(bytes, allowed, {}, {std::move(way), ""}), region(id) {}
+  const uint64_t region;
 };
 
 // One connection over which we ask. Operations wait in a ring: the oldest is the next to be

@@ -21,7 +21,8 @@ constexpr int kServiceLooksPerPoll = 4;
 
 }  // namespace
 
-Result<std::unique_ptr<Service>> Service::create(Areas& areas, std::chrono::milliseconds patience) {
+Result<std::unique_ptr<Service>> Service::create(Exports& exports,
+                                                 std::chrono::milliseconds patience) {
   Fd epoll(epoll_create1(EPOLL_CLOEXEC));
   if (!epoll) return errnoStatus("making the tcp service's epoll");
   Fd wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -31,11 +32,12 @@ Result<std::unique_ptr<Service>> Service::create(Areas& areas, std::chrono::mill
   if (epoll_ctl(epoll.get(), EPOLL_CTL_ADD, wake.get(), &event) != 0) {
     return errnoStatus("watching the tcp service's eventfd");
   }
-  return std::unique_ptr<Service>(new Service(areas, patience, std::move(epoll), std::move(wake)));
+  return std::unique_ptr<Service>(
+      new Service(exports, patience, std::move(epoll), std::move(wake)));
 }
 
-Service::Service(Areas& areas, std::chrono::milliseconds patience, Fd epoll, Fd wake)
-    : areas_(areas),
+Service::Service(Exports& exports, std::chrono::milliseconds patience, Fd epoll, Fd wake)
+    : exports_(exports),
       patience_(patience),
       epoll_(std::move(epoll)),
       wake_(std::move(wake)),
@@ -152,7 +154,7 @@ void Service::addGuest(Host& host, Fd fd, std::string greeting) {
   const int raw = fd.get();
   const bool sending = !greeting.empty();
   auto stream =
-      std::make_unique<TargetStream>(std::move(fd), areas_, host.lease(), std::move(greeting));
+      std::make_unique<TargetStream>(std::move(fd), exports_, host.lease(), std::move(greeting));
   add(raw, (sending ? EPOLLOUT : EPOLLIN) | EPOLLRDHUP, Guest{std::move(stream), &host, sending});
 }
 

@@ -25,7 +25,8 @@ class Service {
     virtual const std::shared_ptr<Lease>& lease() const = 0;
   };
 
-  static Result<std::unique_ptr<Service>> create(Areas& areas, std::chrono::milliseconds patience);
+  static Result<std::unique_ptr<Service>> create(Exports& exports,
+                                                 std::chrono::milliseconds patience);
   ~Service();
 
   // The port at which peers reach us on that address; listens there from the first call on.
@@ -56,7 +57,7 @@ class Service {
   };
   using Entry = std::variant<Listener, Visitor, Guest>;
 
-  Service(Areas& areas, std::chrono::milliseconds patience, Fd epoll, Fd wake);
+  Service(Exports& exports, std::chrono::milliseconds patience, Fd epoll, Fd wake);
   void run(const std::stop_token& stop);
   bool spinning(Deadline::Clock::time_point lastTraffic) const;
   int patienceLeftMs();
@@ -72,7 +73,7 @@ class Service {
   bool step(uint64_t id, Guest& guest, uint32_t events);
   bool lookAgain();
 
-  Areas& areas_;
+  Exports& exports_;
   const std::chrono::milliseconds patience_;
   const Fd epoll_;
   const Fd wake_;

@@ -22,8 +22,9 @@ bool again(int errnum) {
 
 }  // namespace
 
-TargetStream::TargetStream(Fd fd, Areas& areas, std::shared_ptr<Lease> lease, std::string greeting)
-    : fd_(std::move(fd)), areas_(areas), lease_(std::move(lease)), out_(std::move(greeting)) {}
+TargetStream::TargetStream(Fd fd, Exports& exports, std::shared_ptr<Lease> lease,
+                           std::string greeting)
+    : fd_(std::move(fd)), exports_(exports), lease_(std::move(lease)), out_(std::move(greeting)) {}
 
 bool TargetStream::serve() {
   turnLeft_ = kTurn;
@@ -73,17 +74,17 @@ bool TargetStream::begin(const Request& request) {
   request_ = request;
   left_ = request.size;
   refusal_ = check(request);
-  if (!refusal_.ok()) area_.reset();
-  if (area_ && !area_->region.device.isHost() && bounce_.empty()) bounce_.resize(kLargest);
+  if (!refusal_.ok()) memory_.reset();
+  if (memory_ && !memory_->region.device.isHost() && bounce_.empty()) bounce_.resize(kLargest);
   if (put) return true;
-  if (!area_) {
+  if (!memory_) {
     left_ = 0;
     finishGet();
     return true;
   }
   answer(ReplyKind::data, request.size);
-  if (!area_->region.device.isHost()) copyOut();
-  if (area_->region.device.isHost() && request.size <= kSmall) {
+  if (!memory_->region.device.isHost()) copyOut();
+  if (memory_->region.device.isHost() && request.size <= kSmall) {
     copySmall();
     left_ = 0;
     finishGet();
@@ -95,32 +96,26 @@ bool TargetStream::begin(const Request& request) {
 
 // Small answers travel together: copied, they cost less than a system call each.
 void TargetStream::copySmall() {
-  std::lock_guard busy(area_->busy);
-  if (area_->gone) {
+  const auto held = memory_->hold();
+  if (held) {
+    out_.append(memory_->region.at(request_.offset), request_.size);
+  } else {
     refusal_ = gone();
     out_.append(request_.size, '\0');
-  } else {
-    out_.append(area_->region.at(request_.offset), request_.size);
   }
 }
 
 Status TargetStream::check(const Request& request) {
-  area_ = areas_.find(request.area);
-  if (!area_) return gone();
-  const bool put = request.kind == static_cast<uint64_t>(RequestKind::put);
-  if (!fits(request.offset, request.size, area_->region.size)) {
-    return error(Code::outOfRange, "{} of {} bytes at offset {} would pass the end of {} bytes",
-                 put ? "put" : "get", request.size, request.offset, area_->region.size);
-  }
-  if (put && area_->access != Access::readWrite) {
-    return error(Code::permissionDenied, "put of {} bytes into memory that is read-only",
-                 request.size);
-  }
-  return Status();
+  memory_ = exports_.find(request.region);
+  return memory_ ? memory_->check(opKind(), request.offset, request.size) : gone();
+}
+
+OpKind TargetStream::opKind() const {
+  return request_.kind == static_cast<uint64_t>(RequestKind::put) ? OpKind::put : OpKind::get;
 }
 
 Status TargetStream::gone() const {
-  return error(Code::notFound, "the memory is not registered any more");
+  return Export::removed(opKind(), request_.size);
 }
 
 TargetStream::Step TargetStream::receive() {
@@ -134,24 +129,23 @@ TargetStream::Step TargetStream::receive() {
   msghdr message{};
   message.msg_iov = pieces + 1;
   message.msg_iovlen = 1;
-  if (left_ == 0 || !area_) {
+  if (left_ == 0 || !memory_) {
     return received(recvmsg(fd_.get(), &message, MSG_DONTWAIT), pieces[1].iov_len);
   }
 
   message.msg_iov = pieces;
   message.msg_iovlen = 2;
-  const bool host = area_->region.device.isHost();
+  const bool host = memory_->region.device.isHost();
   const uint64_t done = request_.size - left_;
-  pieces[0] = {host ? area_->region.at(request_.offset + done) : bounce_.data() + done, left_};
-  std::unique_lock busy(area_->busy);
-  if (area_->gone) {
-    busy.unlock();
+  pieces[0] = {host ? memory_->region.at(request_.offset + done) : bounce_.data() + done, left_};
+  auto held = memory_->hold();
+  if (!held) {
     refusal_ = gone();
-    area_.reset();
+    memory_.reset();
     return Step::more;
   }
   const ssize_t got = recvmsg(fd_.get(), &message, MSG_DONTWAIT);
-  busy.unlock();
+  held.unlock();
   return received(got, pieces[0].iov_len + pieces[1].iov_len);
 }
 
@@ -161,14 +155,14 @@ TargetStream::Step TargetStream::received(ssize_t got, size_t room) {
   size_t count = static_cast<size_t>(got);
   drained_ = count < room;
   turnLeft_ -= std::min(turnLeft_, count);
-  if (left_ > 0 && area_) {
+  if (left_ > 0 && memory_) {
     const size_t placed = std::min<uint64_t>(left_, count);
     left_ -= placed;
     count -= placed;
     if (left_ == 0) finishPut();
   }
   inSize_ += count;
-  if (left_ > 0 && !area_) {
+  if (left_ > 0 && !memory_) {
     const size_t drained = std::min<uint64_t>(left_, inSize_);
     inUsed_ = drained;
     left_ -= drained;
@@ -179,13 +173,13 @@ TargetStream::Step TargetStream::received(ssize_t got, size_t room) {
 
 // Bytes of a put that came together with its request.
 void TargetStream::place(const char* bytes, size_t size) {
-  if (area_) {
+  if (memory_) {
     const uint64_t done = request_.size - left_;
-    std::lock_guard busy(area_->busy);
-    if (!area_->region.device.isHost()) {
+    const auto held = memory_->hold();
+    if (!memory_->region.device.isHost()) {
       std::memcpy(bounce_.data() + done, bytes, size);
-    } else if (!area_->gone) {
-      std::memcpy(area_->region.at(request_.offset + done), bytes, size);
+    } else if (held) {
+      std::memcpy(memory_->region.at(request_.offset + done), bytes, size);
     } else {
       refusal_ = gone();
     }
@@ -195,33 +189,33 @@ void TargetStream::place(const char* bytes, size_t size) {
 }
 
 void TargetStream::finishPut() {
-  if (area_ && refusal_.ok() && !area_->region.device.isHost()) {
-    std::lock_guard busy(area_->busy);
-    refusal_ = area_->gone ? gone()
-                           : copy(area_->region.slice(request_.offset, request_.size),
-                                  Region{bounce_.data(), request_.size, Device{}});
+  if (memory_ && refusal_.ok() && !memory_->region.device.isHost()) {
+    const auto held = memory_->hold();
+    refusal_ = held ? copy(memory_->region.slice(request_.offset, request_.size),
+                           Region{bounce_.data(), request_.size, Device{}})
+                    : gone();
   }
-  area_.reset();
+  memory_.reset();
   answer(refusal_.ok() ? ReplyKind::done : ReplyKind::refused, 0, refusal_);
 }
 
 // A get from a device's memory: all of it into the bounce buffer.
 void TargetStream::copyOut() {
-  std::lock_guard busy(area_->busy);
-  refusal_ = area_->gone ? gone()
-                         : copy(Region{bounce_.data(), request_.size, Device{}},
-                                area_->region.slice(request_.offset, request_.size));
+  const auto held = memory_->hold();
+  refusal_ = held ? copy(Region{bounce_.data(), request_.size, Device{}},
+                         memory_->region.slice(request_.offset, request_.size))
+                  : gone();
 }
 
 TargetStream::Step TargetStream::sendData() {
   const uint64_t done = request_.size - left_;
-  std::unique_lock busy(area_->busy);
-  if (area_->gone && refusal_.ok()) refusal_ = gone();
+  auto held = memory_->hold();
+  if (!held && refusal_.ok()) refusal_ = gone();
   iovec pieces[2] = {{out_.data(), out_.size()}, {nullptr, left_}};
   if (!refusal_.ok()) {
     pieces[1] = {const_cast<char*>(kZeros), std::min<uint64_t>(left_, sizeof(kZeros))};
-  } else if (area_->region.device.isHost()) {
-    pieces[1].iov_base = area_->region.at(request_.offset + done);
+  } else if (memory_->region.device.isHost()) {
+    pieces[1].iov_base = memory_->region.at(request_.offset + done);
   } else {
     pieces[1].iov_base = bounce_.data() + done;
   }
@@ -229,7 +223,7 @@ TargetStream::Step TargetStream::sendData() {
   message.msg_iov = pieces;
   message.msg_iovlen = 2;
   const ssize_t count = sendmsg(fd_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-  busy.unlock();
+  if (held) held.unlock();
   if (count < 0) {
     if (errno == EINTR) return Step::more;
     return again(errno) ? Step::wait : Step::over;
@@ -244,7 +238,7 @@ TargetStream::Step TargetStream::sendData() {
 
 void TargetStream::finishGet() {
   sending_ = false;
-  area_.reset();
+  memory_.reset();
   answer(refusal_.ok() ? ReplyKind::done : ReplyKind::refused, 0, refusal_);
 }
 

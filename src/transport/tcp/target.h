@@ -7,7 +7,7 @@
 
 #include "base/fd.h"
 #include "base/lease.h"
-#include "transport/tcp/areas.h"
+#include "transport/exports.h"
 #include "transport/tcp/wire.h"
 
 namespace hmc::tcp {
@@ -19,7 +19,7 @@ namespace hmc::tcp {
 class TargetStream {
  public:
   // `lease` may be null.
-  TargetStream(Fd fd, Areas& areas, std::shared_ptr<Lease> lease, std::string greeting);
+  TargetStream(Fd fd, Exports& exports, std::shared_ptr<Lease> lease, std::string greeting);
 
   int fd() const { return fd_.get(); }
   // Moves what the socket has and takes, for one turn; false when the stream is over.
@@ -49,10 +49,11 @@ class TargetStream {
   Step flush();
   void finishGet();
   void answer(ReplyKind kind, uint64_t size, const Status& refusal = Status());
+  OpKind opKind() const;
   Status gone() const;
 
   const Fd fd_;
-  Areas& areas_;
+  Exports& exports_;
   const std::shared_ptr<Lease> lease_;
   size_t turnLeft_ = 0;
 
@@ -64,8 +65,8 @@ class TargetStream {
   // Small answers on their way, in front of a get's bytes.
   std::string out_;
 
-  Request request_;             // the one that is being served
-  std::shared_ptr<Area> area_;  // its memory; null when it is refused
+  Request request_;                 // the one that is being served
+  std::shared_ptr<Export> memory_;  // its memory; null when it is refused
   Status refusal_;
   uint64_t left_ = 0;  // bytes of it that have not moved
   bool sending_ = false;

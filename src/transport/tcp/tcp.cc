@@ -1,7 +1,8 @@
 #include "transport/tcp/tcp.h"
 
 #include "base/error.h"
-#include "transport/tcp/areas.h"
+#include "transport/exports.h"
+#include "transport/tcp/address.h"
 #include "transport/tcp/link.h"
 #include "transport/tcp/progress.h"
 #include "transport/tcp/service.h"
@@ -12,13 +13,30 @@ namespace {
 
 constexpr int kMostStreams = 64;
 
+class TcpRegistration final : public Registration {
+ public:
+  TcpRegistration(Exports& exports, const Region& what, Access allowed)
+      : Registration(what, allowed),
+        exports_(exports),
+        id_(exports.add(what, allowed)),
+        key_(Key{id_, what.size, allowed == Access::readWrite}.encode()) {}
+  ~TcpRegistration() override { exports_.remove(id_); }
+
+  const std::string& key() const override { return key_; }
+
+ private:
+  Exports& exports_;
+  const uint64_t id_;
+  const std::string key_;
+};
+
 class TcpTransport final : public Transport {
  public:
-  TcpTransport(const TcpOptions& options, std::unique_ptr<Areas> areas,
+  TcpTransport(const TcpOptions& options, std::unique_ptr<Exports> exports,
                std::unique_ptr<Service> service, std::unique_ptr<Progress> progress)
       : Transport({"tcp", "tcp", {DeviceKind::cpu}, kLargest, {{describe(options), 15000, 2.5}}}),
         options_(options),
-        areas_(std::move(areas)),
+        exports_(std::move(exports)),
         progress_(std::move(progress)),
         service_(std::move(service)) {}
 
@@ -28,7 +46,7 @@ class TcpTransport final : public Transport {
       return error(Code::invalidArgument, "a region of {} bytes at {} cannot be registered",
                    region.size, region.ptr);
     }
-    return makeRegistration(*areas_, region, access);
+    return std::unique_ptr<Registration>(new TcpRegistration(*exports_, region, access));
   }
   Result<std::unique_ptr<Link>> openLink(const LinkOptions& options) override {
     return TcpLink::create(*service_, *progress_, options_, options);
@@ -38,7 +56,7 @@ class TcpTransport final : public Transport {
 
  private:
   const TcpOptions options_;
-  const std::unique_ptr<Areas> areas_;
+  const std::unique_ptr<Exports> exports_;
   const std::unique_ptr<Progress> progress_;
   const std::unique_ptr<Service> service_;
 };
@@ -54,11 +72,11 @@ Result<std::unique_ptr<Transport>> create(const TcpOptions& options) {
     return error(Code::invalidArgument, "{} tcp streams: 1 to {} are possible", options.streams,
                  kMostStreams);
   }
-  auto areas = std::make_unique<Areas>();
-  HMC_ASSIGN(auto service, Service::create(*areas, options.patience));
+  auto exports = std::make_unique<Exports>();
+  HMC_ASSIGN(auto service, Service::create(*exports, options.patience));
   HMC_ASSIGN(auto progress, Progress::create());
   return std::unique_ptr<Transport>(
-      new TcpTransport(options, std::move(areas), std::move(service), std::move(progress)));
+      new TcpTransport(options, std::move(exports), std::move(service), std::move(progress)));
 }
 
 }  // namespace hmc::tcp

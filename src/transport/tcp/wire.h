@@ -54,12 +54,12 @@ struct Request {
   static constexpr size_t kSize = 40;
   uint64_t kind = 0;
   uint64_t id = 0;
-  uint64_t area = 0;
+  uint64_t region = 0;
   uint64_t offset = 0;
   uint64_t size = 0;
 
   void pack(char* out) const {
-    const uint64_t words[] = {htole64(kind), htole64(id), htole64(area), htole64(offset),
+    const uint64_t words[] = {htole64(kind), htole64(id), htole64(region), htole64(offset),
                               htole64(size)};
     std::memcpy(out, words, sizeof(words));
   }

@@ -10,59 +10,59 @@ namespace {
 
 constexpr uint32_t kMagic = 0x41425256;  // "VRBA"; another layout gets another
 
-void write(Writer& out, const Address::Pair& pair) {
-  out.u8(pair.place).u32(pair.number).u32(pair.firstPacket);
+void write(Writer& out, const QpAddress& pair) {
+  out.u8(pair.port).u32(pair.number).u32(pair.psn);
 }
 
-Address::Pair readPair(Reader& in) {
-  Address::Pair pair;
-  pair.place = in.u8();
+QpAddress readPair(Reader& in) {
+  QpAddress pair;
+  pair.port = in.u8();
   pair.number = in.u32();
-  pair.firstPacket = in.u32();
+  pair.psn = in.u32();
   return pair;
 }
 
-void write(Writer& out, const std::vector<Address::Pair>& pairs) {
+void write(Writer& out, const std::vector<QpAddress>& pairs) {
   out.u8(static_cast<uint8_t>(pairs.size()));
   for (const auto& pair : pairs) write(out, pair);
 }
 
-std::vector<Address::Pair> readPairs(Reader& in) {
-  std::vector<Address::Pair> pairs(in.u8());
+std::vector<QpAddress> readPairs(Reader& in) {
+  std::vector<QpAddress> pairs(in.u8());
   for (auto& pair : pairs) pair = readPair(in);
   return pairs;
 }
 
-Address::Place readPlace(Reader& in) {
-  Address::Place place;
-  auto gid = in.raw(place.gid.size());
-  std::copy(gid.begin(), gid.end(), place.gid.begin());
-  place.lid = in.u16();
-  place.mtu = in.u8();
-  place.readDepth = in.u8();
-  place.ethernet = in.u8() != 0;
-  return place;
+PortAddress readPort(Reader& in) {
+  PortAddress port;
+  auto gid = in.raw(port.gid.size());
+  std::copy(gid.begin(), gid.end(), port.gid.begin());
+  port.lid = in.u16();
+  port.mtu = in.u8();
+  port.readDepth = in.u8();
+  port.ethernet = in.u8() != 0;
+  return port;
 }
 
-bool makesSense(const Address& address) {
-  auto placed = [&](const Address::Pair& pair) { return pair.place < address.places.size(); };
-  auto fast = [](const Address::Place& place) { return place.mtu >= 1 && place.mtu <= 5; };
-  return placed(address.words) && !address.outgoing.empty() && !address.incoming.empty() &&
-         std::all_of(address.outgoing.begin(), address.outgoing.end(), placed) &&
-         std::all_of(address.incoming.begin(), address.incoming.end(), placed) &&
-         std::all_of(address.places.begin(), address.places.end(), fast);
+bool isValid(const Address& address) {
+  auto hasPort = [&](const QpAddress& pair) { return pair.port < address.ports.size(); };
+  auto hasMtu = [](const PortAddress& port) { return port.mtu >= 1 && port.mtu <= 5; };
+  return hasPort(address.control) && !address.outgoing.empty() && !address.incoming.empty() &&
+         std::all_of(address.outgoing.begin(), address.outgoing.end(), hasPort) &&
+         std::all_of(address.incoming.begin(), address.incoming.end(), hasPort) &&
+         std::all_of(address.ports.begin(), address.ports.end(), hasMtu);
 }
 
 }  // namespace
 
 std::string Address::encode() const {
   Writer out;
-  out.u32(kMagic).u8(static_cast<uint8_t>(places.size()));
-  for (const Place& place : places) {
-    out.raw({reinterpret_cast<const char*>(place.gid.data()), place.gid.size()});
-    out.u16(place.lid).u8(place.mtu).u8(place.readDepth).u8(place.ethernet ? 1 : 0);
+  out.u32(kMagic).u8(static_cast<uint8_t>(ports.size()));
+  for (const PortAddress& port : ports) {
+    out.raw({reinterpret_cast<const char*>(port.gid.data()), port.gid.size()});
+    out.u16(port.lid).u8(port.mtu).u8(port.readDepth).u8(port.ethernet ? 1 : 0);
   }
-  write(out, words);
+  write(out, control);
   write(out, outgoing);
   write(out, incoming);
   return out.take();
@@ -72,13 +72,13 @@ Result<Address> Address::decode(std::string_view bytes) {
   Reader in(bytes);
   Address address;
   const uint32_t magic = in.u32();
-  address.places.resize(in.u8());
-  for (Place& place : address.places) place = readPlace(in);
-  address.words = readPair(in);
+  address.ports.resize(in.u8());
+  for (PortAddress& port : address.ports) port = readPort(in);
+  address.control = readPair(in);
   address.outgoing = readPairs(in);
   address.incoming = readPairs(in);
   HMC_TRY(in.finish("an RDMA link's address"));
-  if (magic != kMagic || !makesSense(address)) {
+  if (magic != kMagic || !isValid(address)) {
     return error(Code::invalidArgument, "these {} bytes are not an RDMA link's address",
                  bytes.size());
   }

@@ -11,16 +11,16 @@ namespace hmc::verbs {
 
 namespace {
 
-// Work requests that one call hands to the NIC. The last of them reports, for all before it too.
+// Work requests that one call hands to the NIC. Only the last one is signalled, for all of them.
 constexpr size_t kChain = 32;
-// What the NIC is asked to take along with the request, which spares it a read of our memory.
+// Bytes that we ask the NIC to take with the request, which spares it a read of our memory.
 constexpr int kInline = 220;
 // Requests for one operation, at most.
 constexpr size_t kPerOp = 2;
 
 }  // namespace
 
-// Work requests that point to each other, on their way to the NIC.
+// Linked work requests for one call of ibv_post_send().
 struct Channel::Chain {
   std::array<ibv_send_wr, kChain> requests;
   std::array<ibv_sge, kChain> pieces;
@@ -28,7 +28,7 @@ struct Channel::Chain {
   uint64_t head;  // sequence of the next one
 
   bool has(size_t more) const { return size + more <= kChain; }
-  ibv_send_wr& add(Slot& slot) {
+  ibv_send_wr& add(SendSlot& slot) {
     ibv_send_wr& request = requests[size];
     request = {};
     request.wr_id = reinterpret_cast<uint64_t>(&slot);
@@ -61,33 +61,33 @@ Channel::Channel(Owner& owner, size_t index, size_t nicIndex, CompletionQueues& 
       queues_(queues),
       queue_(queue),
       pair_(std::move(pair)),
-      slots_(kDepth, Slot{this, {}}),
-      firstPacket_(randomPacketNumber()) {}
+      slots_(kDepth, SendSlot{this, {}}),
+      psn_(randomPsn()) {}
 
 Channel::~Channel() {
   queues_.release(queue_, kDepth);
   if (!abandoned_) return;
-  // Completions of a device that failed may still come, and point to the slots.
-  for (Slot& one : slots_) one.channel = nullptr;
-  queues_.keep(std::make_shared<std::vector<Slot>>(std::move(slots_)));
+  // Completions of a failed device may still come, and point to the slots.
+  for (SendSlot& one : slots_) one.channel = nullptr;
+  queues_.keep(std::make_shared<std::vector<SendSlot>>(std::move(slots_)));
 }
 
-Address::Pair Channel::pair() const {
-  return {static_cast<uint8_t>(nicIndex_), pair_.number(), firstPacket_};
+QpAddress Channel::address() const {
+  return {static_cast<uint8_t>(nicIndex_), pair_.number(), psn_};
 }
 
-Status Channel::connect(const Address::Pair& to, const Address::Place& place) {
+Status Channel::connect(const QpAddress& to, const PortAddress& port) {
   to_ = to;
-  place_ = place;
-  HMC_TRY(pair_.connect(to, place, firstPacket_));
+  port_ = port;
+  HMC_TRY(pair_.connect(to, port, psn_));
   stopping_.store(false);
   up_ = true;
   return Status();
 }
 
-Status Channel::connectAgain() {
+Status Channel::reconnect() {
   HMC_TRY(pair_.reset());
-  return connect(to_, place_);
+  return connect(to_, port_);
 }
 
 void Channel::stop() {
@@ -125,14 +125,14 @@ size_t Channel::post(std::span<const Op> ops) {
 void Channel::add(Chain& chain, const Op& op) {
   const auto& remote = static_cast<const VerbsRemote&>(*op.remote);
   const auto& registration = static_cast<const VerbsRegistration&>(*op.registration);
-  Slot& mine = slot(chain.head);
+  SendSlot& mine = slot(chain.head);
   mine.op = op;
   chain.pieces[chain.size] = {reinterpret_cast<uint64_t>(op.local), static_cast<uint32_t>(op.size),
                               registration.lkey(nicIndex_)};
   ibv_send_wr& request = chain.add(mine);
   request.opcode = op.kind == OpKind::put ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ;
   request.wr.rdma.remote_addr = remote.at(op.remoteOffset);
-  request.wr.rdma.rkey = remote.rkey(to_.place);
+  request.wr.rdma.rkey = remote.rkey(to_.port);
   posted_ += op.size;
   if (op.kind == OpKind::get) return;
   const bool host = registration.region.device.isHost();
@@ -142,15 +142,15 @@ void Channel::add(Chain& chain, const Op& op) {
   }
 }
 
-// A read of the last byte behind a write: the answer comes after the write is in place.
+// A read of the last byte after a write: its answer comes once the write is in place.
 void Channel::addFlush(Chain& chain, const VerbsRemote& remote, uint64_t address) {
-  Slot& mine = slot(chain.head);
+  SendSlot& mine = slot(chain.head);
   mine.op = {};
   chain.pieces[chain.size] = nic().scratch();
   ibv_send_wr& request = chain.add(mine);
   request.opcode = IBV_WR_RDMA_READ;
   request.wr.rdma.remote_addr = address;
-  request.wr.rdma.rkey = remote.rkey(to_.place);
+  request.wr.rdma.rkey = remote.rkey(to_.port);
 }
 
 void Channel::launch(Chain& chain) {
@@ -159,26 +159,26 @@ void Channel::launch(Chain& chain) {
   ibv_send_wr* refused = nullptr;
   const int failed = ibv_post_send(pair_.get(), &chain.requests[0], &refused);
   if (failed == 0) return;
-  // There was room for it, so something is broken; the operations end with the link.
+  // There was room, so something is broken. The operations end when the link is fenced.
   refusal_ = errnoStatus(fmt::format("posting to a queue pair of {}", nic().port().name()),
                          failed > 0 ? failed : errno);
 }
 
 void Channel::handle(const ibv_wc& wc) {
-  Slot& slot = *std::bit_cast<Slot*>(wc.wr_id);
-  if (slot.channel) slot.channel->ended(slot, wc);
+  SendSlot& slot = *std::bit_cast<SendSlot*>(wc.wr_id);
+  if (slot.channel) slot.channel->completed(slot, wc);
 }
 
-void Channel::ended(Slot& mine, const ibv_wc& wc) {
+void Channel::completed(SendSlot& mine, const ibv_wc& wc) {
   if (abandoned_) return;
   const uint64_t tail = tail_.load(std::memory_order_relaxed);
   const auto position = static_cast<uint64_t>(&mine - slots_.data());
   const uint64_t sequence = tail + (position + kDepth - tail % kDepth) % kDepth;
-  // A queue pair works in order: what was posted before this has ended well.
+  // A queue pair works in order: what was posted before this one has succeeded.
   if (wc.status == IBV_WC_SUCCESS) {
     finishBefore(sequence + 1);
   } else {
-    // Without the read behind it, nobody knows whether a put has arrived.
+    // Without the read after it, nobody knows whether a put has arrived.
     const uint64_t first = mine.op.completion ? sequence : std::max(tail, sequence - 1);
     finishBefore(first);
     const Op op = slot(first).op;

@@ -17,19 +17,10 @@ Result<std::unique_ptr<CompletionQueues>> CompletionQueues::create(const Nic& ni
   const Library& library = nic.library();
   Handle<ibv_comp_channel> channel(library.createCompChannel(nic.context()),
                                    library.destroyCompChannel);
-  if (!channel) return errnoStatus(fmt::format("a completion channel of {}", nic.port().name()));
+  if (!channel)
+    return errnoStatus(fmt::format("creating a completion channel of {}", nic.port().name()));
   fcntl(channel->fd, F_SETFL, fcntl(channel->fd, F_GETFL) | O_NONBLOCK);
   return std::unique_ptr<CompletionQueues>(new CompletionQueues(nic, std::move(channel)));
-}
-
-Result<std::vector<std::unique_ptr<CompletionQueues>>> CompletionQueues::createAll(
-    const Nics& nics) {
-  std::vector<std::unique_ptr<CompletionQueues>> all;
-  for (const auto& nic : nics) {
-    HMC_ASSIGN(auto made, create(*nic));
-    all.push_back(std::move(made));
-  }
-  return all;
 }
 
 Result<ibv_cq*> CompletionQueues::reserve(int entries) {
@@ -45,7 +36,7 @@ Result<ibv_cq*> CompletionQueues::reserve(int entries) {
                       library.destroyCq);
   if (!made) {
     return errnoStatus(
-        fmt::format("a completion queue of {} entries of {}", size, nic_.port().name()));
+        fmt::format("creating a completion queue of {} entries of {}", size, nic_.port().name()));
   }
   // The descriptor is armed for all of them or for none.
   ibv_req_notify_cq(made.get(), 0);

@@ -7,22 +7,18 @@
 
 namespace hmc::verbs {
 
-// The completion queues of one NIC for one purpose. They share a descriptor to wait on, and there
-// are as many as the queue pairs need: a queue that runs over would lose completions. Safe from any
-// thread.
+// The completion queues of one NIC for one purpose, behind one descriptor. There are as many as the
+// queue pairs need: a queue that overflows would lose completions. Safe from any thread.
 class CompletionQueues {
  public:
   static Result<std::unique_ptr<CompletionQueues>> create(const Nic& nic);
-
-  // One for each NIC, in their order.
-  static Result<std::vector<std::unique_ptr<CompletionQueues>>> createAll(const Nics& nics);
 
   // A queue with room for that many more entries.
   Result<ibv_cq*> reserve(int entries);
   void release(ibv_cq* queue, int entries);
 
-  // Calls handle(const ibv_wc&) for everything that ended, with the mutex held: what ends is
-  // handled by one thread at a time, in order. Answers how many there were.
+  // Calls handle(const ibv_wc&) for every completion, with the mutex held: one thread at a time, in
+  // order. Answers how many there were.
   template <class Handle>
   size_t poll(Handle&& handle) {
     std::lock_guard lock(mutex_);
@@ -38,16 +34,16 @@ class CompletionQueues {
     return count;
   }
 
-  // Nothing that ended is handled meanwhile.
+  // No completion is handled while the lock is held.
   std::unique_lock<std::mutex> pause() { return std::unique_lock(mutex_); }
 
-  // Holds on to what a completion may still point to.
+  // Keeps alive what a completion may still point to.
   void keep(std::shared_ptr<void> pointedTo);
 
-  // From now on the descriptor becomes readable when something ends. What ended before is not
-  // announced: poll() once more.
+  // From now on the descriptor becomes readable when something completes. What completed before is
+  // not announced: poll() once more.
   void arm();
-  // Takes the announcements that are there.
+  // Clears the descriptor.
   void acknowledge();
   int fd() const { return channel_->fd; }
 

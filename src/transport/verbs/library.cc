@@ -22,7 +22,7 @@ Result<std::shared_ptr<const Library>> Library::load() {
     return error(Code::unsupported, "{}; install libibverbs1 and ibverbs-providers",
                  opened.status().message());
   }
-  // It never gives back its list of devices.
+  // It never frees its list of devices, so it must not be unloaded.
   opened->stay();
   auto library = std::make_shared<Library>(*std::move(opened));
   const DynamicLibrary& from = library->handle;
@@ -54,9 +54,9 @@ Result<std::shared_ptr<const Library>> Library::load() {
   HMC_TRY(bind(from, "ibv_fork_init", library->forkInit));
   (void)bind(from, "ibv_reg_dmabuf_mr", library->regDmabufMr);
   (void)bind(from, "ibv_is_fork_initialized", library->isForkInitialized);
-  // On kernels before 5.12 a child of fork() would take the pages that the NIC writes to. Fails
-  // where the process has used verbs already, and then decided this itself. Not where the kernel
-  // sees to it: it hides whole pages from children, with all that lies beside what was registered.
+  // On kernels before 5.12 a child of fork() would take the pages that the NIC writes to. This
+  // fails where the process has used verbs already, and so has decided itself. It is left out where
+  // the kernel makes it unnecessary: it hides whole pages from children, and what else is on them.
   if (!library->isForkInitialized || library->isForkInitialized() != IBV_FORK_UNNEEDED)
     library->forkInit();
   return std::shared_ptr<const Library>(std::move(library));

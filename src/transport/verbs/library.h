@@ -9,8 +9,8 @@
 
 namespace hmc::verbs {
 
-// The functions of libibverbs that we call, all of them or none. What its header does by itself
-// (posting, polling, arming) goes through the device's own table and needs no symbol.
+// The functions of libibverbs that we call. Posting, polling and arming are inline functions of its
+// header that go through the device's own table: they need no symbol.
 struct Library {
   // The library of this system, or the reason why it cannot be used.
   static Result<std::shared_ptr<const Library>> load();
@@ -53,7 +53,7 @@ struct Library {
   explicit Library(DynamicLibrary loaded) : handle(std::move(loaded)) {}
 };
 
-// Something of libibverbs that is given back with the handle.
+// Owns an object of libibverbs.
 template <class T>
 using Handle = std::unique_ptr<T, int (*)(T*)>;
 

@@ -4,72 +4,72 @@
 
 #include "base/error.h"
 #include "transport/check.h"
+#include "transport/verbs/memory.h"
 
 namespace hmc::verbs {
 
 namespace {
 
-// A channel may be that much busier than the others before they are chosen: requests that go to the
-// NIC together cost one doorbell.
-constexpr uint64_t kStick = 256 << 10;
-constexpr std::chrono::milliseconds kPatience{10000};
+constexpr std::chrono::milliseconds kHelloTimeout{10000};
 
 }  // namespace
 
 Result<std::unique_ptr<Link>> VerbsLink::create(const Nics& nics, int channels, Service& service,
-                                                Progress& progress, const LinkOptions& options) {
-  std::unique_ptr<VerbsLink> link(new VerbsLink(nics, service, progress, options));
-  HMC_TRY(link->makeQueuePairs(channels));
+                                                Progress& progress, TransportCounters& counters,
+                                                const LinkOptions& options) {
+  std::unique_ptr<VerbsLink> link(new VerbsLink(nics, service, progress, counters, options));
+  HMC_TRY(link->makeQueuePairs(static_cast<size_t>(channels)));
   link->encoded_ = link->describe().encode();
-  service.add(*link, *link->words_);
+  service.add(*link, *link->control_);
   return std::unique_ptr<Link>(std::move(link));
 }
 
-Status VerbsLink::makeQueuePairs(int channels) {
-  for (size_t i = 0; i < static_cast<size_t>(channels); ++i) {
+Status VerbsLink::makeQueuePairs(size_t channels) {
+  HMC_TRY(channels_.create(*this, nics_, channels, progress_));
+  for (size_t i = 0; i < channels; ++i) {
     const size_t nic = i % nics_.size();
-    CompletionQueues& queues = progress_.queues(nic);
-    HMC_ASSIGN(auto channel, Channel::create(*this, i, nic, *nics_[nic], queues));
-    channels_.push_back(std::move(channel));
     // Nothing is ever posted to it, so any queue will do.
-    HMC_ASSIGN(ibv_cq * queue, queues.reserve(0));
+    HMC_ASSIGN(ibv_cq * queue, progress_.queues(nic).reserve(0));
     HMC_ASSIGN(auto pair,
                QueuePair::create(*nics_[nic], queue, {1, 1, 0}, QueuePair::Serves::peer));
     incoming_.push_back(std::move(pair));
   }
-  held_.resize(channels_.size());
-  HMC_ASSIGN(words_, Words::create(*nics_[0], 0, service_.queues(0)));
+  HMC_ASSIGN(control_, ControlQp::create(*nics_[0], service_.queues()));
   return Status();
 }
 
 Address VerbsLink::describe() const {
   Address address;
-  for (const auto& nic : nics_) address.places.push_back(placeOf(*nic));
-  address.words = words_->pair();
+  for (const auto& nic : nics_) address.ports.push_back(portAddressOf(*nic));
+  address.control = control_->address();
   for (size_t i = 0; i < channels_.size(); ++i) {
-    address.outgoing.push_back(channels_[i]->pair());
+    address.outgoing.push_back(channels_[i].address());
     address.incoming.push_back({static_cast<uint8_t>(i % nics_.size()), incoming_[i].number(), 0});
   }
   return address;
 }
 
 VerbsLink::~VerbsLink() {
-  if (words_) {
+  if (control_) {
     close(error(Code::cancelled, "the link was destroyed"));
     std::unique_lock lock(mutex_);
-    while (!allDrainedLocked() || anyHeldLocked()) {
-      // What the NIC gives back comes at once; the peer's word, if it is needed, later.
-      const bool draining = !allDrainedLocked();
+    while (!channels_.drained() || channels_.holding()) {
+      // The NIC gives back its work at once. The peer's last message may take longer.
+      const bool draining = !channels_.drained();
       lock.unlock();
-      for (auto& channel : channels_) channel->queues().poll(Channel::handle);
+      for (size_t i = 0; i < channels_.size(); ++i) channels_[i].queues().poll(Channel::handle);
       lock.lock();
       if (!draining) changed_.wait_for(lock, std::chrono::milliseconds(20));
     }
     lock.unlock();
-    service_.remove(*this, std::move(words_));
+    service_.remove(*this, std::move(control_));
   }
-  // Who handles completions may just be leaving drained().
-  for (auto& channel : channels_) channel->queues().pause();
+  // A thread that handles completions may be about to return from drained().
+  for (size_t i = 0; i < channels_.size(); ++i) channels_[i].queues().pause();
+}
+
+std::string VerbsLink::peerName() const {
+  return connected_ ? Gid{0, {}, peer_.ports[0].gid}.toString() : "an unknown address";
 }
 
 Status VerbsLink::connect(std::string_view peerAddress) {
@@ -79,83 +79,196 @@ Status VerbsLink::connect(std::string_view peerAddress) {
   if (connected_) return error(Code::invalidArgument, "this RDMA link is already connected");
   connected_ = true;
   peer_ = std::move(peer);
-  Status status = connectLocked(peer_);
+  Status status = connectLocked();
   if (!status.ok()) closeLocked(status);
   return status;
 }
 
-Status VerbsLink::connectLocked(const Address& peer) {
-  // The side with fewer channels decides.
-  const size_t ours = std::min(channels_.size(), peer.incoming.size());
-  const size_t theirs = std::min(incoming_.size(), peer.outgoing.size());
+Status VerbsLink::connectLocked() {
+  // The side with fewer channels decides how many are used.
+  const size_t theirs = std::min(incoming_.size(), peer_.outgoing.size());
   for (size_t i = 0; i < theirs; ++i) {
-    const auto& to = peer.outgoing[i];
-    HMC_TRY(incoming_[i].connect(to, peer.places[to.place], 0));
+    const QpAddress& to = peer_.outgoing[i];
+    HMC_TRY(incoming_[i].connect(to, peer_.ports[to.port], 0));
   }
-  for (size_t i = 0; i < ours; ++i) {
-    const auto& to = peer.incoming[i];
-    HMC_TRY(channels_[i]->connect(to, peer.places[to.place]));
-  }
-  HMC_TRY(words_->connect(peer.words, peer.places[peer.words.place]));
-  timer_ = Clock::now() + kPatience;
+  HMC_TRY(channels_.connect(peer_));
+  HMC_TRY(control_->connect(peer_.control, peer_.ports[peer_.control.port]));
+  timer_ = Clock::now() + kHelloTimeout;
   service_.wake();
-  // The other side connected before us, so that it hears this; it answers.
-  return initiator_ ? words_->send({Word::Kind::hello, 0, 0}) : Status();
+  // The other side has connected before us, so it receives this and answers.
+  return initiator_ ? control_->send({ControlMessage::Kind::hello, 0, 0}) : Status();
 }
 
 Result<std::unique_ptr<RemoteMemory>> VerbsLink::importKey(std::string_view key, Deadline deadline,
                                                            void* place) {
   HMC_TRY(checkPlace(place, "verbs"));
   std::unique_lock lock(mutex_);
-  // Whether packets really arrive shows only now: better here, where another transport can still
-  // be taken, than in the first put.
+  // Waits for the hello, which shows that packets arrive: here the caller can still take another
+  // transport, after the first put it could not.
   changed_.wait_until(lock, deadline.at(), [&] { return up_ || closed_; });
   if (closed_) return why_;
   if (!up_) {
     return error(Code::deadlineExceeded, "the peer at {} did not answer over RDMA in time",
-                 connected_ ? Gid{0, {}, peer_.places[0].gid}.toString() : "an unknown address");
+                 peerName());
   }
-  return VerbsRemote::decode(key, peer_.places.size(), {wayOf(nics_), ""});
+  return VerbsRemote::decode(key, peer_.ports.size(), {pathName(nics_), ""});
 }
 
 size_t VerbsLink::post(std::span<const Op> ops) {
   std::lock_guard lock(mutex_);
   size_t accepted = 0;
   while (accepted < ops.size()) {
-    if (closed_) {
-      ops[accepted++].completion->fail(why_);
-      continue;
-    }
-    if (Status status = checkOp(ops[accepted], largest_); !status.ok()) {
+    if (Status status = closed_ ? why_ : checkOp(ops[accepted], largest_); !status.ok()) {
       ops[accepted++].completion->fail(status);
       continue;
     }
     if (!up_) break;
-    // As many as go together: what is in order, and not more than keeps the channels even.
+    // Valid operations that go to one channel together: no more than keeps the channels even.
     size_t end = accepted + 1;
     uint64_t bytes = ops[accepted].size;
-    while (end < ops.size() && bytes < kStick && checkOp(ops[end], largest_).ok())
+    while (end < ops.size() && bytes < Channels::kUneven && checkOp(ops[end], largest_).ok())
       bytes += ops[end++].size;
-    Channel* channel = pick();
-    const size_t started = channel ? channel->post(ops.subspan(accepted, end - accepted)) : 0;
+    const size_t started = channels_.post(ops.subspan(accepted, end - accepted));
     accepted += started;
-    if (channel && !channel->refusal().ok()) closeLocked(channel->refusal());
+    if (!channels_.refusal().ok()) closeLocked(channels_.refusal());
     if (started == 0 && !closed_) break;
   }
   return accepted;
 }
 
-// Stays with a channel until it is busier than the least busy one by kStick, then goes to that one.
-Channel* VerbsLink::pick() {
-  Channel* least = nullptr;
-  for (auto& channel : channels_) {
-    if (channel->hasRoom() && (!least || channel->load() < least->load())) least = channel.get();
+// An error breaks its channel at both ends, and the NIC flushes what was posted after it. That is
+// posted again once both ends are reset: an operation may be done twice until its completion.
+void VerbsLink::failed(Channel& channel, const Op* op, const ibv_wc& wc) {
+  std::lock_guard lock(mutex_);
+  const Library& library = channel.nic().library();
+  const bool one = concernsOneOperation(wc.status);
+  if (!closed_ && op && one) {
+    op->completion->fail(refusal(*op, wc, library));
+  } else if (op) {
+    channels_.hold(channel, *op);
   }
-  if (!least) return nullptr;
-  Channel& favourite = *channels_[favourite_];
-  if (favourite.hasRoom() && favourite.load() <= least->load() + kStick) return &favourite;
-  favourite_ = least->index();
-  return least;
+  if (closed_) return;
+  if (one || wc.status == IBV_WC_WR_FLUSH_ERR) {
+    if (channel.up()) channel.stop();
+    return;
+  }
+  closeLocked(error(Code::disconnected, "lost the peer at {} over {}: {}{}", peerName(),
+                    channel.nic().port().name(), library.wcStatusStr(wc.status),
+                    channel.nic().trouble()));
+}
+
+void VerbsLink::drained(Channel& channel) {
+  std::lock_guard lock(mutex_);
+  if (closed_) return settleLocked();
+  sendLocked(
+      {ControlMessage::Kind::reset, static_cast<uint8_t>(channel.index()), channel.renewPsn()});
+}
+
+void VerbsLink::received(const ControlMessage& message) {
+  using Kind = ControlMessage::Kind;
+  std::lock_guard lock(mutex_);
+  if (message.kind == Kind::closed) {
+    fenced_ = true;
+    closeLocked(error(Code::disconnected, "the peer has closed the RDMA link"));
+  } else if (closed_) {
+    return;
+  } else if (message.kind == Kind::hello && !up_) {
+    up_ = true;
+    timer_ = Clock::time_point::max();
+    if (!initiator_) sendLocked({Kind::hello, 0, 0});
+  } else if (message.kind == Kind::reset) {
+    resetIncoming(message);
+  } else if (message.kind == Kind::resetDone && message.channel < channels_.size()) {
+    if (Status status = channels_.resume(channels_[message.channel]); !status.ok())
+      closeLocked(status);
+  }
+  changed_.notify_all();
+  progress_.wake();
+}
+
+// The peer's channel broke: our end of it starts again.
+void VerbsLink::resetIncoming(const ControlMessage& message) {
+  if (message.channel >= incoming_.size() || message.channel >= peer_.outgoing.size()) return;
+  QpAddress& from = peer_.outgoing[message.channel];
+  from.psn = message.psn;
+  QueuePair& pair = incoming_[message.channel];
+  Status status = pair.reset();
+  if (status.ok()) status = pair.connect(from, peer_.ports[from.port], 0);
+  if (!status.ok()) return closeLocked(status.within("resetting an RDMA channel"));
+  sendLocked({ControlMessage::Kind::resetDone, message.channel, 0});
+}
+
+void VerbsLink::lost(const Status& why) {
+  std::lock_guard lock(mutex_);
+  // The NIC has given up retrying, so nothing of ours is still on its way.
+  fenced_ = true;
+  closeLocked(why);
+}
+
+void VerbsLink::sendLocked(const ControlMessage& message) {
+  Status status = control_->send(message);
+  if (status.ok()) return;
+  fenced_ = true;
+  closeLocked(status);
+}
+
+void VerbsLink::close(const Status& why) {
+  std::lock_guard lock(mutex_);
+  closeLocked(why);
+}
+
+// Calls after the first only check whether everything has ended.
+void VerbsLink::closeLocked(const Status& why) {
+  if (closed_) return settleLocked();
+  closed_ = true;
+  why_ = why;
+  // Before the message that says so.
+  for (QueuePair& pair : incoming_) pair.stop();
+  channels_.stop();
+  if (!connected_ || !control_->send({ControlMessage::Kind::closed, 0, 0}).ok()) fenced_ = true;
+  timer_ = Clock::now() + fenceLength_;
+  service_.wake();
+  changed_.notify_all();
+  progress_.wake();
+  settleLocked();
+}
+
+// Everything pending fails as soon as no byte of it can move any more.
+void VerbsLink::settleLocked() {
+  if (!closed_ || !channels_.drained()) return;
+  if (channels_.holding() && !fenced_) return;
+  timer_ = Clock::time_point::max();
+  channels_.failHeld(why_);
+  changed_.notify_all();
+  progress_.wake();
+}
+
+void VerbsLink::expire() {
+  {
+    std::lock_guard lock(mutex_);
+    if (timer_.load() > Clock::now()) return;
+    if (!closed_) {
+      return closeLocked(
+          error(Code::disconnected, "the peer at {} did not answer over RDMA", peerName()));
+    }
+  }
+  takeBackEverything();
+}
+
+// The lease is over, so the peer applies nothing any more. A device that has not completed our work
+// by now never will.
+void VerbsLink::takeBackEverything() {
+  for (size_t i = 0; i < channels_.size(); ++i) {
+    Channel& channel = channels_[i];
+    // Completions that nobody has polled are no sign of a dead device.
+    channel.queues().poll(Channel::handle);
+    auto pause = channel.queues().pause();
+    std::lock_guard lock(mutex_);
+    for (const Op& op : channel.abandon()) channels_.hold(channel, op);
+  }
+  std::lock_guard lock(mutex_);
+  fenced_ = true;
+  settleLocked();
 }
 
 }  // namespace hmc::verbs

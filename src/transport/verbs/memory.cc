@@ -23,7 +23,7 @@ Status explain(const Nic& nic, const Region& region, int errnum) {
   if (errnum == ENOMEM || errnum == EAGAIN) {
     return error(Code::exhausted,
                  "{} bytes cannot be locked in memory for {}: {}; this process may lock {}: raise "
-                 "it with `ulimit -l unlimited` or in /etc/security/limits.conf",
+                 "the limit with `ulimit -l unlimited` or in /etc/security/limits.conf",
                  region.size, nic.port().name(), errnoText(errnum), lockLimit());
   }
   return errnoStatus(fmt::format("registering {} bytes with {}", region.size, nic.port().name()),
@@ -38,11 +38,11 @@ int accessFlags(Access access) {
 Result<Handle<ibv_mr>> registerHost(const Nic& nic, const Region& region, Access access) {
   const Library& library = nic.library();
   if (region.size > nic.limits().max_mr_size) {
-    return error(Code::unsupported, "{} bytes: {} registers at most {} at once", region.size,
-                 nic.port().name(), nic.limits().max_mr_size);
+    return error(Code::unsupported, "{} bytes cannot be registered: {} takes at most {} at once",
+                 region.size, nic.port().name(), nic.limits().max_mr_size);
   }
   ibv_mr* made = library.regMr(nic.pd(), region.ptr, region.size, accessFlags(access));
-  // Memory that nobody may write to, as a mapped file, can still be read by peers.
+  // Peers can read memory that is mapped read-only, such as a file.
   if (!made && (errno == EFAULT || errno == EACCES) && access == Access::read) {
     made = library.regMr(nic.pd(), region.ptr, region.size, IBV_ACCESS_REMOTE_READ);
   }
@@ -55,7 +55,8 @@ Result<Handle<ibv_mr>> registerByDmabuf(const Nic& nic, const Region& region, Ac
   HMC_TRY(share.status());
   if (!share->fd) return error(Code::unsupported, "its runtime hands out no dma-buf");
   const Library& library = nic.library();
-  if (!library.regDmabufMr) return error(Code::unsupported, "{} is too old", library.path());
+  if (!library.regDmabufMr)
+    return error(Code::unsupported, "{} is older than rdma-core 34", library.path());
   ibv_mr* made = library.regDmabufMr(nic.pd(), share->offset, region.size,
                                      reinterpret_cast<uint64_t>(region.ptr), share->fd.get(),
                                      accessFlags(access));
@@ -96,7 +97,7 @@ VerbsRegistration::VerbsRegistration(const Region& where, Access allowed,
       key_(encode(where, allowed, *pinned_)) {}
 
 Result<std::unique_ptr<RemoteMemory>> VerbsRemote::decode(std::string_view key, size_t nics,
-                                                          PathTaken words) {
+                                                          PathTaken path) {
   Reader in(key);
   const uint32_t magic = in.u32();
   const uint64_t base = in.u64();
@@ -111,8 +112,8 @@ Result<std::unique_ptr<RemoteMemory>> VerbsRemote::decode(std::string_view key, 
                  key.size());
   }
   return std::unique_ptr<RemoteMemory>(
-      new VerbsRemote(size, writable == 1 ? Access::readWrite : Access::read, std::move(words),
-                      base, host == 1, std::move(rkeys)));
+      new VerbsRemote(size, writable == 1 ? Access::readWrite : Access::read, std::move(path), base,
+                      host == 1, std::move(rkeys)));
 }
 
 Result<std::unique_ptr<Registration>> MemoryTable::add(const Region& region, Access access) {
@@ -125,15 +126,15 @@ Result<std::unique_ptr<Registration>> MemoryTable::add(const Region& region, Acc
 }
 
 Result<std::shared_ptr<const Pinned>> MemoryTable::pin(const Region& region, Access access) {
-  // Held while pages are locked, which may take long: who registers the same range twice at once
-  // must not get two.
+  // Held while pages are locked, which may take long: two threads that register the same range must
+  // not pin it twice.
   std::lock_guard lock(mutex_);
   std::erase_if(ranges_, [](const auto& entry) { return entry.second.expired(); });
   auto& known = ranges_[{region.ptr, region.size, region.device.kind, access}];
   if (auto pinned = known.lock()) return pinned;
   auto pinned = std::make_shared<Pinned>();
   pinned->how = "host memory";
-  Result<Share> share = error(Code::unsupported, "host memory needs none");
+  Result<Share> share = error(Code::unsupported, "host memory needs no dma-buf");
   if (!region.device.isHost()) {
     HMC_ASSIGN(Backend * backend, findBackend(region.device));
     share = backend->share(region);
@@ -155,7 +156,7 @@ Result<std::string> MemoryTable::tryDevice(Device device) {
   auto pinned = pin(region, Access::readWrite);
   std::string how = pinned.ok() ? (*pinned)->how : "";
   Status status = pinned.status();
-  if (pinned.ok()) pinned = error(Code::unsupported, "tried");
+  if (pinned.ok()) pinned = error(Code::unsupported, "no longer registered");
   HMC_TRY(backend->release(region.ptr));
   HMC_TRY(status);
   return how;

@@ -11,7 +11,7 @@
 
 namespace hmc::verbs {
 
-// A range that the NICs may read and write: locked in memory, and known to each of them.
+// A range that is locked in memory and registered with every NIC.
 struct Pinned {
   std::vector<Handle<ibv_mr>> onNic;  // one for each, in their order
   std::string how;                    // "host memory", "dma-buf", "peer memory"
@@ -28,22 +28,22 @@ class VerbsRegistration final : public Registration {
   const std::string key_;
 };
 
-// What a key says.
+// A key, decoded.
 class VerbsRemote final : public RemoteMemory {
  public:
   static Result<std::unique_ptr<RemoteMemory>> decode(std::string_view key, size_t nics,
-                                                      PathTaken words);
-  VerbsRemote(uint64_t bytes, Access allowed, PathTaken words, uint64_t base, bool host,
+                                                      PathTaken path);
+  VerbsRemote(uint64_t bytes, Access allowed, PathTaken path, uint64_t base, bool host,
               std::vector<uint32_t> rkeys)
-      : RemoteMemory(bytes, allowed, {}, std::move(words)),
+      : RemoteMemory(bytes, allowed, {}, std::move(path)),
         base_(base),
         host_(host),
         rkeys_(std::move(rkeys)) {}
 
   uint64_t at(uint64_t offset) const { return base_ + offset; }
   uint32_t rkey(size_t nic) const { return rkeys_[nic]; }
-  // What the NIC acknowledges is visible at once in host memory. A device's has a bus of its own:
-  // a read behind the write makes sure.
+  // In host memory, what the NIC acknowledges is visible at once. Device memory is behind a bus of
+  // its own: a read after the write makes sure.
   bool visibleWhenAcknowledged() const { return host_; }
 
  private:

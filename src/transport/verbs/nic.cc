@@ -18,12 +18,12 @@ Result<std::unique_ptr<Nic>> Nic::open(std::shared_ptr<const Library> library, c
       return errnoStatus(fmt::format("querying RDMA device {}", port.device), failed);
     }
     Handle<ibv_pd> pd(library->allocPd(context.get()), library->deallocPd);
-    if (!pd) return errnoStatus(fmt::format("a protection domain of {}", port.device));
+    if (!pd) return errnoStatus(fmt::format("allocating a protection domain of {}", port.device));
     auto scratch = makePage<char>();
     Handle<ibv_mr> scratchKey(library->regMr(pd.get(), scratch.get(), 1, IBV_ACCESS_LOCAL_WRITE),
                               library->deregMr);
     if (!scratchKey) return errnoStatus(fmt::format("registering a byte with {}", port.device));
-    // The service thread reads it until nothing is left.
+    // The service thread reads it until it is empty.
     fcntl(context->async_fd, F_SETFL, fcntl(context->async_fd, F_GETFL) | O_NONBLOCK);
     return std::unique_ptr<Nic>(new Nic(std::move(library), port, std::move(context), std::move(pd),
                                         limits, std::move(scratch), std::move(scratchKey)));
@@ -31,7 +31,7 @@ Result<std::unique_ptr<Nic>> Nic::open(std::shared_ptr<const Library> library, c
   return error(Code::unsupported, "RDMA device {} is gone", port.device);
 }
 
-std::string wayOf(const Nics& nics) {
+std::string pathName(const Nics& nics) {
   std::string devices;
   for (const auto& nic : nics) devices += (devices.empty() ? "" : "+") + nic->port().device;
   return fmt::format("{}, {}", devices, nics[0]->port().kind());

@@ -8,8 +8,8 @@
 
 namespace hmc::verbs {
 
-// Memory of our own that is registered lies alone on its page: old kernels keep such pages from
-// the children of fork().
+// Our own registered memory has a page to itself: old kernels hide registered pages from the
+// children of fork().
 inline constexpr size_t kPage = 4096;
 template <class T>
 struct FreeDelete {
@@ -34,12 +34,12 @@ class Nic {
   ibv_pd* pd() const { return pd_.get(); }
   const ibv_device_attr& limits() const { return limits_; }
   int asyncFd() const { return context_->async_fd; }
-  // A byte that nobody needs, for reads that only wait for earlier writes.
+  // A byte for reads that only wait for earlier writes.
   ibv_sge scratch() const {
     return {reinterpret_cast<uint64_t>(scratch_.get()), 1, scratchKey_->lkey};
   }
 
-  // A word about the port's state where it explains a failure: "port mlx5_0:1 is down".
+  // The port's state, where it explains a failure: "; port mlx5_0:1 is down".
   std::string trouble() const;
 
  private:
@@ -65,10 +65,10 @@ class Nic {
 
 using Nics = std::vector<std::unique_ptr<Nic>>;
 
-// "mlx5_0+mlx5_1, RoCE v2": the way that they are, in words.
-std::string wayOf(const Nics& nics);
-// The most bytes of one operation: no more than they all take, large enough to keep them busy, and
-// small enough to share channels and to stop.
+// "mlx5_0+mlx5_1, RoCE v2"
+std::string pathName(const Nics& nics);
+// The most bytes of one operation: at most what all of them take, large enough to keep them busy,
+// and small enough to be spread over channels and to be cancelled.
 size_t largestPiece(const Nics& nics);
 
 }  // namespace hmc::verbs

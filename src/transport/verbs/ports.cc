@@ -41,9 +41,9 @@ std::optional<ibv_mtu> mtuOf(int bytes) {
   return std::nullopt;
 }
 
-// Without a /sys, as in some containers, the library knows the addresses but not their kinds. An
-// IPv4 address is one of RoCE v2 there as well, since all drivers offer it both ways; which index
-// that is, HMC_RDMA_GID_INDEX may have to say.
+// Where there is no /sys, as in some containers, libibverbs knows the GIDs but not their kinds. All
+// drivers offer an IPv4 address as RoCE v1 and v2: the user may have to choose the index with
+// HMC_RDMA_GID_INDEX.
 std::vector<Gid> askForGids(const Library& library, ibv_context* context, int port, int count,
                             bool ethernet) {
   std::vector<Gid> gids;
@@ -66,7 +66,7 @@ Port broken(Port port, std::string problem, std::string fix) {
 Port examine(const Library& library, ibv_context* context, Port port,
              const PortSettings& settings) {
   ibv_port_attr attributes{};
-  // The old name fills the part that it knows.
+  // The old symbol fills the part of the struct that it knows.
   int failed = library.queryPort(context, static_cast<uint8_t>(port.number),
                                  reinterpret_cast<struct _compat_ibv_port_attr*>(&attributes));
   if (failed != 0) return broken(port, "cannot be queried: " + errnoText(failed), "");
@@ -90,10 +90,10 @@ Port examine(const Library& library, ibv_context* context, Port port,
     auto mtu = mtuOf(*settings.mtu);
     if (!mtu || *mtu > port.mtu) {
       return broken(port,
-                    fmt::format("HMC_RDMA_MTU={} is none of 256, 512, 1024, 2048 and 4096 up to "
-                                "the port's {}",
+                    fmt::format("HMC_RDMA_MTU={} is not 256, 512, 1024, 2048 or 4096, or is "
+                                "above the port's {}",
                                 *settings.mtu, mtuBytes(port.mtu)),
-                    "set it to one of these, or not at all");
+                    "set it to one of these, or unset it");
     }
     port.mtu = *mtu;
   }
@@ -135,7 +135,7 @@ bool better(const Port& a, const Port& b) {
   return a.gbits > b.gbits;
 }
 
-// Those that the user named, in that order.
+// The ports that the user named, in that order.
 Result<std::vector<Port>> named(const std::vector<std::string>& names,
                                 const std::vector<Port>& ports) {
   std::vector<Port> chosen;
@@ -147,7 +147,7 @@ Result<std::vector<Port>> named(const std::vector<std::string>& names,
       std::string known;
       for (const Port& one : ports) known += (known.empty() ? "" : ", ") + one.name();
       return error(Code::unsupported,
-                   "HMC_RDMA_DEVICES names {}, which is not there; there are: {}", name,
+                   "HMC_RDMA_DEVICES names {}, which does not exist; there are: {}", name,
                    known.empty() ? "none" : known);
     }
     chosen.push_back(*port);

@@ -9,9 +9,9 @@
 
 namespace hmc::verbs {
 
-// What the user said about which ports to use and how.
+// Which ports to use and how, as the user has set it.
 struct PortSettings {
-  std::vector<std::string> ports;  // "mlx5_0", "mlx5_1:2"; empty: look
+  std::vector<std::string> ports;  // "mlx5_0", "mlx5_1:2"; empty: all
   std::optional<int> gidIndex;
   std::optional<int> mtu;  // 256, 512, 1024, 2048 or 4096
 

@@ -2,13 +2,13 @@
 
 #include <vector>
 
-#include "base/fd.h"
+#include "base/event_fd.h"
 #include "transport/verbs/channel.h"
 
 namespace hmc::verbs {
 
-// Where the thread in Transport::progress() waits for what the NICs have done. One thread runs it
-// at a time; the rest is safe from any thread.
+// Where the thread in Transport::progress() waits for completions. One thread runs it at a time;
+// the rest is safe from any thread.
 class Progress {
  public:
   static Result<std::unique_ptr<Progress>> create(const Nics& nics);
@@ -18,16 +18,16 @@ class Progress {
 
   bool run(Deadline until);
   // Lets run() return.
-  void wake();
+  void wake() { wake_.signal(); }
 
  private:
-  Progress(std::vector<std::unique_ptr<CompletionQueues>> queues, Fd wake)
+  Progress(std::vector<std::unique_ptr<CompletionQueues>> queues, EventFd wake)
       : queues_(std::move(queues)), wake_(std::move(wake)) {}
-  size_t poll();
+  bool poll();
   bool await(Deadline until);
 
   const std::vector<std::unique_ptr<CompletionQueues>> queues_;
-  const Fd wake_;
+  const EventFd wake_;
 };
 
 }  // namespace hmc::verbs

@@ -12,14 +12,14 @@ namespace hmc::verbs {
 namespace {
 
 // An unanswered packet is sent again after 4.096 us * 2^16 = 0.27 s (hardware may take four times
-// that), six times: a peer that is gone is noticed after some seconds, a link that flaps is
-// survived. Not seven, which soft-RoCE takes for ever.
+// that), up to six times: a dead peer is noticed after some seconds, and a link that flaps
+// survives. Not 7: soft-RoCE reads it as retry forever.
 constexpr uint8_t kTimeout = 16;
 constexpr uint8_t kRetries = 6;
-constexpr uint8_t kForEver = 7;     // a peer that has no room for a word yet
-constexpr uint8_t kNoRoomYet = 12;  // 0.64 ms until it is asked again
-constexpr int kReadDepth = 128;     // gets that are served at a time, where the NIC can do so many
-constexpr uint32_t kPacketNumbers = 1 << 24;
+constexpr uint8_t kRnrForever = 7;  // while the peer has no receive posted for a control message
+constexpr uint8_t kRnrTimer = 12;   // 0.64 ms between such retries
+constexpr int kReadDepth = 128;     // gets served at a time, where the NIC can do so many
+constexpr uint32_t kPsnCount = 1 << 24;
 
 int readDepth(const Nic& nic) {
   return std::clamp(nic.limits().max_qp_rd_atom, 1, kReadDepth);
@@ -27,14 +27,14 @@ int readDepth(const Nic& nic) {
 
 }  // namespace
 
-uint32_t randomPacketNumber() {
+uint32_t randomPsn() {
   const std::string bytes = randomBytes(4);
   uint32_t number = 0;
   std::memcpy(&number, bytes.data(), sizeof(number));
-  return number % kPacketNumbers;
+  return number % kPsnCount;
 }
 
-Address::Place placeOf(const Nic& nic) {
+PortAddress portAddressOf(const Nic& nic) {
   const Port& port = nic.port();
   return {port.gid.bytes, port.lid, static_cast<uint8_t>(port.mtu),
           static_cast<uint8_t>(readDepth(nic)), port.ethernet};
@@ -49,7 +49,7 @@ Result<QueuePair> QueuePair::create(const Nic& nic, ibv_cq* queue, const Depth& 
   wanted.cap.max_recv_wr = static_cast<uint32_t>(depth.receives);
   wanted.cap.max_send_sge = wanted.cap.max_recv_sge = 1;
   const Library& library = nic.library();
-  // Devices tell nobody how much they can inline: ask for less until one agrees.
+  // No query tells how much a device can inline: ask for less until it agrees.
   ibv_qp* made = nullptr;
   for (int inlined = depth.inlined; !made; inlined /= 2) {
     wanted.cap.max_inline_data = static_cast<uint32_t>(inlined);
@@ -81,52 +81,51 @@ Status QueuePair::toInit() {
                 "preparing");
 }
 
-Status QueuePair::toReceive(const Address::Pair& to, const Address::Place& place) {
+Status QueuePair::toReceive(const QpAddress& to, const PortAddress& peer) {
   const Port& port = nic_->port();
-  if (place.ethernet != port.ethernet) {
+  if (peer.ethernet != port.ethernet) {
     return error(Code::unsupported, "{} is {}, the peer's port is {}", port.name(),
                  port.ethernet ? "Ethernet" : "InfiniBand",
-                 place.ethernet ? "Ethernet" : "InfiniBand");
+                 peer.ethernet ? "Ethernet" : "InfiniBand");
   }
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_RTR;
-  attributes.path_mtu = std::min(port.mtu, static_cast<ibv_mtu>(place.mtu));
+  attributes.path_mtu = std::min(port.mtu, static_cast<ibv_mtu>(peer.mtu));
   attributes.dest_qp_num = to.number;
-  attributes.rq_psn = to.firstPacket;
+  attributes.rq_psn = to.psn;
   attributes.max_dest_rd_atomic = static_cast<uint8_t>(readDepth(*nic_));
-  attributes.min_rnr_timer = kNoRoomYet;
-  attributes.ah_attr.dlid = place.lid;
+  attributes.min_rnr_timer = kRnrTimer;
+  attributes.ah_attr.dlid = peer.lid;
   attributes.ah_attr.port_num = static_cast<uint8_t>(port.number);
-  // Always with the GID: RoCE needs it, and InfiniBand does beyond one subnet.
+  // Always with the GID: RoCE needs it, and so does InfiniBand between subnets.
   attributes.ah_attr.is_global = 1;
   attributes.ah_attr.grh.sgid_index = static_cast<uint8_t>(port.gid.index);
   attributes.ah_attr.grh.hop_limit = 64;
-  std::copy(place.gid.begin(), place.gid.end(), attributes.ah_attr.grh.dgid.raw);
+  std::copy(peer.gid.begin(), peer.gid.end(), attributes.ah_attr.grh.dgid.raw);
   return modify(attributes,
                 IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
                     IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
                 "connecting");
 }
 
-Status QueuePair::toSend(const Address::Place& place, uint32_t firstPacket) {
+Status QueuePair::toSend(const PortAddress& peer, uint32_t psn) {
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_RTS;
   attributes.timeout = kTimeout;
   attributes.retry_cnt = kRetries;
-  attributes.rnr_retry = kForEver;
-  attributes.sq_psn = firstPacket;
+  attributes.rnr_retry = kRnrForever;
+  attributes.sq_psn = psn;
   attributes.max_rd_atomic = static_cast<uint8_t>(std::clamp<int>(
-      std::min<int>(nic_->limits().max_qp_init_rd_atom, place.readDepth), 1, kReadDepth));
+      std::min<int>(nic_->limits().max_qp_init_rd_atom, peer.readDepth), 1, kReadDepth));
   return modify(attributes,
                 IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
                     IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC,
                 "starting");
 }
 
-Status QueuePair::connect(const Address::Pair& to, const Address::Place& place,
-                          uint32_t firstPacket) {
-  HMC_TRY(toReceive(to, place));
-  return toSend(place, firstPacket);
+Status QueuePair::connect(const QpAddress& to, const PortAddress& peer, uint32_t psn) {
+  HMC_TRY(toReceive(to, peer));
+  return toSend(peer, psn);
 }
 
 void QueuePair::stop() {

@@ -5,14 +5,14 @@
 
 namespace hmc::verbs {
 
-// A reliable connection with one queue pair of the peer. Creating, connecting and resetting; who
-// posts to it is another matter. Not safe from several threads.
+// A reliable connection with one queue pair of the peer: creating, connecting and resetting it. Not
+// safe from several threads.
 class QueuePair {
  public:
   struct Depth {
     int sends = 1;
     int receives = 1;
-    int inlined = 0;  // bytes that a send may carry in itself, at least asked for
+    int inlined = 0;  // bytes that a send may carry in itself, if the device can
   };
 
   // May the peer read and write memory through it?
@@ -20,9 +20,8 @@ class QueuePair {
 
   static Result<QueuePair> create(const Nic& nic, ibv_cq* queue, const Depth& depth, Serves serves);
 
-  // The peer's queue pair `to`, which lies at `place`, sends packets from to.firstPacket on; we
-  // send from `firstPacket` on.
-  Status connect(const Address::Pair& to, const Address::Place& place, uint32_t firstPacket);
+  // `to` is a queue pair of the peer's, `peer` the port that it is on. We send from `psn` on.
+  Status connect(const QpAddress& to, const PortAddress& peer, uint32_t psn);
   // Nothing is sent or applied any more, and everything that was posted ends.
   void stop();
   // Forgets everything, so that connect() can be called again.
@@ -37,8 +36,8 @@ class QueuePair {
   QueuePair(const Nic& nic, Handle<ibv_qp> handle, uint32_t inlined, Serves serves)
       : nic_(&nic), handle_(std::move(handle)), inlined_(inlined), serves_(serves) {}
   Status toInit();
-  Status toReceive(const Address::Pair& to, const Address::Place& place);
-  Status toSend(const Address::Place& place, uint32_t firstPacket);
+  Status toReceive(const QpAddress& to, const PortAddress& peer);
+  Status toSend(const PortAddress& peer, uint32_t psn);
   Status modify(ibv_qp_attr& attributes, int mask, const char* what);
 
   const Nic* nic_;
@@ -47,10 +46,10 @@ class QueuePair {
   Serves serves_;
 };
 
-// How we are known at the other end.
-Address::Place placeOf(const Nic& nic);
+// What the peer needs to know about our port.
+PortAddress portAddressOf(const Nic& nic);
 
-// Where a new connection's packets start: not where an old one's could still be.
-uint32_t randomPacketNumber();
+// For a new connection: packets of an old one that are still under way must not fit.
+uint32_t randomPsn();
 
 }  // namespace hmc::verbs

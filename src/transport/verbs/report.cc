@@ -8,9 +8,9 @@ namespace hmc::verbs {
 namespace {
 
 std::vector<MemoryWay> tryMemory(const std::shared_ptr<const Library>& library, const Port& port) {
-  std::vector<MemoryWay> ways;
+  std::vector<MemoryWay> found;
   auto nic = Nic::open(library, port);
-  if (!nic.ok()) return ways;
+  if (!nic.ok()) return found;
   Nics nics;
   nics.push_back(*std::move(nic));
   MemoryTable table(nics);
@@ -20,11 +20,11 @@ std::vector<MemoryWay> tryMemory(const std::shared_ptr<const Library>& library, 
     if (kind == DeviceKind::cpu || !backend.ok()) continue;
     for (int index = 0; index < (*backend)->facts().deviceCount; ++index) {
       auto how = table.tryDevice({kind, index});
-      ways.push_back(
+      found.push_back(
           {{kind, index}, how.ok() ? *how : "staged through the host: " + how.status().message()});
     }
   }
-  return ways;
+  return found;
 }
 
 }  // namespace

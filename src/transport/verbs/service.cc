@@ -1,25 +1,21 @@
 #include "transport/verbs/service.h"
 
 #include <poll.h>
-#include <sys/eventfd.h>
 
 #include <algorithm>
 
-#include "base/error.h"
-#include "base/log.h"
 #include "base/thread.h"
 
 namespace hmc::verbs {
 
 namespace {
-// How long the last words to peers may take when everything ends.
-constexpr std::chrono::milliseconds kLastWords{200};
+// How long the last messages to peers may take when the transport ends.
+constexpr std::chrono::milliseconds kLastMessages{200};
 }  // namespace
 
 Result<std::unique_ptr<Service>> Service::create(const Nics& nics) {
-  HMC_ASSIGN(auto queues, CompletionQueues::createAll(nics));
-  Fd wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!wake) return errnoStatus("making an eventfd for RDMA");
+  HMC_ASSIGN(auto queues, CompletionQueues::create(*nics[0]));
+  HMC_ASSIGN(EventFd wake, EventFd::create("the RDMA service"));
   std::unique_ptr<Service> service(new Service(nics, std::move(queues), std::move(wake)));
   service->thread_ = namedThread(
       "hmc-verbs", [raw = service.get()](const std::stop_token& stop) { raw->run(stop); });
@@ -29,9 +25,9 @@ Result<std::unique_ptr<Service>> Service::create(const Nics& nics) {
 Service::~Service() {
   {
     std::unique_lock lock(mutex_);
-    quiet_.wait_for(lock, kLastWords, [&] {
+    flushed_.wait_for(lock, kLastMessages, [&] {
       return std::all_of(leaving_.begin(), leaving_.end(),
-                         [](const auto& words) { return words->silent(); });
+                         [](const auto& control) { return control->flushed(); });
     });
   }
   thread_.request_stop();
@@ -39,41 +35,35 @@ Service::~Service() {
   thread_.join();
 }
 
-void Service::wake() {
-  eventfd_write(wake_.get(), 1);
-}
-
-void Service::add(Member& member, Words& words) {
+void Service::add(Member& member, ControlQp& control) {
   std::lock_guard lock(mutex_);
-  entries_.push_back({&member, &words});
+  entries_.push_back({&member, &control});
 }
 
-void Service::remove(Member& member, std::unique_ptr<Words> words) {
+void Service::remove(Member& member, std::unique_ptr<ControlQp> control) {
   std::lock_guard lock(mutex_);
   std::erase_if(entries_, [&](const Entry& entry) { return entry.member == &member; });
-  leaving_.push_back(std::move(words));
+  leaving_.push_back(std::move(control));
   wake();
 }
 
-Service::Member* Service::memberOf(const Words* words) {
+Service::Member* Service::memberOf(const ControlQp* control) {
   auto found = std::find_if(entries_.begin(), entries_.end(),
-                            [&](const Entry& entry) { return entry.words == words; });
+                            [&](const Entry& entry) { return entry.control == control; });
   return found != entries_.end() ? found->member : nullptr;
 }
 
 void Service::run(const std::stop_token& stop) {
-  std::vector<pollfd> waiting{{wake_.get(), POLLIN, 0}};
-  for (const auto& queues : queues_) waiting.push_back({queues->fd(), POLLIN, 0});
+  std::vector<pollfd> waiting{{wake_.get(), POLLIN, 0}, {queues_->fd(), POLLIN, 0}};
   for (const auto& nic : nics_) waiting.push_back({nic->asyncFd(), POLLIN, 0});
   while (!stop.stop_requested()) {
     poll(waiting.data(), waiting.size(), sleepMs());
-    eventfd_t ignored;
-    if (waiting[0].revents != 0) eventfd_read(wake_.get(), &ignored);
+    wake_.clear();
     std::lock_guard lock(mutex_);
-    for (const auto& queues : queues_) hear(*queues);
+    receive();
     for (const auto& nic : nics_) watch(*nic);
     expire();
-    bury();
+    reap();
   }
 }
 
@@ -84,19 +74,20 @@ int Service::sleepMs() {
   return at == Clock::time_point::max() ? -1 : Deadline(at).leftMs();
 }
 
-void Service::hear(CompletionQueues& queues) {
-  queues.acknowledge();
-  queues.arm();
-  std::vector<Words::Ended> ended;
-  queues.poll([&](const ibv_wc& wc) { ended.push_back(Words::handle(wc)); });
-  for (const Words::Ended& one : ended) {
-    Member* member = memberOf(one.words);
+void Service::receive() {
+  queues_->acknowledge();
+  queues_->arm();
+  std::vector<ControlQp::Event> events;
+  queues_->poll([&](const ibv_wc& wc) { events.push_back(ControlQp::handle(wc)); });
+  for (const ControlQp::Event& event : events) {
+    Member* member = memberOf(event.qp);
     if (!member) continue;
-    if (one.heard) member->heard(*one.heard);
-    if (!one.failure.ok()) member->lost(one.failure);
+    if (event.received) member->received(*event.received);
+    if (!event.failure.ok()) member->lost(event.failure);
   }
 }
 
+// Every link uses every NIC.
 void Service::watch(const Nic& nic) {
   ibv_async_event event{};
   while (nic.library().getAsyncEvent(nic.context(), &event) == 0) {
@@ -105,9 +96,7 @@ void Service::watch(const Nic& nic) {
     if (type != IBV_EVENT_DEVICE_FATAL) continue;
     const Status why =
         error(Code::disconnected, "RDMA device {} has failed or was removed", nic.port().device);
-    for (const Entry& entry : entries_) {
-      if (entry.member->uses(nic)) entry.member->lost(why);
-    }
+    for (const Entry& entry : entries_) entry.member->lost(why);
   }
 }
 
@@ -117,12 +106,12 @@ void Service::expire() {
   }
 }
 
-void Service::bury() {
-  for (auto& words : leaving_) {
-    if (words->silent() && !words->idle()) words->stop();
+void Service::reap() {
+  for (auto& control : leaving_) {
+    if (control->flushed() && !control->idle()) control->stop();
   }
-  std::erase_if(leaving_, [](const auto& words) { return words->idle(); });
-  quiet_.notify_all();
+  std::erase_if(leaving_, [](const auto& control) { return control->idle(); });
+  flushed_.notify_all();
 }
 
 }  // namespace hmc::verbs

@@ -11,19 +11,19 @@ namespace {
 
 constexpr int kMostChannels = 16;
 
-// Two ports of one domain can reach each other, as far as their kind goes.
+// Ports of different domains cannot reach each other.
 std::string domainOf(const Port& port) {
   if (port.ethernet) return "roce";
   return "infiniband:" +
          hex({reinterpret_cast<const char*>(port.gid.bytes.data()), 8});  // subnet prefix
 }
 
-// What such a port typically does; its rate is its own word.
+// What such a port typically does. Its rate is what it reports.
 Transport::Path typical(const Nics& nics) {
   double gbits = 0;
   for (const auto& nic : nics) gbits += nic->port().gbits;
   const bool soft = nics[0]->port().soft;
-  return {wayOf(nics), soft ? 30000.0 : 3000.0, soft ? 0.5 : gbits / 8 * 0.9};
+  return {pathName(nics), soft ? 30000.0 : 3000.0, soft ? 0.5 : gbits / 8 * 0.9};
 }
 
 Transport::Facts factsOf(const Nics& nics) {
@@ -51,7 +51,7 @@ class VerbsTransport final : public Transport {
     return memory_.add(region, access);
   }
   Result<std::unique_ptr<Link>> openLink(const LinkOptions& options) override {
-    return VerbsLink::create(*nics_, options_.channels, *service_, *progress_, options);
+    return VerbsLink::create(*nics_, options_.channels, *service_, *progress_, counters(), options);
   }
   bool progress(Deadline until) override { return progress_->run(until); }
   void wake() override { progress_->wake(); }
@@ -74,7 +74,7 @@ Status explainNone(const std::vector<Port>& ports) {
   return error(Code::unsupported, "no RDMA port can be used: {}", reasons);
 }
 
-// The best ones, as many as there are channels to use them, of one kind.
+// The best ports of one domain, no more than there are channels.
 Result<std::unique_ptr<Nics>> openNics(const std::shared_ptr<const Library>& library,
                                        int channels) {
   HMC_ASSIGN(PortSettings settings, PortSettings::fromEnvironment());
@@ -94,7 +94,7 @@ Result<std::unique_ptr<Nics>> openNics(const std::shared_ptr<const Library>& lib
 
 Result<std::unique_ptr<Transport>> create(const VerbsOptions& options) {
   if (options.channels < 1 || options.channels > kMostChannels) {
-    return error(Code::invalidArgument, "{} RDMA channels: 1 to {} are possible", options.channels,
+    return error(Code::invalidArgument, "{} RDMA channels: choose 1 to {}", options.channels,
                  kMostChannels);
   }
   HMC_ASSIGN(auto library, Library::load());

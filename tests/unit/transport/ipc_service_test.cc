@@ -16,8 +16,8 @@ class IpcService : public testing::Test {
  protected:
   void SetUp() override {
     std::memset(memory_, '.', sizeof(memory_));
-    readWrite_ = service_.addRegion(hostRegion(memory_ + kSize, kSize), Access::readWrite);
-    read_ = service_.addRegion(hostRegion(memory_ + kSize, kSize), Access::read);
+    readWrite_ = exports_.add(hostRegion(memory_ + kSize, kSize), Access::readWrite);
+    read_ = exports_.add(hostRegion(memory_ + kSize, kSize), Access::read);
     service_.addLink(link_, lease_);
     token_ = must(service_.start());
     theirs_.emplace(must(SharedBlock<Bells>::fetch(fds_->name(), token_, kPatience)));
@@ -47,8 +47,8 @@ class IpcService : public testing::Test {
     return ring->guest.load();
   }
   // Posts one piece and answers what became of it.
-  uint32_t post(Ring& ring, uint32_t slotIndex, uint32_t kind, uint64_t region, uint64_t offset,
-                uint32_t size) {
+  Code post(Ring& ring, uint32_t slotIndex, uint32_t kind, uint64_t region, uint64_t offset,
+            uint32_t size) {
     Slot& slot = ring.slots[slotIndex];
     slot.kind.store(kind);
     slot.region.store(region);
@@ -62,12 +62,12 @@ class IpcService : public testing::Test {
     for (;;) {
       uint32_t seen = bell.count.load();
       if (slot.state.load() == Slot::done) break;
-      if (deadline.passed()) return 99;
+      if (deadline.passed()) return Code::deadlineExceeded;
       bell.sleep(seen, deadline);
     }
     tellOrderAfter();
     slot.state.store(Slot::free);
-    return slot.outcome.load();
+    return static_cast<Code>(slot.outcome.load());
   }
   bool untouched() const {
     for (char byte : memory_) {
@@ -79,7 +79,8 @@ class IpcService : public testing::Test {
   char memory_[3 * kSize];  // what is shared lies in the middle
   std::unique_ptr<FdExchange> fds_ = must(FdExchange::create());
   OwnBells bells_{*fds_};
-  Service service_{bells_};
+  Exports exports_;
+  Service service_{bells_, exports_};
   std::shared_ptr<Lease> lease_ = std::make_shared<Lease>(std::chrono::minutes(10));
   const std::string link_ = randomBytes(kNonceSize);
   uint64_t readWrite_ = 0;
@@ -98,9 +99,9 @@ TEST_F(IpcService, appliesWhatIsAllowed) {
   auto ring = must(SharedBlock<Ring>::create());
   ASSERT_EQ(invite(ring, link_), Ring::accepted);
   std::memset(ring->data[5], 'x', kSize);
-  EXPECT_EQ(post(*ring, 5, kPut, readWrite_, 10, 20), Slot::ok);
+  EXPECT_EQ(post(*ring, 5, kPut, readWrite_, 10, 20), Code::ok);
   EXPECT_EQ(std::string(memory_ + kSize + 9, 22), "." + std::string(20, 'x') + ".");
-  EXPECT_EQ(post(*ring, 6, kGet, read_, 9, 2), Slot::ok);
+  EXPECT_EQ(post(*ring, 6, kGet, read_, 9, 2), Code::ok);
   EXPECT_EQ(std::string(ring->data[6], 2), ".x");
 }
 
@@ -109,36 +110,36 @@ TEST_F(IpcService, refusesWhateverPassesTheEnd) {
   ASSERT_EQ(invite(ring, link_), Ring::accepted);
   std::memset(ring->data[0], 'x', kSlotBytes);
   for (uint32_t kind : {kPut, kGet}) {
-    EXPECT_EQ(post(*ring, 0, kind, readWrite_, kSize, 1), Slot::outOfRange);
-    EXPECT_EQ(post(*ring, 0, kind, readWrite_, kSize - 1, 2), Slot::outOfRange);
-    EXPECT_EQ(post(*ring, 0, kind, readWrite_, ~uint64_t{0}, 1), Slot::outOfRange);
-    EXPECT_EQ(post(*ring, 0, kind, readWrite_, ~uint64_t{7}, 16), Slot::outOfRange);
-    EXPECT_EQ(post(*ring, 0, kind, readWrite_, 0, ~uint32_t{0}), Slot::outOfRange);
-    EXPECT_EQ(post(*ring, 0, kind, readWrite_, 0, kSlotBytes + 1), Slot::outOfRange);
+    EXPECT_EQ(post(*ring, 0, kind, readWrite_, kSize, 1), Code::outOfRange);
+    EXPECT_EQ(post(*ring, 0, kind, readWrite_, kSize - 1, 2), Code::outOfRange);
+    EXPECT_EQ(post(*ring, 0, kind, readWrite_, ~uint64_t{0}, 1), Code::outOfRange);
+    EXPECT_EQ(post(*ring, 0, kind, readWrite_, ~uint64_t{7}, 16), Code::outOfRange);
+    EXPECT_EQ(post(*ring, 0, kind, readWrite_, 0, ~uint32_t{0}), Code::outOfRange);
+    EXPECT_EQ(post(*ring, 0, kind, readWrite_, 0, kSlotBytes + 1), Code::outOfRange);
   }
   EXPECT_TRUE(untouched());
 }
 
 TEST_F(IpcService, aPieceLargerThanASlotIsRefusedEvenWhereItWouldFit) {
   std::vector<char> large(4 * kSlotBytes);
-  uint64_t id = service_.addRegion(hostRegion(large.data(), large.size()), Access::readWrite);
+  uint64_t id = exports_.add(hostRegion(large.data(), large.size()), Access::readWrite);
   auto ring = must(SharedBlock<Ring>::create());
   ASSERT_EQ(invite(ring, link_), Ring::accepted);
-  EXPECT_EQ(post(*ring, kSlots - 1, kGet, id, 0, 2 * kSlotBytes), Slot::outOfRange);
-  EXPECT_EQ(post(*ring, kSlots - 1, kGet, id, 0, kSlotBytes), Slot::ok);
-  service_.removeRegion(id);
+  EXPECT_EQ(post(*ring, kSlots - 1, kGet, id, 0, 2 * kSlotBytes), Code::outOfRange);
+  EXPECT_EQ(post(*ring, kSlots - 1, kGet, id, 0, kSlotBytes), Code::ok);
+  exports_.remove(id);
 }
 
 TEST_F(IpcService, refusesUnknownRegionsKindsAndWritesToReadOnlyMemory) {
   auto ring = must(SharedBlock<Ring>::create());
   ASSERT_EQ(invite(ring, link_), Ring::accepted);
   std::memset(ring->data[0], 'x', kSize);
-  EXPECT_EQ(post(*ring, 0, kPut, readWrite_ + 100, 0, 1), Slot::noRegion);
-  EXPECT_EQ(post(*ring, 0, kPut, 0, 0, 1), Slot::noRegion);
-  EXPECT_EQ(post(*ring, 0, 7, readWrite_, 0, 1), Slot::outOfRange);
-  EXPECT_EQ(post(*ring, 0, kPut, read_, 0, 1), Slot::noAccess);
-  service_.removeRegion(readWrite_);
-  EXPECT_EQ(post(*ring, 0, kPut, readWrite_, 0, 1), Slot::noRegion);
+  EXPECT_EQ(post(*ring, 0, kPut, readWrite_ + 100, 0, 1), Code::notFound);
+  EXPECT_EQ(post(*ring, 0, kPut, 0, 0, 1), Code::notFound);
+  EXPECT_EQ(post(*ring, 0, 7, readWrite_, 0, 1), Code::invalidArgument);
+  EXPECT_EQ(post(*ring, 0, kPut, read_, 0, 1), Code::permissionDenied);
+  exports_.remove(readWrite_);
+  EXPECT_EQ(post(*ring, 0, kPut, readWrite_, 0, 1), Code::notFound);
   EXPECT_TRUE(untouched());
 }
 
@@ -147,7 +148,7 @@ TEST_F(IpcService, appliesNothingOnceTheLeaseIsOver) {
   ASSERT_EQ(invite(ring, link_), Ring::accepted);
   std::memset(ring->data[0], 'x', kSize);
   lease_->revoke();
-  EXPECT_EQ(post(*ring, 0, kPut, readWrite_, 0, 1), Slot::noLease);
+  EXPECT_EQ(post(*ring, 0, kPut, readWrite_, 0, 1), Code::disconnected);
   EXPECT_TRUE(untouched());
 }
 

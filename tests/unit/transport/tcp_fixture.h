@@ -74,10 +74,10 @@ inline std::string greetingBytes(const std::string& token, Role role) {
   return bytes;
 }
 
-inline std::string requestBytes(RequestKind kind, uint64_t id, uint64_t area, uint64_t offset,
+inline std::string requestBytes(RequestKind kind, uint64_t id, uint64_t region, uint64_t offset,
                                 uint64_t size) {
   std::string bytes(Request::kSize, '\0');
-  Request{static_cast<uint64_t>(kind), id, area, offset, size}.pack(bytes.data());
+  Request{static_cast<uint64_t>(kind), id, region, offset, size}.pack(bytes.data());
   return bytes;
 }
 
@@ -96,7 +96,7 @@ class TcpTarget : public testing::Test {
     linkOptions.lease = std::move(lease);
     link_ = *transport_->openLink(linkOptions);
   }
-  uint64_t area() const { return Key::decode(registration_->key())->area; }
+  uint64_t regionId() const { return Key::decode(registration_->key())->region; }
   std::string token() const { return Address::decode(link_->address())->token; }
   // A bare socket that the target takes for its peer.
   RawPeer welcomePeer() {
@@ -106,7 +106,7 @@ class TcpTarget : public testing::Test {
   }
   // One byte put and answered: the target serves this peer.
   void expectServed(RawPeer& peer, char byte = 'x') {
-    EXPECT_TRUE(peer.say(requestBytes(RequestKind::put, 77, area(), 0, 1) + byte));
+    EXPECT_TRUE(peer.say(requestBytes(RequestKind::put, 77, regionId(), 0, 1) + byte));
     const std::string bytes = peer.hear(Reply::kSize);
     ASSERT_EQ(bytes.size(), Reply::kSize) << "the target hung up";
     EXPECT_EQ(Reply::unpack(bytes.data()).kind, static_cast<uint32_t>(ReplyKind::done));

@@ -6,7 +6,7 @@ namespace hmc::tcp {
 TEST_F(TcpTarget, endsAStreamThatAnnouncesMoreThanOneOperationMayMove) {
   for (uint64_t size : {uint64_t{0}, uint64_t{kLargest} + 1, uint64_t{4} << 30, ~uint64_t{0}}) {
     RawPeer peer = welcomePeer();
-    peer.say(requestBytes(RequestKind::put, 1, area(), 0, size) + "bytes");
+    peer.say(requestBytes(RequestKind::put, 1, regionId(), 0, size) + "bytes");
     EXPECT_TRUE(peer.isHungUpOn()) << size;
   }
   EXPECT_EQ(memory_[0], '.');
@@ -14,7 +14,7 @@ TEST_F(TcpTarget, endsAStreamThatAnnouncesMoreThanOneOperationMayMove) {
 
 TEST_F(TcpTarget, endsAStreamWithARequestOfAnUnknownKind) {
   RawPeer peer = welcomePeer();
-  peer.say(requestBytes(static_cast<RequestKind>(0), 1, area(), 0, 1));
+  peer.say(requestBytes(static_cast<RequestKind>(0), 1, regionId(), 0, 1));
   EXPECT_TRUE(peer.isHungUpOn());
 }
 
@@ -22,20 +22,20 @@ TEST_F(TcpTarget, refusesWhatLiesOutsideAndGoesOn) {
   RawPeer peer = welcomePeer();
   const uint64_t size = memory_.size();
   for (uint64_t offset : {size, size - 3, ~uint64_t{0}, ~uint64_t{0} - 3}) {
-    peer.say(requestBytes(RequestKind::put, 1, area(), offset, 4) + "evil");
+    peer.say(requestBytes(RequestKind::put, 1, regionId(), offset, 4) + "evil");
     expectRefused(peer, Code::outOfRange);
-    peer.say(requestBytes(RequestKind::get, 1, area(), offset, 4));
+    peer.say(requestBytes(RequestKind::get, 1, regionId(), offset, 4));
     expectRefused(peer, Code::outOfRange);
   }
   expectServed(peer);
   EXPECT_EQ(memory_.find("evil"), std::string::npos);
 }
 
-TEST_F(TcpTarget, refusesAnUnknownAreaAndDrainsItsBytes) {
+TEST_F(TcpTarget, refusesAnUnknownRegionAndDrainsItsBytes) {
   RawPeer peer = welcomePeer();
-  peer.say(requestBytes(RequestKind::put, 1, area() + 1, 0, 300000) + std::string(300000, '!'));
+  peer.say(requestBytes(RequestKind::put, 1, regionId() + 1, 0, 300000) + std::string(300000, '!'));
   expectRefused(peer, Code::notFound);
-  peer.say(requestBytes(RequestKind::get, 2, area() + 1, 0, 300000));
+  peer.say(requestBytes(RequestKind::get, 2, regionId() + 1, 0, 300000));
   expectRefused(peer, Code::notFound);
   expectServed(peer);
 }
@@ -44,7 +44,7 @@ TEST_F(TcpTarget, refusesPutIntoReadOnlyMemoryWhateverThePeerBelieves) {
   std::string constant(100, 'c');
   auto registration =
       *transport_->registerRegion({constant.data(), constant.size(), Device{}}, Access::read);
-  const uint64_t id = Key::decode(registration->key())->area;
+  const uint64_t id = Key::decode(registration->key())->region;
   RawPeer peer = welcomePeer();
   peer.say(requestBytes(RequestKind::put, 1, id, 0, 4) + "evil");
   expectRefused(peer, Code::permissionDenied);
@@ -54,12 +54,12 @@ TEST_F(TcpTarget, refusesPutIntoReadOnlyMemoryWhateverThePeerBelieves) {
 
 TEST_F(TcpTarget, refusesTheRestOfAPutWhenTheMemoryIsUnregistered) {
   RawPeer peer = welcomePeer();
-  peer.say(requestBytes(RequestKind::put, 1, area(), 0, 100000) + std::string(50000, '!'));
+  peer.say(requestBytes(RequestKind::put, 1, regionId(), 0, 100000) + std::string(50000, '!'));
   // Ask through another stream whether the first half has arrived.
   RawPeer witness = welcomePeer();
   char last = '.';
   for (Deadline deadline = kPatience; last != '!' && !deadline.passed();) {
-    witness.say(requestBytes(RequestKind::get, 1, area(), 49999, 1));
+    witness.say(requestBytes(RequestKind::get, 1, regionId(), 49999, 1));
     const std::string answer = witness.hear(2 * Reply::kSize + 1);
     ASSERT_EQ(answer.size(), 2 * Reply::kSize + 1);
     last = answer[Reply::kSize];
@@ -78,7 +78,7 @@ TEST_F(TcpTarget, appliesNothingOnceTheLeaseHasExpired) {
   RawPeer peer = welcomePeer();
   expectServed(peer, 'a');
   lease->revoke();
-  peer.say(requestBytes(RequestKind::put, 1, area(), 0, 1) + "b");
+  peer.say(requestBytes(RequestKind::put, 1, regionId(), 0, 1) + "b");
   EXPECT_TRUE(peer.isHungUpOn());
   EXPECT_EQ(memory_[0], 'a');
 }
@@ -86,7 +86,7 @@ TEST_F(TcpTarget, appliesNothingOnceTheLeaseHasExpired) {
 TEST_F(TcpTarget, dropsWhatAPeerThatHungUpHadAskedFor) {
   RawPeer peer = welcomePeer();
   expectServed(peer, 'a');
-  peer.say(requestBytes(RequestKind::put, 1, area(), 0, 100) + "half");
+  peer.say(requestBytes(RequestKind::put, 1, regionId(), 0, 100) + "half");
   shutdown(peer.fd(), SHUT_WR);
   EXPECT_TRUE(peer.isHungUpOn());
 }
@@ -96,7 +96,7 @@ TEST_F(TcpTarget, aPeerThatDoesNotReadStallsNobody) {
   // More than any socket buffer, and more than the target reads ahead.
   std::string requests;
   for (uint64_t i = 0; i < 64; ++i) {
-    requests += requestBytes(RequestKind::get, i, area(), 0, kLargest);
+    requests += requestBytes(RequestKind::get, i, regionId(), 0, kLargest);
   }
   ASSERT_TRUE(lazy.say(requests));
   for (int i = 0; i < 3; ++i) {
@@ -118,9 +118,9 @@ TEST_F(TcpTarget, aPeerThatDoesNotReadStallsNobody) {
 
 TEST_F(TcpTarget, servesRequestsThatComeInPieces) {
   RawPeer peer = welcomePeer();
-  const std::string bytes = requestBytes(RequestKind::put, 5, area(), 10, 20) +
+  const std::string bytes = requestBytes(RequestKind::put, 5, regionId(), 10, 20) +
                             std::string(20, 'p') +
-                            requestBytes(RequestKind::put, 6, area(), 30, 3) + "qqq";
+                            requestBytes(RequestKind::put, 6, regionId(), 30, 3) + "qqq";
   for (char byte : bytes) ASSERT_TRUE(peer.say({byte}));
   EXPECT_EQ(peer.hear(2 * Reply::kSize).size(), 2 * Reply::kSize);
   EXPECT_EQ(memory_.substr(9, 25), "." + std::string(20, 'p') + "qqq.");
@@ -130,7 +130,7 @@ TEST_F(TcpTarget, answersABatchThatIsLargerThanItsBuffers) {
   RawPeer peer = welcomePeer();
   std::string batch;
   for (uint64_t i = 0; i < 5000; ++i) {
-    batch += requestBytes(RequestKind::put, i, area(), i, 1) + "z";
+    batch += requestBytes(RequestKind::put, i, regionId(), i, 1) + "z";
   }
   ASSERT_TRUE(peer.say(batch));
   const std::string answers = peer.hear(5000 * Reply::kSize);

@@ -23,7 +23,7 @@ TEST_F(TcpVisitors, aWrongTokenIsHungUpOn) {
   wrong[kTokenSize - 1] = static_cast<char>(wrong[kTokenSize - 1] ^ 1);
   RawPeer visitor = RawPeer::dialTo(link_->address());
   visitor.say(greetingBytes(wrong, Role::forward) +
-              requestBytes(RequestKind::put, 1, area(), 0, 1) + "!");
+              requestBytes(RequestKind::put, 1, regionId(), 0, 1) + "!");
   EXPECT_TRUE(visitor.isHungUpOn());
   EXPECT_EQ(memory_[0], '.');
 }

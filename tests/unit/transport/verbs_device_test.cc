@@ -87,7 +87,7 @@ TEST_F(VerbsDevice, servesSidesWithDifferentNumbersOfChannels) {
 
 // The pointer is the host's, so that a NIC can reach it and we can look; what we say of it makes
 // the transport treat it as a device's.
-TEST_F(VerbsDevice, readsBehindAPutIntoMemoryOfADevice) {
+TEST_F(VerbsDevice, readsAfterAPutIntoMemoryOfADevice) {
   connect();
   std::vector<char> from(5000, 'x'), to(5000, 'y');
   auto local = add(a, from);
@@ -117,7 +117,7 @@ TEST_F(VerbsDevice, servesMemoryThatNobodyMayWrite) {
   munmap(page, 4096);
 }
 
-TEST_F(VerbsDevice, mendsAChannelAgainAndAgain) {
+TEST_F(VerbsDevice, resetsAChannelAgainAndAgain) {
   connect(2, 2);
   std::vector<char> from(4096, 'x'), to(4096, 'y'), lost(4096, 'z');
   auto local = add(a, from);
@@ -134,6 +134,7 @@ TEST_F(VerbsDevice, mendsAChannelAgainAndAgain) {
   }
   EXPECT_EQ(from, to);
   EXPECT_EQ(lost, std::vector<char>(4096, 'z'));
+  EXPECT_GT(a.transport->counters().retries, 0u) << "the puts that were flushed with the refused one";
 }
 
 TEST_F(VerbsDevice, thatIsNotThereIsNamedWithThoseThatAre) {

@@ -75,7 +75,7 @@ TEST_F(VerbsFailure, ofTheDeviceEndsItsLinksAndSaysSo) {
 }
 
 // The pointer is the host's; what we say of it makes the transport treat it as a device's.
-TEST_F(VerbsFailure, ofTheReadBehindAPutDoesThePutAgain) {
+TEST_F(VerbsFailure, ofTheReadAfterAPutPostsThePutAgain) {
   auto device =
       b_->registerRegion({to_.data(), to_.size(), {DeviceKind::cuda, 0}}, Access::readWrite);
   ASSERT_TRUE(device.ok()) << device.status().toString();
@@ -86,6 +86,7 @@ TEST_F(VerbsFailure, ofTheReadBehindAPutDoesThePutAgain) {
   EXPECT_TRUE(status.ok()) << status.toString();
   EXPECT_EQ(fakeSwitch<int()>("fakeReads")(), before + 1) << "nobody knew that it had arrived";
   EXPECT_EQ(from_, to_);
+  EXPECT_EQ(a_->counters().retries, 2u);
   remote_.reset();
 }
 

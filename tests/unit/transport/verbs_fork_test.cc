@@ -23,7 +23,7 @@ TEST(VerbsFork, leavesAChildTheWholeHeap) {
   auto transport = create();
   if (!transport.ok()) GTEST_SKIP() << transport.status().message();
   Heap before = fill();
-  auto link = (*transport)->openLink({});
+  auto link = (*transport)->openLink({.lease = std::make_shared<Lease>(std::chrono::seconds(5))});
   ASSERT_TRUE(link.ok()) << link.status().message();
   Heap after = fill();
   const pid_t child = fork();

@@ -6,6 +6,7 @@
 #include "base/random.h"
 #include "contract/transport_contract.h"
 #include "contract/transport_target.h"
+#include "fakes/link_options.h"
 
 // The contract between two real processes, of which one sleeps, stops or dies.
 namespace hmc::contract {
@@ -27,19 +28,15 @@ std::vector<Subject> subjectsAcrossProcesses() {
 class TransportProcesses : public TransportContract {
  protected:
   // A target process, connected to link_, its memory imported as remote_.
-  void start(std::chrono::milliseconds lease = std::chrono::milliseconds(0),
-             bool targetDials = false) {
+  void start(std::chrono::milliseconds lease = std::chrono::minutes(2), bool targetDials = false) {
     auto started = TargetProcess::start({GetParam().name(), kSize, lease, targetDials});
     ASSERT_TRUE(started.ok()) << started.status().toString();
     target_ = *std::move(started);
-    LinkOptions options;
-    options.initiator = !targetDials;
-    if (lease.count() > 0) options.lease = std::make_shared<Lease>(lease);
-    auto link = a_->openLink(options);
+    auto link = a_->openLink(test::linkOptions(!targetDials, lease));
     ASSERT_TRUE(link.ok()) << link.status().toString();
     link_ = *std::move(link);
     const std::string connectThem = "connect " + hex(link_->address());
-    // Who was dialled connects first, as in a Node.
+    // The side that is dialled connects first, as in a Node.
     if (!targetDials) {
       ASSERT_EQ(ask(connectThem), "ok");
     }
@@ -100,7 +97,7 @@ TEST_P(TransportProcesses, putAndGetReachAProcessThatDoesNothing) {
 }
 
 TEST_P(TransportProcesses, theSideThatWasDialledWorksAsWell) {
-  start(std::chrono::milliseconds(0), true);
+  start(std::chrono::minutes(2), true);
   fill(local_.region(), 1);
   Status put = transfer(*a_, *link_, OpKind::put, local_, 0, *remote_, 0, kSize);
   ASSERT_TRUE(put.ok()) << put.toString();

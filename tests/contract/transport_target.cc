@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "fakes/link_options.h"
 #include "fakes/unseen_order.h"
 
 extern char** environ;
@@ -134,9 +135,8 @@ Result<Target> makeTarget(const Subject& subject, size_t size, std::chrono::mill
   HMC_ASSIGN(target.memory, subject.memory.allocate(size));
   HMC_ASSIGN(target.registration,
              target.transport->registerRegion(target.memory->region, Access::readWrite));
-  LinkOptions options;
-  options.initiator = initiator;
-  if (lease.count() > 0) target.lease = options.lease = std::make_shared<Lease>(lease);
+  const LinkOptions options = test::linkOptions(initiator, lease);
+  target.lease = options.lease;
   HMC_ASSIGN(target.link, target.transport->openLink(options));
   return target;
 }
@@ -165,9 +165,9 @@ void obeyUntilQuit(Target& target) {
   std::string unread;
   std::string line;
   while (true) {
-    if (target.lease) target.lease->hear();
+    target.lease->hear();
     pollfd waiting{0, POLLIN, 0};
-    if (unread.empty() && poll(&waiting, 1, target.lease ? 20 : 10000) == 0) continue;
+    if (unread.empty() && poll(&waiting, 1, 20) == 0) continue;
     if (!readLineFrom(0, unread, line, kPatience) || line == "quit") return;
     if (!writeLine(0, obey(target, line)).ok()) return;
   }

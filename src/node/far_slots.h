@@ -1,6 +1,5 @@
 #pragma once
 
-#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -19,16 +18,10 @@ class FarSlots {
 
   std::optional<uint32_t> take();
   void give(uint32_t slot);
-  // Something changed that a waiting thread looks at.
-  void bump();
-  uint64_t changes() const;
-  void await(uint64_t seen, Deadline until);
 
  private:
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
+  std::mutex mutex_;
   std::vector<uint32_t> free_;  // guarded by mutex_
-  uint64_t changes_ = 0;        // guarded by mutex_
 };
 
 // One region of a peer that a transport reaches through slots only. The other side is
@@ -52,8 +45,6 @@ class StagedRegion final : public FarStage {
   void give(uint32_t slot) override { slots_->give(slot); }
   void copy(OpKind kind, uint32_t slot, uint64_t offset, size_t size,
             Completion& completion) override;
-  uint64_t changes() const override { return slots_->changes(); }
-  void await(uint64_t seen, Deadline until) override { slots_->await(seen, until); }
 
  private:
   const std::shared_ptr<Channel> channel_;

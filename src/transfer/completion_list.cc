@@ -2,8 +2,6 @@
 
 #include <sys/eventfd.h>
 
-#include <set>
-
 #include "base/error.h"
 #include "transfer/engine.h"
 
@@ -16,29 +14,32 @@ Result<std::unique_ptr<CompletionList>> CompletionList::create() {
 }
 
 CompletionList::~CompletionList() {
-  std::set<Engine*> engines;
+  std::vector<Watched*> pending;
   {
     std::lock_guard lock(mutex_);
-    for (const Watched& one : watched_) engines.insert(&one.transfer->engine());
+    for (Watched& one : watched_) pending.push_back(&one);
   }
-  for (Engine* engine : engines) engine->progressThread().forget(*this);
+  for (Watched* one : pending)
+    one->transfer->engine().progressThread().forget(one->transfer->id, *one);
 }
 
 Status CompletionList::watch(std::shared_ptr<TransferState> transfer, uint64_t id) {
-  TransferState* const pending = transfer && !transfer->done() ? transfer.get() : nullptr;
-  Entry entry;
+  Watched* one = nullptr;
   {
     std::lock_guard lock(mutex_);
-    watched_.push_back({std::move(transfer), id});
-    entry = std::prev(watched_.end());
-    if (!pending) arrivedLocked(entry);
+    one = &watched_.emplace_back(*this, std::move(transfer), id);
+    one->self = std::prev(watched_.end());
   }
-  if (!pending) return Status();
-  Status status = pending->engine().progressThread().watch(*pending, *this, entry);
+  if (!one->transfer) {
+    onDone(*one);
+    return Status();
+  }
+  const auto self = one->self;
+  Status status = one->transfer->engine().progressThread().watch(*one->transfer, *one);
   if (status.ok()) return status;
   std::list<Watched> dropped;
   std::lock_guard lock(mutex_);
-  dropped.splice(dropped.end(), watched_, entry);
+  dropped.splice(dropped.end(), watched_, self);
   return status;
 }
 
@@ -46,8 +47,8 @@ std::vector<uint64_t> CompletionList::take() {
   std::list<Watched> taken;
   {
     std::lock_guard lock(mutex_);
-    if (arrived_.empty()) return {};
-    taken.swap(arrived_);
+    if (done_.empty()) return {};
+    taken.swap(done_);
     eventfd_t ignored;
     eventfd_read(event_.get(), &ignored);
   }
@@ -57,14 +58,10 @@ std::vector<uint64_t> CompletionList::take() {
   return ids;
 }
 
-void CompletionList::arrived(Entry entry) {
+void CompletionList::onDone(const Watched& one) {
   std::lock_guard lock(mutex_);
-  arrivedLocked(entry);
-}
-
-void CompletionList::arrivedLocked(Entry entry) {
-  if (arrived_.empty()) eventfd_write(event_.get(), 1);
-  arrived_.splice(arrived_.end(), watched_, entry);
+  if (done_.empty()) eventfd_write(event_.get(), 1);
+  done_.splice(done_.end(), watched_, one.self);
 }
 
 }  // namespace hmc

@@ -8,6 +8,7 @@
 
 #include "base/fd.h"
 #include "hmc/result.h"
+#include "transport/completion.h"
 
 namespace hmc {
 
@@ -30,22 +31,25 @@ class CompletionList {
   std::vector<uint64_t> take();
 
  private:
-  friend class ProgressThread;
-  struct Watched {
-    std::shared_ptr<TransferState> transfer;
-    uint64_t id;
+  // One transfer, until it is taken. Hears of its end from whoever ended it.
+  struct Watched final : CompletionObserver {
+    Watched(CompletionList& where, std::shared_ptr<TransferState> what, uint64_t userId)
+        : list(where), transfer(std::move(what)), id(userId) {}
+    void onComplete(uint64_t, Code) override { list.onDone(*this); }
+
+    CompletionList& list;
+    const std::shared_ptr<TransferState> transfer;
+    const uint64_t id;  // the user's
+    std::list<Watched>::iterator self;
   };
-  using Entry = std::list<Watched>::iterator;
 
   explicit CompletionList(Fd event) : event_(std::move(event)) {}
-  // By whoever ended the transfer, with a transport's locks held perhaps.
-  void arrived(Entry entry);
-  void arrivedLocked(Entry entry);
+  void onDone(const Watched& one);
 
   const Fd event_;
   std::mutex mutex_;  // guards what follows
   std::list<Watched> watched_;
-  std::list<Watched> arrived_;
+  std::list<Watched> done_;
 };
 
 }  // namespace hmc

@@ -1,26 +1,32 @@
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <vector>
 
 #include "transfer/poller.h"
+#include "transfer/poster.h"
 #include "transfer/progress_thread.h"
-#include "transfer/shape.h"
-#include "transfer/stage.h"
 #include "transfer/transfer.h"
 
 namespace hmc {
 
+class TransferState;
+
 // Moves bytes over one transport: cuts transfers into pieces, keeps the link's window full, stages
-// device memory through the host where it must, at either end, waits, and cancels. The only caller
-// of Link::post. Safe from any thread.
+// device memory through the host where it must, at either end, waits, and cancels. Nobody else
+// posts to the transport's links. Safe from any thread.
+//
+// The layers, each of which knows those before it alone: Transfer (what is left to do), Staging and
+// Poster (post it), ProgressThread (posts and polls for those who do not wait), Engine, and
+// TransferState, the handle of a transfer's owner.
 class Engine {
  public:
   explicit Engine(std::unique_ptr<Transport> transport)
-      : progressThread_(*this),
+      : progressThread_(poster_, poller_),
         transport_(std::move(transport)),
         poller_(*transport_),
-        stages_(*transport_) {}
+        poster_(*transport_, poller_) {}
   ~Engine() { progressThread_.stop(); }
 
   Transport& transport() const { return *transport_; }
@@ -33,63 +39,40 @@ class Engine {
   Status run(OpKind kind, const Route& route, uint64_t localOffset, uint64_t remoteOffset,
              size_t size, std::chrono::nanoseconds timeout);
 
+  // `keep` holds alive whatever the route points at.
   std::shared_ptr<TransferState> start(OpKind kind, const Route& route, std::vector<Shape> shapes,
                                        std::vector<std::shared_ptr<const void>> keep);
-  Status wait(TransferState& transfer, Deadline deadline);
-  bool test(TransferState& transfer);
-  Status cancel(TransferState& transfer);
+  Status wait(Transfer& transfer, Deadline deadline);
+  bool test(Transfer& transfer);
+  Status cancel(Transfer& transfer);
 
   // Moves watched transfers along while nobody waits for them.
   ProgressThread& progressThread() { return progressThread_; }
 
   // A link was closed by another thread: whoever waits looks again.
-  void kick() {
-    progressThread_.nudge();
-    poller_.kick();
-  }
+  void kick() { poller_.kick(); }
 
  private:
-  friend class ProgressThread;
-
   Status runSlowly(OpKind kind, const Route& route, const Shape& shape, Deadline deadline);
-  // Posts until the time is over, and at least once; not much more than `most` bytes at a time.
-  Posting pump(TransferState& transfer, Deadline until, size_t most = SIZE_MAX);
-  // The same for one go; `blocked` also while another thread pumps it.
-  Posting tryPump(TransferState& transfer);
-  // False also while another thread pumps it.
-  static bool posted(TransferState& transfer);
-  Posting pumpLocked(TransferState& transfer, Deadline until, size_t most);
-  Posting postPieces(TransferState& transfer, Deadline until, size_t most);
-  void rest(TransferState& transfer, uint64_t seen, Deadline deadline);
-  // Transfers that were started and that perhaps nobody waits for may hold all slots at the target.
-  void remember(const std::shared_ptr<TransferState>& holder);
-  void moveHolders();
-  Posting movePiecesThroughHost(TransferState& transfer);
-  bool advancePiece(TransferState& transfer, TransferState::StagedPiece& piece);
-  bool beginPiece(TransferState& transfer, TransferState::StagedPiece& piece);
-  Status takePiece(TransferState& transfer, TransferState::StagedPiece& piece);
-  bool postPiece(TransferState& transfer, TransferState::StagedPiece& piece);
-  void copyFar(TransferState& transfer, TransferState::StagedPiece& piece);
-  void endPiece(TransferState& transfer, TransferState::StagedPiece& piece, Status status);
   void end(Link& link, const Completion& completion, std::chrono::milliseconds lease);
 
-  // The end of a copy at the target, which no progress() sees.
-  struct FarNews final : CompletionObserver {
-    explicit FarNews(ProgressThread& who) : thread(who) {}
-    void onComplete(const Completion*) override {
-      if (thread.watching()) thread.nudge();
-    }
-    ProgressThread& thread;
-  };
-
-  ProgressThread
-      progressThread_;  // outlives the transport, whose threads tell it the ends of transfers
-  FarNews farNews_{progressThread_};
+  std::atomic<uint64_t> lastId_{0};
+  ProgressThread progressThread_;  // outlives the transport, whose threads tell it of ends
   const std::unique_ptr<Transport> transport_;
   Poller poller_;
-  StagePool stages_;
-  std::mutex mutex_;
-  std::vector<std::weak_ptr<TransferState>> holders_;  // guarded by mutex_
+  Poster poster_;
+};
+
+// A transfer that an Engine has started, as its owner holds it.
+class TransferState final : public Transfer {
+ public:
+  template <class... Args>
+  explicit TransferState(Engine& engine, Args&&... args)
+      : Transfer(std::forward<Args>(args)...), engine_(engine) {}
+  Engine& engine() const { return engine_; }
+
+ private:
+  Engine& engine_;
 };
 
 }  // namespace hmc

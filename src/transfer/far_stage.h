@@ -9,7 +9,8 @@ namespace hmc {
 
 // Where a transport cannot reach the target's memory: slots of host memory over there that it can
 // reach, of StagePool::kSlotSize bytes each, and somebody who copies between them and the memory.
-// How the two sides talk about it is not the engine's business. Safe from any thread.
+// How the two sides talk about it is not the engine's business. One engine alone takes the slots
+// and gives them back, so that it knows whom to wake. Safe from any thread.
 class FarStage {
  public:
   virtual ~FarStage() = default;
@@ -22,14 +23,9 @@ class FarStage {
 
   // Has the target copy `size` bytes between the beginning of a slot and its memory at `offset`:
   // into the memory for a put. Does not block. `completion` ends as for an operation of a Link,
-  // from any thread; then the bytes are there.
+  // from any thread but with no lock of a transport held; then the bytes are there.
   virtual void copy(OpKind kind, uint32_t slot, uint64_t offset, size_t size,
                     Completion& completion) = 0;
-
-  // Grows whenever a slot was given back or a copy has ended.
-  virtual uint64_t changes() const = 0;
-  // Sleeps until changes() is no longer `seen`, or until the deadline.
-  virtual void await(uint64_t seen, Deadline until) = 0;
 };
 
 }  // namespace hmc

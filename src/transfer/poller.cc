@@ -7,23 +7,21 @@ namespace {
 constexpr std::chrono::milliseconds kRound{100};
 }  // namespace
 
-void Poller::round(const Completion& completion, Deadline deadline) {
-  const Deadline until = earlier(deadline, Deadline(kRound));
+void Poller::round(const Completion& completion, uint64_t seen, Deadline deadline) {
   std::unique_lock lock(mutex_);
-  if (!completion.done()) poll(lock, until);
+  if (!completion.done()) poll(lock, seen, deadline);
 }
 
-void Poller::round(const std::atomic<bool>& news, Deadline deadline) {
-  const Deadline until = earlier(deadline, Deadline(kRound));
+void Poller::round(uint64_t seen, Deadline deadline) {
   std::unique_lock lock(mutex_);
-  // Whoever makes the news kicks after it, and finds us polling or is seen here.
-  poll(lock, news.load() ? Deadline::now() : until);
+  poll(lock, seen, deadline);
 }
 
-void Poller::poll(std::unique_lock<std::mutex>& lock, Deadline until) {
+void Poller::poll(std::unique_lock<std::mutex>& lock, uint64_t seen, Deadline deadline) {
+  const Deadline until = kicks_ == seen ? earlier(deadline, Deadline(kRound)) : Deadline::now();
   if (polling_) {
     ++sleepers_;
-    uint64_t before = rounds_;
+    const uint64_t before = rounds_;
     changed_.wait_until(lock, until.at(), [&] { return rounds_ != before || !polling_; });
     --sleepers_;
     return;
@@ -39,6 +37,7 @@ void Poller::poll(std::unique_lock<std::mutex>& lock, Deadline until) {
 
 void Poller::kick() {
   std::lock_guard lock(mutex_);
+  ++kicks_;
   ++rounds_;
   changed_.notify_all();
   if (polling_) transport_.wake();

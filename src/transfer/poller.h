@@ -14,24 +14,30 @@ class Poller {
  public:
   explicit Poller(Transport& transport) : transport_(transport) {}
 
+  // How often kick() was called. Read it, look for something to do, and only then wait in round():
+  // a kick in between is not lost.
+  uint64_t kicks() const { return kicks_.load(std::memory_order_acquire); }
+
   // One round: polls the transport, or sleeps while another thread does, until something may have
-  // changed for `completion` or the deadline passes. The caller looks and comes back.
-  void round(const Completion& completion, Deadline deadline);
-  // The same until something may have changed at all; does not sleep while there is `news`.
-  void round(const std::atomic<bool>& news, Deadline deadline);
+  // changed or the deadline passes. Does not sleep when there was a kick since `seen`. The caller
+  // looks and comes back.
+  void round(uint64_t seen, Deadline deadline);
+  // The same for a thread that waits for one completion.
+  void round(const Completion& completion, uint64_t seen, Deadline deadline);
 
   // Something changed outside of Transport::progress(): ends the rounds that are under way.
   void kick();
 
  private:
-  void poll(std::unique_lock<std::mutex>& lock, Deadline until);
+  void poll(std::unique_lock<std::mutex>& lock, uint64_t seen, Deadline deadline);
 
   Transport& transport_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool polling_ = false;  // guarded by mutex_
-  int sleepers_ = 0;      // guarded by mutex_
-  uint64_t rounds_ = 0;   // guarded by mutex_
+  bool polling_ = false;            // guarded by mutex_
+  int sleepers_ = 0;                // guarded by mutex_
+  uint64_t rounds_ = 0;             // guarded by mutex_
+  std::atomic<uint64_t> kicks_{0};  // written with mutex_ held
 };
 
 }  // namespace hmc

@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "base/thread.h"
-#include "transfer/engine.h"
 
 namespace hmc {
 
@@ -15,39 +14,35 @@ constexpr int kTransfersPerTurn = 64;
 
 void ProgressThread::stop() {
   thread_.request_stop();
-  news_ = true;
-  engine_.poller_.kick();
+  poller_.kick();
   if (thread_.joinable()) thread_.join();
 }
 
-Status ProgressThread::watch(TransferState& transfer, CompletionList& list,
-                             CompletionList::Entry entry) {
-  const Completion* const key = &transfer.completion_;
-  bool news = false;
+Status ProgressThread::watch(Transfer& transfer, CompletionObserver& observer) {
+  bool wake = false;
   {
     Lock lock(mutex_);
     if (transfer.done()) {
-      list.arrived(entry);
+      observer.onComplete(transfer.id, transfer.completion.status().code());
       return Status();
     }
     HMC_TRY(startThread());
-    watched_.emplace(key, Watch{&transfer, &list, entry});
-    setWatching();
-    if (!Engine::posted(transfer)) news = enqueue(transfer, key);
+    watched_.emplace(transfer.id, Watch{&transfer, &observer});
+    if (!Poster::allPosted(transfer)) wake = enqueue(transfer);
     wanted_.notify_one();
   }
-  if (news) nudge();
+  if (wake) poller_.kick();
   return Status();
 }
 
-bool ProgressThread::enqueue(const TransferState& transfer, const Completion* key) {
+bool ProgressThread::enqueue(const Transfer& transfer) {
   if (!transfer.direct()) {
-    staged_.push_back(key);
+    staged_.push_back(transfer.id);
     return true;
   }
   // Behind others it has to wait as they do, for the link.
-  Queue& queue = unposted_[transfer.route_.link];
-  queue.push_back(key);
+  Queue& queue = unposted_[transfer.route.link];
+  queue.push_back(transfer.id);
   return queue.size() == 1;
 }
 
@@ -61,50 +56,41 @@ Status ProgressThread::startThread() {
   }
 }
 
-void ProgressThread::forget(const CompletionList& list) {
+void ProgressThread::forget(uint64_t id, const CompletionObserver& observer) {
   Lock lock(mutex_);
-  std::erase_if(watched_, [&](const auto& one) { return one.second.list == &list; });
-  setWatching();
-  if (moving_) moved_.wait(lock, [this, before = moves_] { return moves_ != before; });
+  const auto [first, last] = watched_.equal_range(id);
+  for (auto one = first; one != last; ++one) {
+    if (one->second.observer != &observer) continue;
+    watched_.erase(one);
+    break;
+  }
+  if (posting_ == id) moved_.wait(lock, [this, before = posts_] { return posts_ != before; });
 }
 
-void ProgressThread::nudge() {
-  // Whoever made older news kicks for both.
-  if (!news_.exchange(true)) engine_.poller_.kick();
-}
-
-void ProgressThread::onComplete(const Completion* completion) {
+void ProgressThread::onComplete(uint64_t id, Code code) {
   std::lock_guard lock(mutex_);
-  if (moving_ && (!movingWhat_ || movingWhat_ == completion)) {
-    overMeanwhile_.push_back(completion);
+  if (posting_ == id) {
+    endedMeanwhile_ = code;
   } else {
-    tellIfDone(completion);
+    tell(id, code);
   }
 }
 
-void ProgressThread::tellIfDone(const Completion* completion) {
-  const auto [first, last] = watched_.equal_range(completion);
-  // Another transfer may lie where the one lay that this is the end of.
-  if (first == last || !first->second.transfer->done()) return;
-  for (auto one = first; one != last; ++one) one->second.list->arrived(one->second.entry);
+void ProgressThread::tell(uint64_t id, Code code) {
+  const auto [first, last] = watched_.equal_range(id);
+  for (auto one = first; one != last; ++one) one->second.observer->onComplete(id, code);
   watched_.erase(first, last);
-  setWatching();
-}
-
-TransferState* ProgressThread::find(const Completion* completion) {
-  const auto found = watched_.find(completion);
-  return found == watched_.end() ? nullptr : found->second.transfer;
 }
 
 void ProgressThread::run(const std::stop_token& stop) {
   Lock lock(mutex_);
   while (wanted_.wait(lock, stop, [this] { return !watched_.empty(); })) {
-    news_ = false;
+    const uint64_t seen = poller_.kicks();
+    if (stop.stop_requested()) return;
     const bool more = moveAll(lock);
     lock.unlock();
-    engine_.poller_.round(news_, more ? Deadline::now() : Deadline::never());
+    poller_.round(seen, more ? Deadline::now() : Deadline::never());
     lock.lock();
-    if (stop.stop_requested()) return;
   }
 }
 
@@ -121,55 +107,45 @@ bool ProgressThread::moveAll(Lock& lock) {
 
 bool ProgressThread::moveQueue(Lock& lock, Queue& queue) {
   for (int left = kTransfersPerTurn; left > 0 && !queue.empty(); --left) {
-    const Completion* const key = queue.front();
-    const auto posting = post(lock, key);
-    if (posting != Posting::over) return posting == Posting::paused;
+    const PostResult result = post(lock, queue.front());
+    if (result != PostResult::allPosted) return result == PostResult::outOfTime;
     queue.pop_front();
   }
   return !queue.empty();
 }
 
 void ProgressThread::moveStaged(Lock& lock) {
-  bool starved = false;
+  bool noFarSlot = false;
   for (size_t i = 0; i < staged_.size();) {
-    const auto posting = post(lock, staged_[i]);
-    starved = starved || posting == Posting::starved;
-    if (posting == Posting::over) {
+    const PostResult result = post(lock, staged_[i]);
+    noFarSlot = noFarSlot || result == PostResult::noFarSlot;
+    if (result == PostResult::allPosted) {
       staged_[i] = staged_.back();
       staged_.pop_back();
     } else {
       ++i;
     }
   }
-  if (!starved) return;
-  // A transfer that nobody waits for may have all slots.
-  beginMove(lock, nullptr);
-  engine_.moveHolders();
-  endMove(lock);
-}
-
-Posting ProgressThread::post(Lock& lock, const Completion* completion) {
-  TransferState* const transfer = find(completion);
-  if (!transfer) return Posting::over;
-  beginMove(lock, completion);
-  const Posting posting = engine_.tryPump(*transfer);
-  endMove(lock);
-  return posting;
-}
-
-void ProgressThread::beginMove(Lock& lock, const Completion* what) {
-  moving_ = true;
-  movingWhat_ = what;
+  if (!noFarSlot) return;
   lock.unlock();
+  poster_.moveSlotHolders();
+  lock.lock();
 }
 
-void ProgressThread::endMove(Lock& lock) {
+PostResult ProgressThread::post(Lock& lock, uint64_t id) {
+  const auto found = watched_.find(id);
+  if (found == watched_.end()) return PostResult::allPosted;
+  Transfer& transfer = *found->second.transfer;
+  posting_ = id;
+  lock.unlock();
+  const PostResult result = poster_.tryPost(transfer);
   lock.lock();
-  moving_ = false;
-  ++moves_;
+  posting_.reset();
+  ++posts_;
   moved_.notify_all();
-  for (const Completion* one : overMeanwhile_) tellIfDone(one);
-  overMeanwhile_.clear();
+  if (endedMeanwhile_) tell(id, *endedMeanwhile_);
+  endedMeanwhile_.reset();
+  return result;
 }
 
 }  // namespace hmc

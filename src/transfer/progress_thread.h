@@ -5,89 +5,75 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <unordered_map>
 #include <vector>
 
-#include "transfer/completion_list.h"
-#include "transport/transport.h"
+#include "transfer/poster.h"
 
 namespace hmc {
 
-class Engine;
-
-// How far a transfer came: everything is posted or has failed; the link takes no more for now; the
-// time is over; all slots at the target are in use.
-enum class Posting { over, blocked, paused, starved };
-
-// Moves along the transfers of one engine that an event loop watches, in a thread that exists from
-// the first of them on and sleeps while there is none. Who ends a transfer tells its CompletionList
-// there and then; the thread is for what nobody else does: it posts what is left to post and polls
-// the transport. Safe from any thread.
+// Moves along the transfers of one engine that somebody watches, in a thread that exists from the
+// first of them on and sleeps while there is none. Whoever ends a transfer tells its observer there
+// and then; the thread is for what nobody else does: it posts what is left to post and polls the
+// transport. Safe from any thread.
 //
 // A finished transfer costs one look into a hash table, however many are watched. A round of the
 // poller costs one attempt to post for every link that has something left to post, and one look at
 // every transfer that passes through slots of the host.
 class ProgressThread final : public CompletionObserver {
  public:
-  explicit ProgressThread(Engine& engine) : engine_(engine) {}
+  ProgressThread(Poster& poster, Poller& poller) : poster_(poster), poller_(poller) {}
   // Ends the thread, for good. Nothing is watched any more.
   void stop();
 
-  // From now on the transfer moves, and the list hears of its end. The list holds the transfer.
-  Status watch(TransferState& transfer, CompletionList& list, CompletionList::Entry entry);
-  // The list hears nothing more, and the thread uses none of its transfers, once it returns.
-  void forget(const CompletionList& list);
-  // What could not be posted may be possible now. Not where a transport's locks are held.
-  void nudge();
-  // Spares others a nudge.
-  bool watching() const { return watching_; }
+  // From now on the transfer moves, and the observer hears of its end, once. Both last until then,
+  // or until forget().
+  Status watch(Transfer& transfer, CompletionObserver& observer);
+  // The observer hears nothing more about that transfer, and the thread does not use it, once this
+  // returns.
+  void forget(uint64_t id, const CompletionObserver& observer);
 
   // The end of a transfer of the engine, watched or not.
-  void onComplete(const Completion* completion) override;
+  void onComplete(uint64_t id, Code code) override;
 
  private:
   struct Watch {
-    TransferState* transfer;
-    CompletionList* list;
-    CompletionList::Entry entry;
+    Transfer* transfer;
+    CompletionObserver* observer;
   };
   using Lock = std::unique_lock<std::mutex>;
-  using Queue = std::deque<const Completion*>;
+  using Queue = std::deque<uint64_t>;
 
   Status startThread();
   // With mutex_ held. True when the thread has to look at it.
-  bool enqueue(const TransferState& transfer, const Completion* key);
+  bool enqueue(const Transfer& transfer);
   void run(const std::stop_token& stop);
   // With mutex_ held, which they let go of while they move something. True when there is more to do
   // at once.
   bool moveAll(Lock& lock);
   bool moveQueue(Lock& lock, Queue& queue);
   void moveStaged(Lock& lock);
-  Posting post(Lock& lock, const Completion* completion);
-  // In between the thread uses a transfer without the lock, or any of them when that is null. Its
-  // end is told at the end.
-  void beginMove(Lock& lock, const Completion* what);
-  void endMove(Lock& lock);
-  TransferState* find(const Completion* completion);
-  void tellIfDone(const Completion* completion);
-  void setWatching() { watching_ = !watched_.empty(); }
+  PostResult post(Lock& lock, uint64_t id);
+  // With mutex_ held.
+  void tell(uint64_t id, Code code);
 
-  Engine& engine_;
-  std::atomic<bool> news_{false};  // something may be possible that was not before
-  std::atomic<bool> watching_{false};
-  std::mutex mutex_;                    // guards what follows
-  std::condition_variable_any wanted_;  // watched_ is not empty
-  std::condition_variable moved_;       // moves_ has grown
-  std::unordered_multimap<const Completion*, Watch> watched_;
+  Poster& poster_;
+  Poller& poller_;
+  std::mutex mutex_;                                  // guards what follows
+  std::condition_variable_any wanted_;                // watched_ is not empty
+  std::condition_variable moved_;                     // posts_ has grown
+  std::unordered_multimap<uint64_t, Watch> watched_;  // by the transfer's id
   // Not posted completely, by link; and those that pass through slots. What is not in watched_ any
   // more is dropped when its turn comes.
   std::map<const Link*, Queue> unposted_;
-  std::vector<const Completion*> staged_;
-  bool moving_ = false;                           // the thread uses transfers without the lock
-  const Completion* movingWhat_ = nullptr;        // which one; null: any of them
-  std::vector<const Completion*> overMeanwhile_;  // to be told when it is through
-  uint64_t moves_ = 0;
+  std::vector<uint64_t> staged_;
+  // The transfer that the thread posts without the lock, if any. Its observers are told of its end
+  // when the thread is through, since they may destroy it.
+  std::optional<uint64_t> posting_;
+  std::optional<Code> endedMeanwhile_;
+  uint64_t posts_ = 0;
   std::jthread thread_;
 };
 

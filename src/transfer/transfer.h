@@ -1,7 +1,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -14,8 +13,6 @@
 
 namespace hmc {
 
-class Engine;
-
 // From which memory to which memory, over which link. Resolved once, not per transfer.
 struct Route {
   Link* link = nullptr;
@@ -27,56 +24,52 @@ struct Route {
   FarStage* far = nullptr;  // it cannot reach the target's memory: in the place of `remote`
 };
 
-// A transfer or batch on its way. Only Engine and its ProgressThread look inside.
-class TransferState {
- public:
-  // `keep` holds alive whatever the route points at; `observer` is told of the end.
-  TransferState(Engine& engine, CompletionObserver* observer, OpKind kind, Route route,
-                std::vector<Shape> shapes, std::vector<std::shared_ptr<const void>> keep)
-      : engine_(engine),
-        kind_(kind),
-        route_(route),
-        shapes_(std::move(shapes)),
-        completion_(1, observer),
-        next_(shapes_),
-        keep_(std::move(keep)) {}
+// A piece that passes through a host slot, of ours, of the target's, or both. A put is posted and
+// then copied at the target, a get the other way round.
+struct StagedPiece {
+  enum class Step { idle, toPost, posted, copying };
+  Step step = Step::idle;
+  std::unique_ptr<StageSlot> slot;  // ours, kept for the next piece
+  std::optional<uint32_t> farSlot;
+  Region local;
+  uint64_t remote = 0;
+  std::optional<Completion> completion;  // of what is under way
+};
 
-  Engine& engine() const { return engine_; }
-  bool done() const { return completion_.done(); }
-  // Pieces go straight from one memory to the other.
-  bool direct() const { return !route_.staged && !route_.far; }
-  OpKind kind() const { return kind_; }
-
- private:
-  friend class Engine;
-  friend class ProgressThread;
-
-  // A piece that passes through a host slot, of ours, of the target's, or both. A put is posted and
-  // then copied at the target, a get the other way round.
-  struct StagedPiece {
-    enum class Step { idle, toPost, posted, copying };
-    Step step = Step::idle;
-    std::unique_ptr<StageSlot> slot;  // ours, kept for the next piece
-    std::optional<uint32_t> farSlot;
-    Region local;
-    uint64_t remote = 0;
-    std::optional<Completion> completion;  // of what is under way
-  };
+// A transfer or batch on its way: what is left to post, and what is under way. Poster moves it.
+// Its owner keeps it until it is done.
+struct Transfer {
   static constexpr size_t kStagedPieces = 4;
 
-  Engine& engine_;
-  const OpKind kind_;
-  const Route route_;
-  const std::vector<Shape> shapes_;
-  // One count of it belongs to the pieces that were not posted yet.
-  Completion completion_;
+  // `number` is never used again for another transfer of the same engine. `holds` keeps alive
+  // whatever the route points at.
+  Transfer(uint64_t number, CompletionObserver* observer, OpKind what, const Route& over,
+           std::vector<Shape> pieces, std::vector<std::shared_ptr<const void>> holds)
+      : id(number),
+        kind(what),
+        route(over),
+        shapes(std::move(pieces)),
+        keep(std::move(holds)),
+        completion(1, observer, id),
+        next(shapes) {}
 
-  std::mutex mutex_;        // held while pieces are posted, which does not block
-  Cursor next_;             // guarded by mutex_
-  bool allPosted_ = false;  // guarded by mutex_
-  Status stopped_;          // guarded by mutex_: why the rest is not posted
-  std::array<StagedPiece, kStagedPieces> staged_;  // guarded by mutex_
-  const std::vector<std::shared_ptr<const void>> keep_;
+  bool done() const { return completion.done(); }
+  // Pieces go straight from one memory to the other.
+  bool direct() const { return !route.staged && !route.far; }
+
+  const uint64_t id;
+  const OpKind kind;
+  const Route route;
+  const std::vector<Shape> shapes;
+  const std::vector<std::shared_ptr<const void>> keep;
+  // One count of it belongs to the pieces that were not posted yet.
+  Completion completion;
+
+  std::mutex mutex;        // held while pieces are posted, which does not block
+  Cursor next;             // guarded by mutex
+  bool allPosted = false;  // guarded by mutex
+  Status stopped;          // guarded by mutex: why the rest is not posted
+  std::array<StagedPiece, kStagedPieces> staged;  // guarded by mutex
 };
 
 }  // namespace hmc

@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <numeric>
+#include <thread>
 #include <vector>
 
 #include "fakes/faulty_transport.h"
@@ -57,6 +59,48 @@ class EngineFixture : public testing::Test {
   std::unique_ptr<Registration> target_;
   std::unique_ptr<RemoteMemory> memory_;
   Route route_;
+};
+
+// Never gives up by itself: only what finishes, or wake(), ends its progress().
+class PatientTransport final : public Transport {
+ public:
+  explicit PatientTransport(std::unique_ptr<Transport> inner)
+      : Transport(inner->facts()), inner_(std::move(inner)) {}
+  Result<std::unique_ptr<Registration>> registerRegion(const Region& region,
+                                                       Access access) override {
+    return inner_->registerRegion(region, access);
+  }
+  Result<std::unique_ptr<Link>> openLink(const LinkOptions& options) override {
+    return inner_->openLink(options);
+  }
+  bool progress(Deadline until) override {
+    if (until.passed()) return inner_->progress(until);
+    ++sleeps;
+    return inner_->progress(Deadline::never());
+  }
+  void wake() override { inner_->wake(); }
+
+  std::atomic<int> sleeps{0};  // begun so far
+
+ private:
+  const std::unique_ptr<Transport> inner_;
+};
+
+// The origin's transport is patient: whoever waits for something that progress() does not see has
+// to be woken.
+class PatientFixture : public EngineFixture {
+ protected:
+  std::unique_ptr<Transport> wrap(std::unique_ptr<Transport> transport) override {
+    auto patient = std::make_unique<PatientTransport>(std::move(transport));
+    patient_ = patient.get();
+    return patient;
+  }
+  bool awaitSleeps(int count) const {
+    const Deadline late(std::chrono::seconds(60));
+    while (patient_->sleeps < count && !late.passed()) std::this_thread::yield();
+    return patient_->sleeps >= count;
+  }
+  PatientTransport* patient_ = nullptr;
 };
 
 }  // namespace hmc

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "memory/backends.h"
 #include "memory/copy.h"
+#include "transfer/completion_list.h"
 #include "unit/transfer/engine_fixture.h"
 
 namespace hmc {
@@ -22,43 +23,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::UnorderedElementsAre;
 
-// Never gives up by itself: only what finishes, or wake(), ends its progress().
-class PatientTransport final : public Transport {
- public:
-  explicit PatientTransport(std::unique_ptr<Transport> inner)
-      : Transport(inner->facts()), inner_(std::move(inner)) {}
-  Result<std::unique_ptr<Registration>> registerRegion(const Region& region,
-                                                       Access access) override {
-    return inner_->registerRegion(region, access);
-  }
-  Result<std::unique_ptr<Link>> openLink(const LinkOptions& options) override {
-    return inner_->openLink(options);
-  }
-  bool progress(Deadline until) override {
-    if (until.passed()) return inner_->progress(until);
-    ++sleeps;
-    return inner_->progress(Deadline::never());
-  }
-  void wake() override { inner_->wake(); }
-
-  std::atomic<int> sleeps{0};  // begun so far
-
- private:
-  const std::unique_ptr<Transport> inner_;
-};
-
-class ProgressThreadTest : public EngineFixture {
+class ProgressThreadTest : public PatientFixture {
  protected:
-  std::unique_ptr<Transport> wrap(std::unique_ptr<Transport> transport) override {
-    auto patient = std::make_unique<PatientTransport>(std::move(transport));
-    patient_ = patient.get();
-    return patient;
-  }
-  bool awaitSleeps(int count) const {
-    const Deadline late(60s);
-    while (patient_->sleeps < count && !late.passed()) std::this_thread::yield();
-    return patient_->sleeps >= count;
-  }
   std::shared_ptr<TransferState> put(size_t size) {
     return a_->start(OpKind::put, route_, {{0, 0, 0, 0, 1, size}}, {});
   }
@@ -71,7 +37,6 @@ class ProgressThreadTest : public EngineFixture {
     }
     return ids;
   }
-  PatientTransport* patient_ = nullptr;
   std::unique_ptr<CompletionList> list_ = *CompletionList::create();
 };
 

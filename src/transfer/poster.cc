@@ -1,0 +1,98 @@
+#include "transfer/poster.h"
+
+#include <algorithm>
+
+namespace hmc {
+
+namespace {
+constexpr size_t kPiecesPerPost = 64;
+}  // namespace
+
+PostResult Poster::post(Transfer& transfer, Deadline until, size_t most) {
+  std::lock_guard lock(transfer.mutex);
+  return postLocked(transfer, until, most);
+}
+
+PostResult Poster::tryPost(Transfer& transfer) {
+  std::unique_lock lock(transfer.mutex, std::try_to_lock);
+  return lock ? postLocked(transfer, Deadline::now(), kLargestPiece) : PostResult::underWay;
+}
+
+bool Poster::allPosted(Transfer& transfer) {
+  std::unique_lock lock(transfer.mutex, std::try_to_lock);
+  return lock && transfer.allPosted;
+}
+
+void Poster::stop(Transfer& transfer, const Status& why) {
+  std::lock_guard lock(transfer.mutex);
+  if (!transfer.allPosted && transfer.stopped.ok()) transfer.stopped = why;
+}
+
+void Poster::addSlotHolder(Transfer& transfer) {
+  std::lock_guard lock(mutex_);
+  slotHolders_.insert(&transfer);
+}
+
+void Poster::moveSlotHolders() {
+  // None of them can end, and go, before we are through: end() needs this lock.
+  std::lock_guard lock(mutex_);
+  for (Transfer* holder : slotHolders_) {
+    std::unique_lock mine(holder->mutex, std::try_to_lock);
+    if (mine) staging_.move(*holder);
+  }
+}
+
+PostResult Poster::postLocked(Transfer& transfer, Deadline until, size_t most) {
+  if (transfer.allPosted) return PostResult::allPosted;
+  const PostResult result =
+      transfer.direct() ? postPieces(transfer, until, most) : staging_.move(transfer);
+  if (result == PostResult::allPosted) end(transfer);
+  return result;
+}
+
+PostResult Poster::postPieces(Transfer& transfer, Deadline until, size_t most) {
+  const Route& route = transfer.route;
+  const size_t largest = std::min({transport_.facts().largest, kLargestPiece, most});
+  while (!transfer.next.atEnd()) {
+    if (transfer.completion.failed()) transfer.stopped = transfer.completion.status();
+    if (!transfer.stopped.ok()) break;
+    Op ops[kPiecesPerPost];
+    size_t filled = 0;
+    size_t bytes = 0;
+    Cursor at = transfer.next;
+    for (; !at.atEnd() && filled < kPiecesPerPost && bytes < most; ++filled) {
+      const size_t size = at.left(largest);
+      bytes += size;
+      ops[filled] = {
+          transfer.kind, route.local.at(at.local()), route.registration, route.remote, at.remote(),
+          size,          &transfer.completion};
+      at.advance(size);
+    }
+    transfer.completion.expect(static_cast<uint32_t>(filled));
+    size_t accepted = route.link->post({ops, filled});
+    if (accepted < filled) {
+      transfer.completion.finish(static_cast<uint32_t>(filled - accepted));
+      for (size_t i = 0; i < accepted; ++i) transfer.next.advance(ops[i].size);
+      return PostResult::underWay;
+    }
+    transfer.next = at;
+    if (!transfer.next.atEnd() && until.passed()) return PostResult::outOfTime;
+  }
+  return PostResult::allPosted;
+}
+
+void Poster::end(Transfer& transfer) {
+  transfer.allPosted = true;
+  if (!transfer.direct()) staging_.release(transfer);
+  if (transfer.route.far) {
+    std::lock_guard lock(mutex_);
+    slotHolders_.erase(&transfer);
+  }
+  if (transfer.stopped.ok()) {
+    transfer.completion.finish();
+  } else {
+    transfer.completion.fail(transfer.stopped);
+  }
+}
+
+}  // namespace hmc

@@ -1,0 +1,49 @@
+#pragma once
+
+#include "transfer/poller.h"
+#include "transfer/stage.h"
+#include "transfer/transfer.h"
+
+namespace hmc {
+
+// What posting more of a transfer led to.
+enum class PostResult {
+  allPosted,  // nothing is left to post; also when the transfer has failed or was cancelled
+  underWay,   // the link takes no more for now, or pieces pass through slots
+  outOfTime,
+  noFarSlot,  // all slots at the target are in use
+};
+
+// Moves the pieces of transfers through host slots, where the transport cannot touch the memory at
+// one end or at both. All methods are called with the transfer's mutex held.
+class Staging {
+ public:
+  Staging(Transport& transport, Poller& poller)
+      : transport_(transport), farCopies_(poller), pool_(transport) {}
+
+  // Takes every piece as far as it goes without waiting.
+  PostResult move(Transfer& transfer);
+  // The transfer needs its slots here no longer.
+  void release(Transfer& transfer);
+
+ private:
+  // No progress() sees the end of a copy at the target, so whoever waits is woken.
+  struct FarCopies final : CompletionObserver {
+    explicit FarCopies(Poller& who) : poller(who) {}
+    void onComplete(uint64_t, Code) override { poller.kick(); }
+    Poller& poller;
+  };
+
+  bool advance(Transfer& transfer, StagedPiece& piece);
+  bool begin(Transfer& transfer, StagedPiece& piece);
+  Status fill(Transfer& transfer, StagedPiece& piece);
+  bool post(Transfer& transfer, StagedPiece& piece);
+  void copyFar(Transfer& transfer, StagedPiece& piece);
+  void end(Transfer& transfer, StagedPiece& piece, Status status);
+
+  Transport& transport_;
+  FarCopies farCopies_;
+  StagePool pool_;
+};
+
+}  // namespace hmc

@@ -1,14 +1,12 @@
 #!/bin/bash
 # Builds, tests and benchmarks on a machine that is not set up by tools/setup.sh: one with a GPU, say,
-# and no network. Asio's headers, where it has none, lie in build/carry/include.
+# and no network.
 # Usage: tools/gpu_check.sh [FOLDER]    the results go to FOLDER, build/check by default
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 out=$(mkdir -p "${1:-build/check}" && cd "${1:-build/check}" && pwd)
 
-flags=(-DCMAKE_BUILD_TYPE=Release -DHMC_BUILD_TESTS=ON)
-[ -f /usr/include/asio.hpp ] || flags+=("-DHMC_ASIO_INCLUDE=$PWD/build/carry/include")
-cmake -S . -B build/gpu -G Ninja "${flags[@]}" > "$out/configure.txt"
+cmake -S . -B build/gpu -G Ninja -DCMAKE_BUILD_TYPE=Release -DHMC_BUILD_TESTS=ON > "$out/configure.txt"
 cmake --build build/gpu -j "$(nproc)" > "$out/build.txt" || { tail -40 "$out/build.txt"; exit 1; }
 tools/run_tests.py --without slow build/gpu > "$out/tests.txt" 2>&1 || echo "some tests failed: see tests.txt"
 tail -3 "$out/tests.txt"

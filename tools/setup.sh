@@ -6,7 +6,7 @@ set -euo pipefail
 
 packages=(
   make g++ cmake ninja-build pkg-config python3
-  libasio-dev libssl-dev libfmt-dev libspdlog-dev
+  libssl-dev libfmt-dev libspdlog-dev
   libibverbs-dev libucx-dev
   libcli11-dev nlohmann-json3-dev libgtest-dev libgmock-dev
   python3-dev pybind11-dev

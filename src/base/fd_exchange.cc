@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -10,15 +9,16 @@
 
 #include "base/error.h"
 #include "base/random.h"
-#include "base/thread.h"
 
 namespace hmc {
 
 namespace {
 
 constexpr size_t kTokenSize = 16;
-constexpr std::chrono::seconds kVisitorPatience{2};
-constexpr int kRetryMs = 50;
+// How long a client may take to say which descriptor it wants; the others wait as long.
+constexpr std::chrono::seconds kPatience{2};
+// Out of descriptors: try again after this.
+constexpr std::chrono::milliseconds kRetry{50};
 
 socklen_t abstractAddress(const std::string& name, sockaddr_un& address) {
   address = {};
@@ -84,19 +84,27 @@ Result<std::unique_ptr<FdExchange>> FdExchange::create() {
       listen(listener.get(), SOMAXCONN) != 0) {
     return errnoStatus("listen on the abstract unix socket " + name);
   }
-  Fd stop(eventfd(0, EFD_CLOEXEC));
-  if (!stop) return errnoStatus("create an eventfd");
-  return std::unique_ptr<FdExchange>(new FdExchange(name, std::move(listener), std::move(stop)));
+  HMC_ASSIGN(auto loop, Loop::create("hmc-fds"));
+  std::unique_ptr<FdExchange> exchange(new FdExchange(name, std::move(listener), std::move(loop)));
+  Status status;
+  exchange->loop_->run([raw = exchange.get(), &status] {
+    auto watch =
+        raw->loop_->watch(raw->listener_.get(), EPOLLIN, [raw](uint32_t) { raw->accept(); });
+    status = watch.status();
+    if (status.ok()) raw->watch_ = *std::move(watch);
+  });
+  if (!status.ok()) return status;
+  return exchange;
 }
 
-FdExchange::FdExchange(std::string name, Fd listener, Fd stop)
-    : name_(std::move(name)), listener_(std::move(listener)), stop_(std::move(stop)) {
-  thread_ = namedThread("hmc-fds", [this](std::stop_token) { serve(); });
-}
+FdExchange::FdExchange(std::string name, Fd listener, std::shared_ptr<Loop> loop)
+    : name_(std::move(name)),
+      listener_(std::move(listener)),
+      loop_(std::move(loop)),
+      retry_(*loop_) {}
 
 FdExchange::~FdExchange() {
-  eventfd_t one = 1;
-  eventfd_write(stop_.get(), one);
+  loop_->stop();
 }
 
 Result<std::string> FdExchange::offer(int fd) {
@@ -113,35 +121,27 @@ void FdExchange::withdraw(const std::string& token) {
   offers_.erase(token);
 }
 
-void FdExchange::serve() {
-  for (;;) {
-    pollfd entries[2] = {{listener_.get(), POLLIN, 0}, {stop_.get(), POLLIN, 0}};
-    if (poll(entries, 2, -1) < 0) continue;
-    if (entries[1].revents) return;
-    Fd visitor(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (visitor) {
-      answer(visitor.get());
-    } else if (poll(&entries[1], 1, kRetryMs) > 0) {  // out of descriptors: do not spin on it
-      return;
-    }
-  }
+void FdExchange::accept() {
+  Fd client(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  if (client) return answer(client.get());
+  watch_->ignore(EPOLLIN);
+  retry_.after(kRetry, [this] { watch_->want(EPOLLIN); });
 }
 
-void FdExchange::answer(int visitor) {
+void FdExchange::answer(int client) {
   ucred who{};
   socklen_t size = sizeof(who);
-  if (getsockopt(visitor, SOL_SOCKET, SO_PEERCRED, &who, &size) != 0 || who.uid != geteuid())
-    return;
+  if (getsockopt(client, SOL_SOCKET, SO_PEERCRED, &who, &size) != 0 || who.uid != geteuid()) return;
   char token[kTokenSize];
-  if (!waitFor(visitor, POLLIN, kVisitorPatience)) return;
-  if (recv(visitor, token, sizeof(token), MSG_DONTWAIT) != sizeof(token)) return;
+  if (!waitFor(client, POLLIN, kPatience)) return;
+  if (recv(client, token, sizeof(token), MSG_DONTWAIT) != sizeof(token)) return;
   Fd copy;
   {
     std::lock_guard lock(mutex_);
     auto found = offers_.find(std::string(token, sizeof(token)));
     if (found != offers_.end()) copy = Fd(fcntl(found->second.get(), F_DUPFD_CLOEXEC, 0));
   }
-  sendDescriptor(visitor, copy.get());
+  sendDescriptor(client, copy.get());
 }
 
 Result<Fd> FdExchange::fetch(const std::string& name, const std::string& token, Deadline deadline) {

@@ -4,9 +4,9 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
 
 #include "base/fd.h"
+#include "base/loop.h"
 #include "hmc/deadline.h"
 #include "hmc/result.h"
 
@@ -14,7 +14,7 @@ namespace hmc {
 
 // Gives file descriptors of this process to other processes of the same user on the same host, by
 // an unguessable token. It listens on an abstract unix socket, which exists per network namespace:
-// who cannot reach it is not on "the same host" in our sense. The visitor's uid is checked by the
+// who cannot reach it is not on "the same host" in our sense. The client's uid is checked by the
 // kernel's word (SO_PEERCRED) before anything is read. Safe from any thread.
 class FdExchange {
  public:
@@ -37,16 +37,17 @@ class FdExchange {
   static bool gone(const std::string& name);
 
  private:
-  FdExchange(std::string name, Fd listener, Fd stop);
-  void serve();
-  void answer(int visitor);
+  FdExchange(std::string name, Fd listener, std::shared_ptr<Loop> loop);
+  void accept();
+  void answer(int client);
 
   const std::string name_;
   const Fd listener_;
-  const Fd stop_;  // an eventfd that ends serve()
   std::mutex mutex_;
   std::map<std::string, Fd> offers_;  // guarded by mutex_
-  std::jthread thread_;
+  const std::shared_ptr<Loop> loop_;
+  std::unique_ptr<Loop::Watch> watch_;  // the loop's, as the next
+  Loop::Timer retry_;
 };
 
 }  // namespace hmc

@@ -124,19 +124,17 @@ void ChannelImpl::close(const Status& why) {
 }
 
 Status ChannelImpl::prepare() {
-  int socket = outbox_->stream().fd();
-  gated_ = !facts_.ring;
-  if (gated_) {
-    HMC_ASSIGN(gate_, ReadGate::create(socket));
-  }
-  HMC_ASSIGN(watch_, loop_->watch(gate_ ? gate_->fd() : socket));
+  HMC_ASSIGN(watch_, loop_->watch(outbox_->stream().fd(), EPOLLIN, [this](uint32_t ready) {
+    auto self = shared_from_this();  // flush() may end the channel
+    if ((ready & EPOLLOUT) != 0) flush();
+    if ((ready & ~EPOLLOUT) != 0) readable();
+  }));
   return Status();
 }
 
 void ChannelImpl::start(std::string_view first) {
-  watch_->whenReadable([this] { readable(); });
   outbox_->uncork(first);
-  intake_.begin(outbox_->stream(), std::move(gate_));
+  intake_.begin(outbox_->stream(), facts_.ring ? nullptr : watch_.get());
 }
 
 void ChannelImpl::refuse(std::string_view last, const Status& why) {
@@ -190,12 +188,10 @@ void ChannelImpl::disconnect() {
   gone_ = true;
   auto self = shared_from_this();
   facts_.offer.reset();
+  intake_.stop();
   watch_.reset();
-  writeWatch_.reset();
   linger_.reset();
   guardTimer_.reset();
-  gate_.reset();
-  intake_.stop();
   outbox_->disconnect();
   owner_.gone(self);
 }
@@ -204,14 +200,12 @@ void ChannelImpl::flush() {
   if (!watch_) return;
   switch (outbox_->flush()) {
     case Outbox::Flushed::everything:
-      writeWatch_.reset();
+      watch_->ignore(EPOLLOUT);
       if (closing_) outbox_->stream().finishWriting();
       return;
-    case Outbox::Flushed::more: {
-      Status status = whenWritable();
-      if (!status.ok()) end(status);
+    case Outbox::Flushed::more:
+      watch_->want(EPOLLOUT);
       return;
-    }
     case Outbox::Flushed::broken:
       // It may have said why before it went.
       readable();
@@ -220,25 +214,13 @@ void ChannelImpl::flush() {
   }
 }
 
-// A gate says when to read only. The loop knows the socket itself no longer than it must, because
-// it wakes for what comes in as well.
-Status ChannelImpl::whenWritable() {
-  if (gated_ && !writeWatch_) {
-    HMC_ASSIGN(writeWatch_, loop_->watch(outbox_->stream().fd()));
-  }
-  (writeWatch_ ? writeWatch_ : watch_)->whenWritable([this] { flush(); });
-  return Status();
-}
-
 void ChannelImpl::readable() {
   auto self = shared_from_this();
   bool outermost = !std::exchange(reading_, true);
   readAll();
   if (!outermost) return;
   reading_ = false;
-  if (!watch_) return;
-  if (!closing_) intake_.giveBack();
-  watch_->whenReadable([this] { readable(); });
+  if (watch_ && !closing_) intake_.giveBack();
 }
 
 void ChannelImpl::readAll() {

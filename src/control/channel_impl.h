@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/fd_exchange.h"
+#include "base/loop.h"
 #include "control/byte_stream.h"
 #include "control/calls.h"
 #include "control/channel.h"
@@ -11,7 +12,6 @@
 #include "control/frame.h"
 #include "control/inbox.h"
 #include "control/intake.h"
-#include "control/loop.h"
 #include "control/outbox.h"
 #include "control/ring.h"
 
@@ -105,7 +105,6 @@ class ChannelImpl final : public Channel, public std::enable_shared_from_this<Ch
 
   Loop::Task onLoop(void (ChannelImpl::*method)());
   void flush();
-  Status whenWritable();
   void readable();
   void readAll();
   void guard();
@@ -133,14 +132,11 @@ class ChannelImpl final : public Channel, public std::enable_shared_from_this<Ch
   Intake intake_;
 
   // All below belong to the control thread.
-  std::unique_ptr<ReadGate> gate_;           // until start() gives it to the intake
-  std::unique_ptr<Loop::Watch> watch_;       // of the gate, or where there is none of the socket
-  std::unique_ptr<Loop::Watch> writeWatch_;  // of the socket, while it is full and has a gate
+  std::unique_ptr<Loop::Watch> watch_;  // of the socket; none: the channel is not started or over
   std::unique_ptr<Loop::Timer> guardTimer_;
   std::unique_ptr<Loop::Timer> linger_;
   uint64_t probes_ = 0;
   bool peerUsesRing_ = false;
-  bool gated_ = false;
   bool reading_ = false;
   bool left_ = false;
   bool closing_ = false;  // we said goodbye: flushing, then discarding until the peer hangs up

@@ -82,14 +82,13 @@ Result<std::string> ControlImpl::listen(const std::string& text) {
   std::string name = listener->address().toString();
   Status status;
   loop_->run([&] {
-    auto watch = loop_->watch(listener->fd());
-    status = watch.status();
-    if (!status.ok()) return;
     OpenListener& open = listeners_[name];
+    auto watch = loop_->watch(listener->fd(), EPOLLIN, [this, &open](uint32_t) { visitors(open); });
+    status = watch.status();
+    if (!status.ok()) return static_cast<void>(listeners_.erase(name));
     open.listener = std::move(listener);
     open.watch = *std::move(watch);
     open.pause = std::make_unique<Loop::Timer>(*loop_);
-    open.watch->whenReadable([this, &open] { visitors(open); });
   });
   if (!status.ok()) return status;
   return name;

@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "base/loop.h"
 #include "control/channel_impl.h"
 #include "control/control.h"
 #include "control/listener.h"
-#include "control/loop.h"
 #include "control/visitor.h"
 
 namespace hmc {

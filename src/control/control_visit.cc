@@ -18,15 +18,14 @@ void ControlImpl::visitors(OpenListener& open) {
     if (visit.errnum != 0) {
       logWarn("accept at {}: {}; trying again in {} ms", open.listener->address().toString(),
               errnoText(visit.errnum), kAcceptPause.count());
-      open.pause->after(kAcceptPause, [this, &open] { visitors(open); });
+      open.watch->ignore(EPOLLIN);
+      open.pause->after(kAcceptPause, [&open] { open.watch->want(EPOLLIN); });
       return;
     }
-    if (!visit.socket) {
-      open.watch->whenReadable([this, &open] { visitors(open); });
-      return;
-    }
+    if (!visit.socket) return;
     admit(open, std::move(visit.socket));
   }
+  open.watch->ignore(EPOLLIN);
   // Too many who have not said who they are: the rest wait in the kernel until one of them does or
   // is dropped; see welcomeMore().
 }
@@ -62,9 +61,7 @@ void ControlImpl::dropped(const VisitorPtr& visitor, const Status& why) {
 
 void ControlImpl::welcomeMore() {
   if (crowded()) return;
-  for (auto& [name, open] : listeners_) {
-    open.watch->whenReadable([this, &listener = open] { visitors(listener); });
-  }
+  for (auto& [name, open] : listeners_) open.watch->want(EPOLLIN);
 }
 
 // One channel per pair of Controls. A dialler that has a channel with us says so, and uses it. One

@@ -14,9 +14,9 @@ Intake::Intake(Inbox& inbox, std::shared_ptr<Lease> lease, Loop::Task handOver, 
 
 bool Intake::look() {
   std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock || turn_ != Turn::anybody || !gate_) return false;
+  if (!lock || turn_ != Turn::anybody || !watch_) return false;
   ++looks_;
-  if (gate_->isOpen() && resting_.load() == 0) closeGate();
+  if (watch_->wants(EPOLLIN) && resting_.load() == 0) ignoreSocket();
   char bytes[kLookSize];
   Moved moved = stream_->read(bytes, sizeof(bytes));
   bool over = moved.ended || moved.errnum != 0;
@@ -52,8 +52,8 @@ bool Intake::isMine(const Frame& frame) const {
          frame.detail < static_cast<uint8_t>(MessageKind::note);
 }
 
-void Intake::closeGate() {
-  gate_->close();
+void Intake::ignoreSocket() {
+  watch_->ignore(EPOLLIN);
   if (guarded_) return;
   guarded_ = true;
   looksSeen_ = looks_;
@@ -63,13 +63,13 @@ void Intake::closeGate() {
 void Intake::rest() {
   ++resting_;
   std::lock_guard lock(mutex_);
-  if (gate_) gate_->open();
+  if (watch_) watch_->want(EPOLLIN);
 }
 
-void Intake::begin(ByteStream& stream, std::unique_ptr<ReadGate> gate) {
+void Intake::begin(ByteStream& stream, Loop::Watch* watch) {
   std::lock_guard lock(mutex_);
   stream_ = &stream;
-  gate_ = std::move(gate);
+  watch_ = watch;
   turn_ = Turn::anybody;
 }
 
@@ -87,22 +87,22 @@ void Intake::giveBack() {
 void Intake::keep() {
   std::lock_guard lock(mutex_);
   turn_ = Turn::control;
-  if (gate_) gate_->open();
+  if (watch_) watch_->want(EPOLLIN);
 }
 
 void Intake::stop() {
   std::lock_guard lock(mutex_);
   turn_ = Turn::control;
   stream_ = nullptr;
-  gate_.reset();
+  watch_ = nullptr;
 }
 
 bool Intake::stillRead() {
   std::lock_guard lock(mutex_);
-  bool read = gate_ && !gate_->isOpen() && looks_ != looksSeen_;
+  bool read = watch_ && !watch_->wants(EPOLLIN) && looks_ != looksSeen_;
   looksSeen_ = looks_;
   guarded_ = read;
-  if (gate_ && !read) gate_->open();
+  if (watch_ && !read) watch_->want(EPOLLIN);
   return read;
 }
 

@@ -5,11 +5,10 @@
 #include <mutex>
 
 #include "base/lease.h"
+#include "base/loop.h"
 #include "control/byte_stream.h"
 #include "control/frame.h"
 #include "control/inbox.h"
-#include "control/loop.h"
-#include "control/read_gate.h"
 
 namespace hmc {
 
@@ -17,8 +16,8 @@ namespace hmc {
 // waits for a message may do it in its place for a moment: to wake the one and then the other takes
 // several times as long as the message itself. Such a thread takes messages and nothing else; from
 // the first other word on, and at every problem, it leaves the rest to the control thread, which
-// therefore meets all of them, in order. While threads look, the gate keeps the control thread
-// asleep.
+// therefore meets all of them, in order. While threads look, the loop does not watch the socket,
+// and the control thread sleeps.
 //
 // The turn: whoever has it alone touches the stream and the frames. A user's thread has it only
 // inside look(); the control thread from take() to giveBack().
@@ -34,7 +33,9 @@ class Intake final : public MessageSource {
   void resume() override { --resting_; }
 
   // All below are the control thread's. Before begin() and after stop() nobody else reads.
-  void begin(ByteStream& stream, std::unique_ptr<ReadGate> gate);
+  // `watch` tells the control thread when to read; null where messages come through a ring, and no
+  // other thread reads.
+  void begin(ByteStream& stream, Loop::Watch* watch);
   // Answers whether a user's thread left frames unhandled.
   bool take();
   void giveBack();
@@ -49,22 +50,22 @@ class Intake final : public MessageSource {
   enum class Turn { anybody, control };
   bool takeMessages();
   bool isMine(const Frame& frame) const;
-  void closeGate();
+  void ignoreSocket();
 
   Inbox& inbox_;
   const std::shared_ptr<Lease> lease_;
   const Loop::Task handOver_;
   const Loop::Task guard_;
-  // Threads that sleep until the control thread has read something: while there are any, the gate
-  // stays open. Each counts itself before it opens the gate, and who closes it looks here first,
-  // both under the lock.
+  // Threads that sleep until the control thread has read something: while there are any, the loop
+  // watches the socket. Each counts itself before it asks for that, and who stops it looks here
+  // first, both under the lock.
   std::atomic<int> resting_{0};
 
   // Guards everything below, but not what belongs to the control thread while it has the turn.
   std::mutex mutex_;
   Turn turn_ = Turn::control;
   ByteStream* stream_ = nullptr;
-  std::unique_ptr<ReadGate> gate_;
+  Loop::Watch* watch_ = nullptr;
   FrameReader frames_{kLargestFrame};
   bool handed_ = false;
   bool guarded_ = false;

@@ -8,9 +8,9 @@
 #include <string>
 #include <string_view>
 
+#include "base/loop.h"
 #include "control/byte_stream.h"
 #include "control/frame.h"
-#include "control/loop.h"
 #include "control/message.h"
 #include "control/ring.h"
 #include "hmc/deadline.h"

@@ -15,8 +15,7 @@ Visitor::Visitor(VisitorHost& host, Loop& loop, std::unique_ptr<ByteStream> stre
       patience_(loop) {}
 
 Status Visitor::start(std::chrono::milliseconds patience) {
-  HMC_ASSIGN(watch_, loop_.watch(stream_->fd()));
-  watch_->whenReadable([this] { readable(); });
+  HMC_ASSIGN(watch_, loop_.watch(stream_->fd(), EPOLLIN, [this](uint32_t) { readable(); }));
   patience_.after(patience, [this, patience] {
     drop(error(Code::deadlineExceeded, "the visitor from {} did not finish its greeting in {} ms",
                where_, patience.count()));
@@ -36,8 +35,6 @@ void Visitor::readable() {
     Status status = takeBytes({bytes, moved.bytes});
     if (!status.ok()) return drop(status);
   }
-  // Also once it is introduced: to notice when it hangs up while it waits for our answer.
-  if (watch_) watch_->whenReadable([this] { readable(); });
 }
 
 Status Visitor::takeBytes(std::string_view bytes) {

@@ -3,10 +3,10 @@
 #include <memory>
 #include <string>
 
+#include "base/loop.h"
 #include "control/byte_stream.h"
 #include "control/frame.h"
 #include "control/greeting.h"
-#include "control/loop.h"
 
 namespace hmc {
 

@@ -28,7 +28,6 @@ FACADES = {"api", "capi", "node", "pool"}
 
 # Headers of a library, and the folders of src/ where they may appear.
 LIBRARIES = [
-    (r"asio(/|\.hpp)", ("control", "store")),
     (r"openssl/", ("control", "store")),
     (r"spdlog/", ("base",)),
     (r"nlohmann/", ("store",)),
@@ -42,7 +41,7 @@ LIBRARIES = [
     (r"(infiniband|rdma)/", ("transport/verbs",)),
 ]
 # What a header of include/ may not show its users.
-THIRD_PARTY = re.compile(r"(fmt|spdlog|asio|openssl|nlohmann|CLI)(/|\.hpp)")
+THIRD_PARTY = re.compile(r"(fmt|spdlog|openssl|nlohmann|CLI)(/|\.hpp)")
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]')
 
 

@@ -38,7 +38,7 @@ class Setup(unittest.TestCase):
         return done.returncode, done.stdout + done.stderr
 
     def test_installs_only_what_is_missing_after_an_update(self):
-        self.apt(installed="make g++ cmake ninja-build pkg-config python3 libasio-dev libssl-dev "
+        self.apt(installed="make g++ cmake ninja-build pkg-config python3 libssl-dev "
                  "libspdlog-dev libcli11-dev nlohmann-json3-dev libgtest-dev libgmock-dev "
                  "iproute2 libibverbs-dev libucx-dev python3-dev pybind11-dev")
         self.assertEqual(0, self.setup_sh()[0])

@@ -49,13 +49,7 @@ def member(rank, ports, store, folder):
 if __name__ == "__main__":
     spawn = multiprocessing.get_context("spawn")
     ports = free_ports(3 * WORLD + 1)
-    with tempfile.TemporaryDirectory() as folder:
-        processes = [
-            spawn.Process(target=member, daemon=True,
-                          args=(rank, ports[3 * rank : 3 * rank + 3], ports[-1], folder))
-            for rank in range(WORLD)]
-        for process in processes:
-            process.start()
-        for process in processes:
-            process.join(120)
-        assert [process.exitcode for process in processes] == [0] * WORLD
+    with tempfile.TemporaryDirectory() as folder, spawn.Pool(WORLD) as pool:
+        arguments = [(rank, ports[3 * rank : 3 * rank + 3], ports[-1], folder)
+                     for rank in range(WORLD)]
+        pool.starmap_async(member, arguments, chunksize=1).get(120)

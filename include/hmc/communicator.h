@@ -15,12 +15,12 @@
 
 namespace hmc {
 
-// One-sided transfers between this process's ConnBuffer and its peers'. A peer is called by its
-// address and the port that it listens on for data; a peer that listens on nothing by port 0, or by
-// the port that its connection comes from where several such peers share a host. put, get and wait
-// return when the bytes are visible at the other side. A call that is given no timeout takes that
-// of the environment (docs/gotchas.md). Safe from any thread. The sentence behind anything but
-// SUCCESS is lastError().
+// One-sided transfers between this process's ConnBuffer and those of its peers. A peer is named by
+// its address and the port that it listens on for data. A peer that does not listen has port 0, or,
+// if several such peers share a host, the source port of its connection. put, get and wait return
+// when the bytes are visible at the other side. Without a timeout, a call uses that of the
+// environment (docs/gotchas.md). Safe from any thread. After anything but SUCCESS, lastError() has
+// the sentence.
 class HMC_API Communicator {
  public:
   using CtrlId = CtrlSocketManager::CtrlId;
@@ -32,43 +32,44 @@ class HMC_API Communicator {
     std::string uds_path;
   };
   using Timeout = std::chrono::milliseconds;
-  // Any that is negative stands for that of the environment.
+  // A negative timeout means the one of the environment.
   static Timeout usualTimeout() { return Timeout(-1); }
 
-  // num_chs is 1 to 16: RDMA queue pairs to each peer. The other transports choose by themselves.
+  // num_chs is 1 to 16: RDMA queue pairs to each peer. Other transports ignore it.
   explicit Communicator(std::shared_ptr<ConnBuffer> buffer, size_t num_chs = 1);
   ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
-  // SUCCESS, or what every call answers because the constructor's arguments were not good.
+  // SUCCESS, or what every call returns because the constructor's arguments were invalid.
   status_t status() const;
-  // Of put, get and wait, and of ctrlRecv.
+  // The environment's timeouts: of put, get and wait, and of ctrlRecv.
   Timeout usualTransferTimeout() const;
   Timeout usualReceiveTimeout() const;
-  // Says goodbye to everybody. Whoever waits in a call wakes up, and later calls fail.
+  // Closes every connection. Calls that are waiting return, and later calls fail.
   void close();
 
   status_t put(const std::string& ip, uint16_t port, size_t local_off, size_t remote_off,
                size_t size, ConnType connType = ConnType::RDMA);
   status_t get(const std::string& ip, uint16_t port, size_t local_off, size_t remote_off,
                size_t size, ConnType connType = ConnType::RDMA);
-  // Do it and answer true where that is a plain copy, up to a megabyte, into or out of memory which
-  // is mapped here and was used by this thread before. False says nothing: put() and get() do.
+  // If this is a plain copy of up to a megabyte, to or from memory that is mapped here and that
+  // this thread has used before: does it and returns true. Otherwise returns false: call put() or
+  // get().
   bool tryPut(const std::string& ip, uint16_t port, size_t local_off, size_t remote_off,
               size_t size, ConnType connType);
   bool tryGet(const std::string& ip, uint16_t port, size_t local_off, size_t remote_off,
               size_t size, ConnType connType);
-  // *wr_id is for wait(); 0 means that it is done already.
+  // *wr_id is for wait(); 0 means that it is already done.
   status_t putNB(const std::string& ip, uint16_t port, size_t local_off, size_t remote_off,
                  size_t size, uint64_t* wr_id, ConnType connType = ConnType::RDMA);
   status_t getNB(const std::string& ip, uint16_t port, size_t local_off, size_t remote_off,
                  size_t size, uint64_t* wr_id, ConnType connType = ConnType::RDMA);
   // TIMEOUT leaves the id valid: wait again.
   status_t wait(uint64_t wr_id, Timeout timeout = usualTimeout());
-  // Waits for all; the first failure is returned, the others are waited for all the same.
+  // Waits for all, also after a failure; returns the first failure.
   status_t wait(const std::vector<uint64_t>& wr_ids, Timeout timeout = usualTimeout());
-  // One transfer in chunks. The window is the transport's own; max_inflight must be above 0.
+  // One transfer in chunks. The transport chooses the window; max_inflight must be above 0.
   status_t putPipeline(const std::string& ip, uint16_t port, size_t local_off, size_t remote_off,
                        size_t size, size_t chunk_size = 0, size_t max_inflight = 64,
                        ConnType connType = ConnType::RDMA);
@@ -76,7 +77,7 @@ class HMC_API Communicator {
                        size_t size, size_t chunk_size = 0, size_t max_inflight = 64,
                        ConnType connType = ConnType::RDMA);
 
-  // Two-sided: any memory to any memory, through both ConnBuffers, whose contents they overwrite.
+  // Two-sided: any memory to any memory. Overwrites both ConnBuffers, which the bytes pass through.
   // *flag is the number of bytes received.
   status_t sendDataTo(const std::string& ip, uint16_t port, void* send_buf, size_t buf_size,
                       MemoryType buf_type, ConnType connType = ConnType::RDMA);
@@ -98,16 +99,16 @@ class HMC_API Communicator {
   status_t initServer(const std::string& bind_ip, uint16_t data_port, uint16_t ctrl_tcp_port,
                       const std::string& ctrl_uds_path, ConnType serverType);
   status_t closeServer();
-  // Waits for the peer to come up for a while. Connected already is SUCCESS.
+  // Waits for a peer that has not started yet. SUCCESS if already connected.
   status_t connectTo(CtrlId peer_id, CtrlId self_id, const std::string& peer_ip, uint16_t data_port,
                      const CtrlLink& ctrl_link, ConnType connType,
                      Timeout timeout = usualTimeout());
   status_t disConnect(const std::string& ip, uint16_t port, ConnType connType);
   status_t checkConn(const std::string& ip, uint16_t port, ConnType connType);
 
-  // The first generation: a peer is called by its address alone, and offsets are the same on both
-  // sides. A server may name a visitor that is yet to come: the call waits for it. A client that
-  // goes lets its server finish what it reads.
+  // The first generation: a peer is named by its address alone, and offsets are the same on both
+  // sides. A server may name a client that has not connected yet: the call waits for it. A client
+  // that leaves lets its server finish what it reads.
   status_t initServer(const std::string& ip, uint16_t port, ConnType serverType);
   status_t connectTo(const std::string& ip, uint16_t port, ConnType connType,
                      Timeout timeout = usualTimeout());
@@ -122,8 +123,8 @@ class HMC_API Communicator {
   status_t disConnect(const std::string& ip, ConnType connType);
   status_t checkConn(const std::string& ip, ConnType connType);
 
-  // Which transport serves a peer and why each other one does not, and what a put of the whole
-  // buffer takes: a line each.
+  // One line for each transport: whether it serves the peer and why or why not, and the time of a
+  // put of the whole buffer.
   std::string explain(const std::string& ip, uint16_t port);
 
  private:

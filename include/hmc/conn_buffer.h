@@ -4,18 +4,18 @@
 
 namespace hmc {
 
-// The buffer that puts and gets work on: memory of one device, addressed by offset ("bias").
-// Copies check their range, are finished when they return, and are safe from any thread; keeping
-// two of them off the same bytes is the caller's matter. Size 0 is SUCCESS and does nothing.
+// The buffer that puts and gets use: memory of one device, addressed by offset ("bias"). Copies
+// check their range, are done when they return, and are safe from any thread; the caller makes sure
+// that no two of them touch the same bytes. Size 0 does nothing and is SUCCESS.
 class HMC_API ConnBuffer {
  public:
   void* ptr = nullptr;
   size_t buffer_size;
   Memory* mem_ops = nullptr;  // owned by the buffer
-  MemoryType mem_type;        // never DEFAULT: what it stood for
+  MemoryType mem_type;        // never DEFAULT, but what it means here
   int device_id;
 
-  // Throws std::runtime_error that says why when there is no such device or memory.
+  // If there is no such device or memory, throws a std::runtime_error that says why.
   ConnBuffer(int device_id, size_t buffer_size, MemoryType mem_type = MemoryType::DEFAULT);
   ~ConnBuffer();
   ConnBuffer(const ConnBuffer&) = delete;
@@ -23,7 +23,7 @@ class HMC_API ConnBuffer {
 
   status_t writeFromCpu(const void* src, size_t size, size_t bias = 0);
   status_t readToCpu(void* dest, size_t size, size_t bias = 0);
-  // The pointer may lie on any device that this machine has, on the host too: it is looked up.
+  // The pointer may be on any device of this machine, or on the host: we look it up.
   status_t writeFromGpu(const void* src, size_t size, size_t bias = 0);
   status_t readToGpu(void* dest, size_t size, size_t bias = 0);
   // The two ranges may overlap.

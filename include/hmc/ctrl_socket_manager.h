@@ -19,7 +19,7 @@ struct CtrlMsgHeader {
   uint32_t length;
 };
 
-// What the control methods return: true or SUCCESS, whichever the caller asks for.
+// What the control methods return: it converts to bool and to status_t.
 class CtrlResult {
  public:
   // NOLINTBEGIN(google-explicit-constructor): it stands in for the plain values of the manuals.
@@ -33,9 +33,9 @@ class CtrlResult {
 };
 
 // Small messages between ranks, over TCP or a unix socket. Messages are queued per peer and kind
-// from the moment it connects; receiving waits for the peer and for the message. instance() is the
-// process's default object, which the documentation uses; others may be made beside it. Safe from
-// any thread. The sentence behind a false is lastError().
+// from the moment the peer connects; receiving waits for the peer and for the message. instance()
+// is the process's default object, which the documentation uses; you may make others. Safe from any
+// thread. After a false, lastError() has the sentence.
 class HMC_API CtrlSocketManager {
  public:
   using CtrlId = uint32_t;
@@ -47,7 +47,7 @@ class HMC_API CtrlSocketManager {
   CtrlSocketManager(const CtrlSocketManager&) = delete;
   CtrlSocketManager& operator=(const CtrlSocketManager&) = delete;
 
-  // Port 0 means no TCP, an empty path no unix socket. Listeners that are open already stay.
+  // Port 0 means no TCP, an empty path no unix socket. Listeners that are already open stay open.
   CtrlResult start(const std::string& bind_ip, uint16_t tcp_port, const std::string& uds_path = "");
   void stop();
   bool isServer() const;
@@ -78,12 +78,12 @@ class HMC_API CtrlSocketManager {
   void close(CtrlId peer_id);
   void closeAll();
 
-  // The first generation: peers are called by their address.
+  // The first generation: peers are named by their address.
   CtrlResult startServer(const std::string& bind_ip, uint16_t port = kDefaultPort);
   void stopServer();
   uint16_t port() const;
-  // Dials, or finds the connection that is there. A number above 0 that stands for the connection
-  // (it is not a descriptor to read or write), -1 on failure.
+  // Connects, or finds the existing connection. Returns a number above 0 that identifies the
+  // connection (it is not a descriptor to read or write), or -1 on failure.
   int getCtrlSockFd(const std::string& ip, uint16_t port = kDefaultPort);
   CtrlResult sendCtrlInt(const std::string& ip, int value);
   CtrlResult recvCtrlInt(const std::string& ip, int& value);

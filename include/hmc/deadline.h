@@ -4,8 +4,8 @@
 
 namespace hmc {
 
-// The moment by which a call returns, built once from the caller's timeout and handed down, so that
-// a call made of several steps still ends on time. A duration converts to "that long from now".
+// The moment by which a call returns. Built once from the caller's timeout and passed down, so that
+// a call of several steps still ends on time. A duration converts to "that long from now".
 class Deadline {
  public:
   using Clock = std::chrono::steady_clock;
@@ -16,7 +16,7 @@ class Deadline {
   explicit Deadline(Clock::time_point at) : at_(at) {}
 
   static Deadline now() { return Deadline(Clock::now()); }
-  // For work that another bound ends. Waits on a peer never use it.
+  // For work that something else bounds. Never used to wait for a peer.
   static Deadline never() { return Deadline(Clock::time_point::max()); }
 
   bool passed() const { return Clock::now() >= at_; }
@@ -26,7 +26,7 @@ class Deadline {
     auto rest = at_ - Clock::now();
     return rest.count() > 0 ? rest : std::chrono::nanoseconds(0);
   }
-  // Whole milliseconds for poll(2) and its kin, rounded up, at most `most`.
+  // Whole milliseconds for poll(2) and the like, rounded up, at most `most`.
   int leftMs(int most = 1000 * 1000) const {
     auto rest = left();
     if (rest >= std::chrono::milliseconds(most)) return most;

@@ -7,7 +7,7 @@
 
 namespace hmc {
 
-// The values travel between peers of one version only as names; see deviceKindName().
+// Peers exchange the names, not the values: see deviceKindName().
 enum class DeviceKind : uint8_t { cpu, cuda, hip, cnrt, acl, musa };
 
 HMC_API const char* deviceKindName(DeviceKind kind);

@@ -1,7 +1,7 @@
 #pragma once
 
-// What this build of the library is, and what it finds in this process: for `hmc info` and for
-// reports about problems. Needs C++17.
+// What this build of the library has and what it finds in this process, for `hmc info` and for bug
+// reports. Needs C++17.
 
 #include <string>
 #include <vector>
@@ -32,9 +32,9 @@ HMC_API std::vector<MemoryReport> memoryReport();
 struct SettingReport {
   std::string variable;
   std::string meaning;
-  std::string value;             // as it is now; a secret is not told
+  std::string value;             // as it is now; never a secret
   bool fromEnvironment = false;  // else the default
-  std::string problem;           // why the value makes no sense, if so
+  std::string problem;           // why the value is invalid, if it is
 };
 HMC_API std::vector<SettingReport> settingsReport();
 
@@ -48,19 +48,19 @@ struct RdmaPort {
   std::string problem;
   std::string fix;
 };
-// How memory of one device is reached by the NICs.
+// How the NICs reach the memory of one device.
 struct RdmaMemory {
   Device device;
   std::string how;  // "dma-buf", "peer memory", "staged: why"
 };
 struct RdmaReport {
-  std::string library;  // the file of libibverbs that was loaded; empty when there is none
+  std::string library;  // the file of libibverbs that was loaded; empty if there is none
   std::string problem;
   std::string fix;
   std::vector<RdmaPort> ports;
   std::vector<RdmaMemory> memory;
 };
-// Loads libibverbs where it is installed, and looks at every port of every device.
+// Loads libibverbs if it is installed, and examines every port of every device.
 HMC_API RdmaReport rdmaReport();
 
 }  // namespace hmc

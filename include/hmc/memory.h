@@ -10,7 +10,7 @@
 #include "hmc/export.h"
 #include "hmc/status.h"
 
-// Memory of accelerators that peers shall reach comes in units of this many bytes.
+// Accelerator memory that peers can reach is allocated in units of this many bytes.
 #define ACCEL_PAGE_SIZE (64 * 1024)
 
 namespace hmc {
@@ -18,7 +18,7 @@ namespace hmc {
 typedef uint64_t CNaddr;
 
 enum class MemoryType {
-  DEFAULT,  // the accelerator that this machine has, CPU when it has none
+  DEFAULT,  // the accelerator of this machine, or the CPU if it has none
   CPU,
   NVIDIA_GPU,
   AMD_GPU,
@@ -27,13 +27,13 @@ enum class MemoryType {
   MOORE_GPU
 };
 
-// What DEFAULT stands for on this machine. Found out at run time, by looking for vendors' runtimes.
+// What DEFAULT means on this machine. Found at run time, by looking for the vendors' runtimes.
 HMC_API MemoryType memory_supported();
-// Whether that memory can be handed to a network card as a dma-buf.
+// Whether a network card can take that memory as a dma-buf.
 HMC_API bool memory_dmabuf_supported();
 
-// Memory of one device. Every method is safe from any thread and leaves the sentence behind a value
-// that is not SUCCESS in lastError().
+// Memory of one device. Every method is safe from any thread. After anything but SUCCESS,
+// lastError() has the sentence.
 class HMC_API MemoryBase {
  public:
   MemoryBase(int device, MemoryType type) : device_id(device), mem_type(type) {}
@@ -55,13 +55,14 @@ class HMC_API MemoryBase {
   MemoryType mem_type;
 };
 
-// Allocates and copies on one device. Copies are finished when they return. Ready once constructed;
-// init() and free() remain for programs that call them. setDeviceIdAndMemoryType() must not run
-// beside other calls on the same object; those are safe from any thread.
+// Allocates and copies on one device. Copies are done when they return. A constructed object is
+// ready: init() and free() remain for programs that call them. Every method is safe from any
+// thread, except that setDeviceIdAndMemoryType() must not run beside another call on the same
+// object.
 class HMC_API Memory {
  public:
-  // Throws std::runtime_error that says what is missing when this machine has no such device. The
-  // device number of CPU memory is ignored.
+  // If this machine has no such device, throws a std::runtime_error that says what is missing.
+  // Ignores the device number of CPU memory.
   explicit Memory(int device_id, MemoryType mem_type = MemoryType::DEFAULT);
   ~Memory();
   Memory(const Memory&) = delete;
@@ -75,17 +76,17 @@ class HMC_API Memory {
   status_t copyHostToDevice(void* dest, const void* src, size_t size);
   status_t copyDeviceToHost(void* dest, const void* src, size_t size);
   status_t copyDeviceToDevice(void* dest, const void* src, size_t size);
-  // Zero-filled. *addr is null when it fails.
+  // Zero-filled. *addr is null on failure.
   status_t allocateBuffer(void** addr, size_t size);
   // The same, in whole ACCEL_PAGE_SIZE units on accelerators.
   status_t allocatePeerableBuffer(void** addr, size_t size);
   // Freeing a null pointer is SUCCESS.
   status_t freeBuffer(void* addr);
-  // What was allocated stays valid; free it through a Memory of the device that it is on. When it
-  // fails, everything stays as it was.
+  // Memory that was allocated stays valid; free it through a Memory of its own device. On failure,
+  // nothing changes.
   status_t setDeviceIdAndMemoryType(int device_id, MemoryType mem_type = MemoryType::DEFAULT);
 
-  // Never DEFAULT: what it stood for.
+  // Never DEFAULT, but what it means here.
   MemoryType getMemoryType();
   status_t getInitStatus();
   int getDeviceId();

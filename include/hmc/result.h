@@ -21,7 +21,7 @@ class Result {
   explicit operator bool() const { return ok(); }
   const Status& status() const { return status_; }
 
-  // The value; throws std::runtime_error with the sentence when there is none.
+  // The value; if there is none, throws a std::runtime_error with the sentence.
   T value() && {
     if (!ok()) throw std::runtime_error(status_.toString());
     return *std::move(value_);

@@ -7,33 +7,33 @@
 
 namespace hmc {
 
-// What the documented classes (Memory, ConnBuffer, Communicator) return. The sentence behind the
-// last value that was not SUCCESS on this thread is lastError().
+// What the documented classes (Memory, ConnBuffer, Communicator) return. lastError() is the
+// sentence for the last value other than SUCCESS on this thread.
 enum class status_t { SUCCESS, ERROR, UNSUPPORT, INVALID_CONFIG, TIMEOUT, NOT_FOUND };
 
 HMC_API const char* status_to_string(status_t status);
 HMC_API const std::string& lastError();
 
-// What an error asks of the caller.
+// What the caller can do about an error.
 enum class Code {
   ok,
   invalidArgument,   // fix the call
-  outOfRange,        // fix the call: an offset or size passes an end
+  outOfRange,        // fix the call: an offset or size passes the end
   notFound,          // fix the name, or wait for it to exist
   alreadyExists,     // choose another name or port
   unsupported,       // this build, host or pair of peers cannot do it
   permissionDenied,  // the peer, the kernel or a missing secret refuses
   exhausted,         // retry later, or raise the limit that the sentence names
   deadlineExceeded,  // retry, or wait longer
-  cancelled,         // the caller asked for it
+  cancelled,         // the caller cancelled it
   disconnected,      // reconnect
   failed,            // give up: the sentence says what broke
 };
 
 HMC_API const char* codeName(Code code);
 
-// The outcome of an operation: nothing when it went well, else a code and one sentence that says
-// what happened, with the numbers in it. Copies are cheap and share the sentence.
+// The outcome of an operation: ok, or a code and one sentence that says what happened, with the
+// numbers in it. Copies are cheap and share the sentence.
 class HMC_API Status {
  public:
   Status() = default;
@@ -45,7 +45,7 @@ class HMC_API Status {
   const std::string& message() const;
   // "out of range: put of 4096 bytes ..."
   std::string toString() const;
-  // The same code, with where the caller was in front of the sentence.
+  // The same code, with `where` in front of the sentence.
   Status within(const std::string& where) const;
 
  private:

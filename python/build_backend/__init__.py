@@ -30,8 +30,9 @@ prepare_metadata_for_build_editable = prepare_metadata_for_build_wheel
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
-    # Below the sources, so that a compiler cache sees the same relative paths in every copy.
-    with _build_folder() as build, tempfile.TemporaryDirectory(prefix="hmc-wheel-") as tree:
+    # A folder beside `build`: a compiler cache then sees the same relative paths as in a plain build.
+    with tempfile.TemporaryDirectory(prefix="build-wheel-", dir=archive.ROOT) as build, \
+            tempfile.TemporaryDirectory(prefix="hmc-wheel-") as tree:
         cmake.build(build)
         cmake.install(build, tree)
         return archive.write_wheel(tree, wheel_directory)
@@ -52,9 +53,3 @@ def build_editable(wheel_directory, config_settings=None, metadata_directory=Non
 
 def build_sdist(sdist_directory, config_settings=None):
     return archive.write_sdist(sdist_directory)
-
-
-def _build_folder():
-    parent = os.path.join(archive.ROOT, "build")
-    os.makedirs(parent, exist_ok=True)
-    return tempfile.TemporaryDirectory(prefix="wheel-", dir=parent)

@@ -7,7 +7,7 @@ from .enums import MemoryType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Optional
+    from typing import Any, Callable, Optional
     # Anything with the buffer protocol, DLPack or __cuda_array_interface__, or a torch tensor.
     _Array = Any
 
@@ -87,15 +87,7 @@ class IOBuffer:
         "cpu", "cuda" (any accelerator), or "ptr" when `data` is an address, which needs `nbytes`.
         Without it the object is asked.
         """
-        if device == "ptr":
-            return self._put_address(data, nbytes, offset)
-        _check_device(data, device)
-        span = arrays.source(data)
-        _check_side(span, device, "the data")
-        size = _size(nbytes, span, "the data has")
-        arrays.settle(span, data)
-        self.core.write(span.pointer, size, offset, span.on_host)
-        return size
+        return _copy(self.core.write, arrays.source, data, nbytes, offset, device, "the data has")
 
     def get_into(self, dst: _Array, *, nbytes: Optional[int] = None, offset: int = 0,
                  device: Optional[str] = None) -> int:
@@ -103,15 +95,8 @@ class IOBuffer:
 
         Without `nbytes`, as many as `dst` holds. `device` is as for put().
         """
-        if device == "ptr":
-            return self._get_address(dst, nbytes, offset)
-        _check_device(dst, device)
-        span = arrays.destination(dst)
-        _check_side(span, device, "the destination")
-        size = _size(nbytes, span, "the destination has room for")
-        arrays.settle(span, dst)
-        self.core.read(span.pointer, size, offset, span.on_host)
-        return size
+        return _copy(self.core.read, arrays.destination, dst, nbytes, offset, device,
+                     "the destination has room for")
 
     def buffer_put_cpu(self, src: _Array, *, nbytes: Optional[int] = None, offset: int = 0) -> int:
         """put() from host memory."""
@@ -140,25 +125,38 @@ class IOBuffer:
 
     def buffer_put_gpu_ptr(self, src_ptr: int, *, nbytes: int, offset: int = 0) -> int:
         """put() from an address on any device."""
-        return self._put_address(src_ptr, nbytes, offset)
+        return self.put(src_ptr, nbytes=nbytes, offset=offset, device="ptr")
 
     def buffer_get_gpu_ptr(self, dst_ptr: int, *, nbytes: int, offset: int = 0) -> int:
         """get_into() for an address on any device."""
-        return self._get_address(dst_ptr, nbytes, offset)
+        return self.get_into(dst_ptr, nbytes=nbytes, offset=offset, device="ptr")
 
     def buffer_copy_within(self, *, dst_offset: int, src_offset: int, nbytes: int) -> None:
         """Copy from one offset of the buffer to another; the two ranges may overlap."""
         self.core.copy_within(dst_offset, src_offset, nbytes)
 
-    def _put_address(self, address: int, nbytes: Optional[int], offset: int) -> int:
-        nbytes = _check_address(address, nbytes)
-        self.core.write(address, nbytes, offset, False)
-        return nbytes
 
-    def _get_address(self, address: int, nbytes: Optional[int], offset: int) -> int:
-        nbytes = _check_address(address, nbytes)
-        self.core.read(address, nbytes, offset, False)
-        return nbytes
+def _copy(copy: Callable[[int, int, int, bool], None], described: Callable[[_Array], arrays.Span],
+          obj: _Array, nbytes: Optional[int], offset: int, device: Optional[str],
+          has: str) -> int:
+    """Check the object, then call a copy of the core; return the number of bytes."""
+    if device == "ptr":
+        size = _check_address(obj, nbytes)
+        copy(obj, size, offset, False)
+        return size
+    if device not in _DEVICES:
+        raise ValueError("device is %r: it must be None, \"cpu\", \"cuda\" or \"ptr\"" % (device,))
+    if isinstance(obj, int):
+        raise TypeError("%r is a number: pass device=\"ptr\" and nbytes if it is an address" % obj)
+    span = described(obj)
+    if device == "cpu" and not span.on_host or device == "cuda" and span.on_host:
+        raise ValueError("device=\"%s\", but the memory is on %s" % (device, span.device))
+    size = span.nbytes if nbytes is None else nbytes
+    if not 0 <= size <= span.nbytes:
+        raise ValueError("nbytes is %d, but %s %d bytes" % (size, has, span.nbytes))
+    arrays.settle(span, obj)
+    copy(span.pointer, size, offset, span.on_host)
+    return size
 
 
 def _check_address(address: object, nbytes: Optional[int]) -> int:
@@ -167,24 +165,4 @@ def _check_address(address: object, nbytes: Optional[int]) -> int:
                         % type(address).__name__)
     if nbytes is None:
         raise ValueError("nbytes is missing: an address does not say how many bytes are there")
-    return nbytes
-
-
-def _check_device(obj: object, device: Optional[str]) -> None:
-    if device not in _DEVICES:
-        raise ValueError("device is %r: it must be None, \"cpu\", \"cuda\" or \"ptr\"" % (device,))
-    if isinstance(obj, int):
-        raise TypeError("%r is a number: pass device=\"ptr\" and nbytes if it is an address" % obj)
-
-
-def _check_side(span: arrays.Span, device: Optional[str], what: str) -> None:
-    if device == "cpu" and not span.on_host or device == "cuda" and span.on_host:
-        raise ValueError("device=\"%s\", but %s is on %s" % (device, what, span.device))
-
-
-def _size(nbytes: Optional[int], span: arrays.Span, has: str) -> int:
-    if nbytes is None:
-        return span.nbytes
-    if not 0 <= nbytes <= span.nbytes:
-        raise ValueError("nbytes is %d, but %s %d bytes" % (nbytes, has, span.nbytes))
     return nbytes

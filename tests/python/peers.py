@@ -1,6 +1,7 @@
 """Sessions that talk to each other, in this process and in others."""
 
 import contextlib
+import importlib.util
 import os
 import random
 import socket
@@ -9,6 +10,8 @@ import sys
 import tempfile
 import threading
 
+import pytest
+
 import hmc
 
 HERE = "127.0.0.1"
@@ -16,7 +19,7 @@ PATIENCE = 120
 
 
 def free_port():
-    """Outside the range that the kernel gives to dialling sockets."""
+    """Outside the range that the kernel gives to outgoing connections."""
     while True:
         port = random.randrange(12000, 32000)
         with socket.socket() as probe:
@@ -24,8 +27,14 @@ def free_port():
                 return port
 
 
+def need(module):
+    """Skip unless children can import it. Importing it here as well would take torch seconds."""
+    if importlib.util.find_spec(module) is None:
+        pytest.skip(module + " is not installed")
+
+
 class Pair:
-    """A server of rank 0 and a client of rank 1, connected in the way of the second generation."""
+    """A server of rank 0 and a client of rank 1, connected as in the second generation."""
 
     def __init__(self, conn=hmc.ConnType.AUTO, size=1 << 20, client_size=None):
         self.conn = conn
@@ -49,7 +58,7 @@ class Pair:
 
 
 class Child:
-    """A Python program in a process of its own, which is asked by lines and answers with them."""
+    """A Python program in its own process, which reads and prints lines."""
 
     def __init__(self, code, *arguments, prefix=(), **environment):
         self.process = subprocess.Popen(
@@ -59,7 +68,7 @@ class Child:
         self._errors = []
         self._drain = threading.Thread(target=self._read_errors, daemon=True)
         self._drain.start()
-        # What does not answer for so long is ended, and whoever reads from it sees that.
+        # Kill it after that long, so that reading from it ends.
         self._patience = threading.Timer(PATIENCE, self.process.kill)
         self._patience.start()
 

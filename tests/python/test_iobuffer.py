@@ -108,7 +108,7 @@ def test_can_be_looked_into_without_a_copy(buf):
     (lambda b: b.put(12345), TypeError, 'device="ptr" and nbytes'),
     (lambda b: b.put("text"), TypeError, "str has no memory"),
     (lambda b: b.put(b"x", device="gpu"), ValueError, "device is 'gpu'"),
-    (lambda b: b.put(b"x", device="cuda"), ValueError, 'device="cuda", but the data is on cpu'),
+    (lambda b: b.put(b"x", device="cuda"), ValueError, 'device="cuda", but the memory is on cpu'),
     (lambda b: b.put(b"x", nbytes=1, device="ptr"), TypeError, "an address is an integer"),
     (lambda b: b.put(4096, device="ptr"), ValueError, "nbytes is missing"),
     (lambda b: b.buffer_put_gpu_ptr(0, nbytes=8), hmc.HMCError, "null pointer"),

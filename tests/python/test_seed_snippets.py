@@ -9,7 +9,7 @@ import re
 
 import pytest
 
-from peers import Child
+from peers import Child, need
 from places import cuda_environment, place  # noqa: F401 (a fixture)
 
 TEXTS = pathlib.Path(__file__).resolve().parents[2].parent / "shared" / "seeds"
@@ -72,8 +72,8 @@ def test_second_generation_cpu(place, second):  # noqa: F811
 
 
 def test_second_generation_arrays(place, second):  # noqa: F811
-    pytest.importorskip("numpy")
-    pytest.importorskip("torch")
+    need("numpy")
+    need("torch")
     server, client, _, _, in_numpy, in_torch, _ = second
     check = "\nassert (x == y).all()\nprint('numpy')\n"
     serving, lines = run(place, server + STAY,
@@ -119,8 +119,8 @@ def test_first_generation_bytes_arrive(place, first):  # noqa: F811
 @pytest.mark.parametrize("send, receive, check", [
     (5, 6, "(x == y).all()"), (7, 8, "torch.equal(t, out)")], ids=["numpy", "torch"])
 def test_first_generation_arrays(place, first, send, receive, check):  # noqa: F811
-    pytest.importorskip("numpy")
-    pytest.importorskip("torch")
+    need("numpy")
+    need("torch")
     serving, lines = run(place, first_server(first),
                          first[send] + first[receive] + "\nassert %s\nprint('same')\n" % check)
     with serving:

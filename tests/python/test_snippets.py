@@ -1,8 +1,6 @@
 """Programs as the documentation's readers write them, in every call shape that it has."""
 
-import pytest
-
-from peers import Child
+from peers import Child, need
 from places import cuda_environment, place  # noqa: F401 (a fixture)
 
 SERVER = """
@@ -109,8 +107,8 @@ def test_second_generation(place):  # noqa: F811
 
 
 def test_second_generation_with_arrays(place):  # noqa: F811
-    pytest.importorskip("numpy")
-    pytest.importorskip("torch")
+    need("numpy")
+    need("torch")
     assert run(place, SERVER, CLIENT + ARRAYS) == ["word 1"]
 
 
@@ -118,13 +116,13 @@ def test_second_generation_on_cuda(place):  # noqa: F811
     assert run(place, SERVER, CLIENT + ON_CUDA, **cuda_environment()) == ["word 1"]
 
 
-def test_first_generation_server_that_reads_its_visitor(place):  # noqa: F811
+def test_first_generation_server_that_reads_its_client(place):  # noqa: F811
     client = FIRST_CLIENT % ("CPU", "UCX") + "session.put(peer, b'hello', conn=hmc.ConnType.UCX)\n"
     assert run(place, FIRST_SERVER + READS, client) == ["read 100000"]
 
 
 def test_first_generation(place):  # noqa: F811
-    pytest.importorskip("numpy")
+    need("numpy")
     run(place, FIRST_SERVER + "sys.stdin.read()\n", FIRST_CLIENT % ("CPU", "UCX") + FIRST_TRANSFERS)
 
 

@@ -52,8 +52,10 @@ def environment(work, venv):
         PIP_NO_INDEX="1",
         PIP_DISABLE_PIP_VERSION_CHECK="1",
         CMAKE_CXX_COMPILER_LAUNCHER=str(launcher(work)),
-        # What was compiled in an earlier copy of the tree need not be compiled again.
+        # `python -m build` compiles what `make` compiled: the same generator has the same relative
+        # paths, so that ccache need not compile it twice.
         CCACHE_BASEDIR=str(work),
+        CMAKE_GENERATOR="Unix Makefiles",
     )
 
 

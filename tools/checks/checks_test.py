@@ -1,5 +1,6 @@
 """Every check can fail: each rule meets text that breaks it, and text that keeps it."""
 
+import json
 import pathlib
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import house_rules
 import include_directions
 import one_definition
 import project
+import tidy
 
 
 class TreeTest(unittest.TestCase):
@@ -145,8 +147,10 @@ class Format(TreeTest):
 
 
 class Tidy(TreeTest):
-    def check(self, text):
-        path = self.write("a.cc", text)
+    def check(self, text, batched=False):
+        path = self.write("src/a.cc", text)
+        if batched:
+            path = self.write("unity_0_cxx.cxx", f'#include "{path}"\n')
         config = project.ROOT / ".clang-tidy"
         self.write(".clang-tidy", config.read_text())
         self.write("compile_commands.json",
@@ -165,6 +169,18 @@ class Tidy(TreeTest):
         self.assertEqual(1, self.check("constexpr int MOST = 3;\n"))
         self.assertEqual(1, self.check("#define MOST 3\n"))
         self.assertEqual(1, self.check("int broken(\n"))
+
+    def test_the_files_of_a_batch_are_checked(self):
+        self.assertEqual(0, self.check("class RingBuffer {};\n", batched=True))
+        self.assertEqual(1, self.check("class ring_buffer {};\n", batched=True))
+
+    def test_batches_of_src_are_found(self):
+        ours = self.write("unity_0_cxx.cxx", f'#include "{project.ROOT}/src/base/device.cc"\n')
+        other = self.write("unity_1_cxx.cxx", f'#include "{project.ROOT}/tests/a_test.cc"\n')
+        single = project.ROOT / "src/base/status.cc"
+        entries = [{"directory": str(self.root), "file": str(path)} for path in (ours, other, single)]
+        self.write("compile_commands.json", json.dumps(entries))
+        self.assertEqual(sorted([ours.resolve(), single]), sorted(tidy.sources(self.root)))
 
 
 class OneDefinition(TreeTest):

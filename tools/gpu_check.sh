@@ -11,8 +11,8 @@ cmake --build build/gpu -j "$(nproc)" > "$out/build.txt" || { tail -40 "$out/bui
 tools/run_tests.py --without slow build/gpu > "$out/tests.txt" 2>&1 || echo "some tests failed: see tests.txt"
 tail -3 "$out/tests.txt"
 for i in 1 2 3; do
-  echo "\$ hmc bench --bars --seconds 0.4"
-  build/gpu/tools/hmc bench --bars --seconds 0.4 || true
-done > "$out/bars.txt"
-build/gpu/tools/hmc bench --verify --csv --plot "$out/sweep.svg" > "$out/sweep.csv"
-grep -A 30 '^bars' "$out/bars.txt"
+  echo "\$ hmc bench --targets --seconds 0.4"
+  build/gpu/tools/hmc bench --targets --seconds 0.4 || true
+done > "$out/targets.txt"
+build/gpu/tools/hmc bench --verify --csv > "$out/sweep.csv"
+grep -A 30 '^targets' "$out/targets.txt"

@@ -18,10 +18,10 @@ case ${1:-} in
   "") ;;
   tests)
     packages+=(
-      git librsvg2-bin
+      git
       python3-pytest python3-numpy python3-build python3-venv python3-pip
     )
-    wanted+=(mypy python3-torch)
+    wanted+=(mypy python3-matplotlib python3-torch)
     ;;
   checks) packages+=(clang-format clang-tidy) ;;
   rdma)

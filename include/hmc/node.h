@@ -197,7 +197,7 @@ class HMC_API Peer {
 
   // Every transport, best first: is it used for this peer, and why, or why not.
   std::vector<PathReport> explain() const;
-  // The same for memory of ours on that device, with the figures for a put of `size` bytes.
+  // The same for memory of ours on that device, with the times of a put of `size` bytes.
   std::vector<PathReport> explain(Device local, size_t size) const;
   // Asks the peer what it is. `unsupported` when it is too old to answer.
   Result<PeerFacts> probe(Timeout timeout = kDefaultTimeout) const;

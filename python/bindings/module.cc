@@ -17,5 +17,5 @@ PYBIND11_MODULE(_core, module) {
   hmc::python::bindMemory(module);
   hmc::python::bindCommunicator(module);
   hmc::python::bindSession(module);
-  hmc::python::bindYardsticks(module);
+  hmc::python::bindBaselines(module);
 }

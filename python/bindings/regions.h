@@ -76,6 +76,6 @@ void bindRemote(pybind11::module_& module);
 void bindTransfer(pybind11::module_& module);
 void bindPeer(pybind11::module_& module);
 void bindNode(pybind11::module_& module);
-void bindYardsticks(pybind11::module_& module);
+void bindBaselines(pybind11::module_& module);
 
 }  // namespace hmc::python

@@ -1,6 +1,7 @@
 """`python -m hmc` is the hmc command: demo, bench, info, doctor, explain.
 
-`python -m hmc bench --python` measures the Python package itself: see hmc.bench.
+Two things only Python can do: `python -m hmc bench --python` (hmc.bench) and
+`python -m hmc bench --plot FILE` (hmc.plot).
 """
 
 import os
@@ -9,6 +10,7 @@ import sys
 from typing import Optional
 
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "hmc")
+PLOT_OPTIONS = ("--plot", "--from-json", "--from-csv")
 
 
 def main() -> Optional[str]:
@@ -18,6 +20,10 @@ def main() -> Optional[str]:
         from . import bench
 
         return bench.main([one for one in arguments[1:] if one != "--python"])
+    if arguments[:1] == ["bench"] and any(one.split("=")[0] in PLOT_OPTIONS for one in arguments):
+        from . import plot
+
+        return plot.main(arguments[1:])
     # Python ignores SIGPIPE, and exec() would hand that down to the command.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     try:

@@ -1,7 +1,7 @@
-"""`python -m hmc bench --python`: what Python adds, beside what it cannot do without.
+"""`python -m hmc bench --python`: what Python adds to each transfer.
 
-Every figure is measured in turns with its yardstick, in the same run: an empty call of the same
-binding library, the same transfer made by C++, the bare copies.
+Everything is measured in turns with its baseline, in the same run: an empty call of the same
+binding library, the same transfer made by C++, bare copies.
 """
 
 import argparse
@@ -21,16 +21,16 @@ import time
 from typing import Any, Callable, Iterator, List, Optional, Tuple
 
 import hmc
-from hmc._core import Yardstick
+from hmc._core import Baseline
 
 BLOCKS = 100000
 BLOCK = 4096
 AWAITED = 10000
-PATIENCE = 60  # seconds for the other process
+TIMEOUT = 60  # seconds for the other process
 
 
-class Bar:
-    """One promise: a figure, its yardstick, their ratio and the limit."""
+class Target:
+    """A measurement, its baseline, and the limit for the two."""
 
     def __init__(self, what: str, measured: str, against: str, value: float, limit: float,
                  unit: str = "x", most: bool = True) -> None:
@@ -52,7 +52,7 @@ def duration(nanoseconds: float) -> str:
 
 
 def nanoseconds_each(call: Callable[[], Any], rounds: int) -> float:
-    """Of one of `rounds` calls in a row."""
+    """The mean of `rounds` calls in a row."""
     start = time.perf_counter_ns()
     for _ in range(rounds):
         call()
@@ -60,8 +60,8 @@ def nanoseconds_each(call: Callable[[], Any], rounds: int) -> float:
 
 
 class Turns:
-    """Two things measured in turns, and what lies between neighbours: the machine changes its speed
-    while it is measured, and both of a pair have the same."""
+    """Two things measured in turns. Ratio and difference are those of neighbours, because the
+    machine changes its speed meanwhile."""
 
     def __init__(self, ours: Callable[[], float], theirs: Callable[[], float],
                  seconds: float) -> None:
@@ -79,38 +79,38 @@ class Server:
     """The other process: a Node with a pool, and a Session's server."""
 
     def __init__(self) -> None:
-        # Its own, so that two benchmarks at a time do not meet.
+        # Two benchmarks may run at the same time.
         self.folder = tempfile.TemporaryDirectory(prefix="hmc-bench-")
         self.process = subprocess.Popen(
             [sys.executable, "-m", "hmc.bench", "--serve", self.folder.name],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert self.process.stdin and self.process.stdout
-        self._leave = self.process.stdin
-        self._said = self.process.stdout
-        ready = select.select([self._said], [], [], PATIENCE)[0]
-        line = self._said.readline() if ready else b""
+        self._input = self.process.stdin
+        self._output = self.process.stdout
+        ready = select.select([self._output], [], [], TIMEOUT)[0]
+        line = self._output.readline() if ready else b""
         if not line:
             self.process.kill()
             raise hmc.HMCError("the benchmark's other process %s; its status is %d" % (
-                "ended" if ready else "said nothing for %d s" % PATIENCE, self.process.wait()))
+                "ended" if ready else "printed nothing for %d s" % TIMEOUT, self.process.wait()))
         self.facts = json.loads(line)
 
     def __enter__(self) -> "Server":
         return self
 
     def __exit__(self, *_: Any) -> None:
-        self._leave.close()
+        self._input.close()
         try:
-            self.process.wait(PATIENCE)
+            self.process.wait(TIMEOUT)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-        self._said.close()
+        self._output.close()
         self.folder.cleanup()
 
 
 def serve(folder: str) -> None:
-    """What the other process does until its standard input ends."""
+    """The other process, until its standard input ends."""
     session = hmc.create_session(buffer_size=1 << 20, local_ip="127.0.0.1")
     session.set_ctrl_uds_dir(folder)
     ports = free_ports(3)
@@ -126,7 +126,7 @@ def serve(folder: str) -> None:
 
 
 def free_ports(count: int) -> List[int]:
-    """Ports that nobody listens on at the moment."""
+    """Ports that nothing listens on now."""
     import socket
 
     sockets = [socket.socket() for _ in range(count)]
@@ -139,33 +139,33 @@ def free_ports(count: int) -> List[int]:
             one.close()
 
 
-def small_puts(server: Server, seconds: float) -> Iterator[Bar]:
+def small_puts(server: Server, seconds: float) -> Iterator[Target]:
     """Eight bytes, by the documented call and through a handle."""
-    nothing = Yardstick()
+    nothing = Baseline()
     session = hmc.create_session(buffer_size=1 << 20, local_ip="127.0.0.1")
     session.set_ctrl_uds_dir(server.folder.name)
     session.connect(peer_id=0, self_id=1, peer_ip="127.0.0.1", data_port=server.facts["data"],
                     ctrl_tcp_port=server.facts["ctrl"], conn=hmc.ConnType.IPC)
     arguments = ("127.0.0.1", server.facts["data"], 0, 0, 8, hmc.ConnType.IPC)
-    yield call_bar("put_remote of 8 B", lambda: session.put_remote(*arguments),
+    yield call_target("put_remote of 8 B", lambda: session.put_remote(*arguments),
                    lambda: nothing.put_remote(*arguments), seconds)
     with hmc.Node() as node:
         remote = node.connect(server.facts["address"]).open("pool")
         local = node.allocate(8)
-        yield call_bar("put of 8 B through a handle", lambda: remote.put(local),
+        yield call_target("put of 8 B through a handle", lambda: remote.put(local),
                        lambda: nothing.put(local), seconds)
 
 
-def call_bar(what: str, ours: Callable[[], Any], nothing: Callable[[], Any],
-             seconds: float) -> Bar:
+def call_target(what: str, ours: Callable[[], Any], nothing: Callable[[], Any],
+             seconds: float) -> Target:
     turns = Turns(lambda: nanoseconds_each(ours, 2000), lambda: nanoseconds_each(nothing, 2000),
                   seconds)
-    return Bar(what, duration(turns.ours), "an empty call %s" % duration(turns.theirs),
+    return Target(what, duration(turns.ours), "an empty call %s" % duration(turns.theirs),
                turns.ratio, 3)
 
 
-def large_puts(server: Server, seconds: float) -> Iterator[Bar]:
-    """What is left of the speed that C++ has."""
+def large_puts(server: Server, seconds: float) -> Iterator[Target]:
+    """Beside the same puts made by C++."""
     with hmc.Node() as node:
         remote = node.connect(server.facts["address"]).open("pool")
         for size in (1 << 20, 64 << 20):
@@ -177,12 +177,12 @@ def large_puts(server: Server, seconds: float) -> Iterator[Bar]:
                     remote.put(local)
 
             turns = Turns(lambda: nanoseconds_each(puts, 1) / rounds,
-                          lambda: Yardstick.puts(remote, local, rounds), seconds)
-            yield Bar("put of %d MiB" % (size >> 20), "%.3g GB/s" % (size / turns.ours),
+                          lambda: Baseline.puts(remote, local, rounds), seconds)
+            yield Target("put of %d MiB" % (size >> 20), "%.3g GB/s" % (size / turns.ours),
                       "C++ %.3g GB/s" % (size / turns.theirs), 1 / turns.ratio, 0.98, most=False)
 
 
-def many_blocks(server: Server, seconds: float) -> Iterator[Bar]:
+def many_blocks(server: Server, seconds: float) -> Iterator[Target]:
     """Blocks of a pool, described by two arrays of offsets, in random order."""
     offsets = []
     for seed in (1, 2):
@@ -199,13 +199,13 @@ def many_blocks(server: Server, seconds: float) -> Iterator[Bar]:
 
         turns = Turns(
             lambda: nanoseconds_each(put, 1),
-            lambda: Yardstick.copies(bare, local, offsets[1], offsets[0], BLOCK), 4 * seconds)
-    yield Bar("%d blocks of 4 KiB in one call" % BLOCKS, duration(turns.ours),
+            lambda: Baseline.copies(bare, local, offsets[1], offsets[0], BLOCK), 4 * seconds)
+    yield Target("%d blocks of 4 KiB in one call" % BLOCKS, duration(turns.ours),
               "bare copies %s" % duration(turns.theirs), turns.difference / BLOCKS, 50,
               "ns each beyond")
 
 
-def awaited(server: Server, seconds: float) -> Iterator[Bar]:
+def awaited(server: Server, seconds: float) -> Iterator[Target]:
     """Transfers over tcp in asyncio, all at once; then one that cannot end."""
     with hmc.Node(transports=["tcp"]) as node:
         remote = node.connect(server.facts["address"]).open("pool")
@@ -217,10 +217,10 @@ def awaited(server: Server, seconds: float) -> Iterator[Bar]:
             return (time.perf_counter_ns() - start) / AWAITED
 
         each = statistics.median(asyncio.run(all_at_once()) for _ in range(5))
-        yield Bar("%d transfers awaited at once, over tcp" % AWAITED, duration(each) + " each",
+        yield Target("%d transfers awaited at once, over tcp" % AWAITED, duration(each) + " each",
                   "", each / 1000, 30, "us")
 
-        async def for_nothing() -> float:
+        async def until_timeout() -> float:
             transfer = remote.start_put(local)
             before = time.process_time(), time.monotonic()
             try:
@@ -232,44 +232,44 @@ def awaited(server: Server, seconds: float) -> Iterator[Bar]:
         server.process.send_signal(signal.SIGSTOP)
         os.waitid(os.P_PID, server.process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
         try:
-            share = asyncio.run(for_nothing())
+            share = asyncio.run(until_timeout())
         finally:
             server.process.send_signal(signal.SIGCONT)
-        yield Bar("awaiting a peer that is stopped", "%.2g %% of a core" % (share * 100), "",
+        yield Target("awaiting a peer that is stopped", "%.2g %% of a core" % (share * 100), "",
                   share * 100, 1, "%")
 
 
-def imports(_server: Server, _seconds: float) -> Iterator[Bar]:
+def imports(_server: Server, _seconds: float) -> Iterator[Target]:
     """A fresh interpreter each time."""
     code = "import time; t = time.perf_counter_ns(); import hmc; print(time.perf_counter_ns() - t)"
-    times = [int(subprocess.run([sys.executable, "-c", code], check=True, timeout=PATIENCE,
+    times = [int(subprocess.run([sys.executable, "-c", code], check=True, timeout=TIMEOUT,
                                 stdout=subprocess.PIPE).stdout) for _ in range(11)]
     took = statistics.median(times)
-    yield Bar("import hmc", duration(took), "", took / 1e6, 60, "ms")
+    yield Target("import hmc", duration(took), "", took / 1e6, 60, "ms")
 
 
-def show(bars: List[Bar], as_json: bool) -> None:
-    """The table, or one JSON object a bar."""
+def show(targets: List[Target], as_json: bool) -> None:
+    """The table, or one JSON object a target."""
     if as_json:
-        print(json.dumps([{"what": bar.what, "measured": bar.measured, "against": bar.against,
-                           "value": bar.value, "limit": bar.rule, "met": bar.met}
-                          for bar in bars], indent=2))
+        print(json.dumps([{"what": target.what, "measured": target.measured, "against": target.against,
+                           "value": target.value, "limit": target.rule, "met": target.met}
+                          for target in targets], indent=2))
         return
     rows = [("what", "measured", "against", "value", "limit", "result")]
-    for bar in bars:
-        rows.append((bar.what, bar.measured, bar.against, "%.2f" % bar.value, bar.rule,
-                     "met" if bar.met else "MISSED"))
+    for target in targets:
+        rows.append((target.what, target.measured, target.against, "%.2f" % target.value, target.rule,
+                     "met" if target.met else "MISSED"))
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows:
         print("  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
-    print("  %d of %d met" % (sum(bar.met for bar in bars), len(bars)))
+    print("  %d of %d met" % (sum(target.met for target in targets), len(targets)))
 
 
 def main(arguments: List[str]) -> Optional[str]:
     """Measures everything and prints it."""
     parser = argparse.ArgumentParser(prog="python -m hmc bench --python",
                                      description="What Python adds to each transfer.")
-    parser.add_argument("--seconds", type=float, default=1, help="time for each figure")
+    parser.add_argument("--seconds", type=float, default=1, help="time for each measurement")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     parser.add_argument("--serve", metavar="FOLDER", help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
@@ -280,11 +280,11 @@ def main(arguments: List[str]) -> Optional[str]:
         print("python   %s, hmc %s, %s, %d cores, load %.2f" % (
             platform.python_version(), hmc.__version__, platform.machine(), os.cpu_count() or 1,
             os.getloadavg()[0]))
-    bars: List[Bar] = []
+    targets: List[Target] = []
     with Server() as server:
         for part in (small_puts, large_puts, many_blocks, awaited, imports):
-            bars.extend(part(server, options.seconds))
-    show(bars, options.json)
+            targets.extend(part(server, options.seconds))
+    show(targets, options.json)
     return None
 
 

@@ -50,11 +50,11 @@ def test_a_closed_pipe_ends_it_as_it_ends_any_program():
     assert done.returncode == -signal.SIGPIPE, done.stderr
 
 
-def test_shows_its_progress_on_a_terminal(tmp_path):
+def test_shows_its_progress_on_a_terminal():
     terminal, theirs = pty.openpty()
     command = COMMAND + ["bench", "--transport", "ipc", "--to", "16", "--seconds", "0.001"]
-    environment = dict(os.environ, HMC_FIGURES=str(tmp_path / "figures"), HMC_LOG="error")
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=theirs, env=environment)
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=theirs,
+                               env=dict(os.environ, HMC_LOG="error"))
     os.close(theirs)
     seen = b""
     try:
@@ -75,6 +75,6 @@ def test_measures_what_python_adds():
     done = run("bench", "--python", "--seconds", "0.01", "--json",
                env=dict(os.environ, HMC_LOG="error"))
     assert done.returncode == 0, done.stdout
-    bars = json.loads(done.stdout)
-    assert len(bars) == 8
-    assert all(bar["value"] == bar["value"] and bar["limit"] for bar in bars), bars
+    targets = json.loads(done.stdout)
+    assert len(targets) == 8
+    assert all(one["value"] == one["value"] and one["limit"] for one in targets), targets

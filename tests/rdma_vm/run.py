@@ -69,7 +69,7 @@ class Outcome:
         remarks = [f"{passed} cases"] if passed else []
         remarks += [f"{len(skipped)} skipped"] if skipped else []
         missed = len(MISSED.findall(self.output))
-        remarks += [f"{missed} bars MISSED"] if missed else []
+        remarks += [f"{missed} targets MISSED"] if missed else []
         return ", ".join(remarks)
 
 

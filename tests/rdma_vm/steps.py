@@ -21,7 +21,7 @@ class Step:
     seconds: int
     settings: dict = dataclasses.field(default_factory=dict)
     expect: str = ""  # a pattern that its output must have
-    # The exit statuses of success. A missed bar is told, but is no failure: on a machine that others
+    # The exit statuses of success. A missed target is told, but is no failure: on a machine that others
     # use as well, a time is no proof.
     statuses: tuple = (0,)
 
@@ -103,9 +103,9 @@ def all_steps(build, snippets):
         Step("snippets_test", [str(tests / "process/snippets/snippets_test")], SHORT,
              {**STRICT, **UCX_OVER_TCP}),
         Step("seed_snippets", seed_snippets(build, snippets, "--only", "run"), SHORT, STRICT),
-        Step("bench", [hmc, "bench", "--bars", "--transport", "verbs", "--seconds", "0.5"], LONG,
+        Step("bench", [hmc, "bench", "--targets", "--transport", "verbs", "--seconds", "0.5"], LONG,
              expect="ib_write_bw", statuses=(0, 1)),
-        Step("bench_ucx", [hmc, "bench", "--bars", "--transport", "ucx", "--seconds", "0.5"], LONG,
+        Step("bench_ucx", [hmc, "bench", "--targets", "--transport", "ucx", "--seconds", "0.5"], LONG,
              {**UCX_OVER_VERBS, **BARE_UCX}, expect="bare UCP", statuses=(0, 1)),
         # Last, because it changes the routes.
         Step("cable", [cable, "plug"], SHORT),

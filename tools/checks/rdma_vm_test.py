@@ -69,7 +69,7 @@ class Summary(unittest.TestCase):
 
     def test_missed_bars_are_told_and_no_failure(self):
         outcome = self.outcome("1 10", output="a  met\nb  MISSED\n", statuses=(0, 1))
-        self.assertEqual(("", "1 bars MISSED"), (outcome.problem, outcome.remarks()))
+        self.assertEqual(("", "1 targets MISSED"), (outcome.problem, outcome.remarks()))
 
     def test_a_machine_that_failed_is_a_failure_of_its_own(self):
         outcome = self.outcome("0 10")

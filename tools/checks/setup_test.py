@@ -56,7 +56,8 @@ class Setup(unittest.TestCase):
         self.assertEqual(0, self.setup_sh()[0])
         self.assertNotIn("torch", self.log.read_text())
         self.assertEqual(0, self.setup_sh("tests")[0])
-        for package in ("python3-pytest", "python3-numpy", "python3-build", "python3-torch"):
+        for package in ("python3-pytest", "python3-numpy", "python3-build", "python3-matplotlib",
+                        "python3-torch"):
             self.assertIn(f" {package}", self.log.read_text())
 
     def test_leaves_out_what_the_distribution_may_not_have(self):

@@ -5,24 +5,35 @@ import concurrent.futures
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
 import project
 
+# A batch of a unity build includes the files that it compiles: they are checked like headers.
+OPTIONS = ["--quiet", "--header-filter=/(src|include)/.*\\.(h|cc)$",
+           "--checks=-bugprone-suspicious-include"]
+
 
 def sources(build):
-    """What BUILD compiles of src/: the files themselves, or those that include 16 of them."""
-    build = pathlib.Path(build).resolve()
-    entries = json.loads((build / "compile_commands.json").read_text())
+    """What BUILD compiles of src/: single files, and batches of a unity build."""
+    entries = json.loads(pathlib.Path(build, "compile_commands.json").read_text())
     paths = {pathlib.Path(entry["directory"], entry["file"]).resolve() for entry in entries}
-    folders = {project.ROOT / "src", build / "src"}
-    return sorted(path for path in paths if folders & set(path.parents))
+    return sorted(path for path in paths
+                  if any(project.ROOT / "src" in source.parents for source in compiled(path)))
+
+
+def compiled(path):
+    """The source files that compiling this one compiles."""
+    if not path.name.startswith("unity_"):
+        return {path}
+    return {pathlib.Path(name) for name in re.findall(r'^#include "(.*)"$', path.read_text(), re.M)}
 
 
 def tidy(build, path):
     """(path, what clang-tidy found or None)"""
-    command = ["clang-tidy", "-p", str(build), "--quiet", str(path)]
+    command = ["clang-tidy", "-p", str(build), *OPTIONS, str(path)]
     done = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     if done.returncode == 0:
         return path, None

@@ -17,10 +17,10 @@ namespace hmc::bench {
 
 namespace {
 
-constexpr std::chrono::seconds kTimeout{60};
+constexpr std::chrono::seconds kUcxTimeout{60};
 constexpr std::chrono::microseconds kSpin{50};
-constexpr int kNapMs = 50;
-constexpr int kLooks = 1 << 20;
+constexpr int kSleepMs = 50;
+constexpr int kPollsPerCheck = 1 << 20;
 
 // clang-format off
 #define BARE_UCP_FUNCTIONS(X) \
@@ -35,17 +35,17 @@ constexpr int kLooks = 1 << 20;
   X(ucs_status_string)
 // clang-format on
 
-struct Api {
+struct UcpApi {
 #define BARE_UCP_POINTER(name) decltype(&::name) name = nullptr;
   BARE_UCP_FUNCTIONS(BARE_UCP_POINTER)
 #undef BARE_UCP_POINTER
 };
 
 // Never unloaded: UCX starts threads.
-Result<Api> loadApi() {
+Result<UcpApi> loadApi() {
   void* library = dlopen("libucp.so.0", RTLD_NOW | RTLD_NOLOAD);
   if (!library) return Status(Code::unsupported, "the ucx transport has not loaded UCX");
-  Api api;
+  UcpApi api;
 #define BARE_UCP_FIND(name)                                              \
   api.name = reinterpret_cast<decltype(&::name)>(dlsym(library, #name)); \
   if (!api.name) return Status(Code::unsupported, "libucp has no function " #name);
@@ -54,11 +54,11 @@ Result<Api> loadApi() {
   return api;
 }
 
-// A context with one worker, settings as the ucx transport has them.
-class Bare {
+// A context with one worker, with the settings of the ucx transport.
+class UcpWorker {
  public:
-  explicit Bare(const Api& functions) : api(functions) {}
-  ~Bare() {
+  explicit UcpWorker(const UcpApi& functions) : api(functions) {}
+  ~UcpWorker() {
     if (worker) api.ucp_worker_destroy(worker);
     if (context) api.ucp_cleanup(context);
   }
@@ -82,7 +82,7 @@ class Bare {
                   fmt::format("UCX cannot {}: {}", what, api.ucs_status_string(status)));
   }
 
-  const Api api;
+  const UcpApi api;
   ucp_context_h context = nullptr;
   ucp_worker_h worker = nullptr;
 };
@@ -101,39 +101,39 @@ std::string bytesOf(const std::string& hex) {
   return bytes;
 }
 
-class Target final : public BareUcpTarget {
+class UcpTarget final : public BareUcpTarget {
  public:
-  explicit Target(const Api& api) : bare_(api) {}
-  ~Target() override {
+  explicit UcpTarget(const UcpApi& api) : worker_(api) {}
+  ~UcpTarget() override {
     if (thread_.joinable()) {
       thread_.request_stop();
       thread_.join();
     }
-    if (memory_) bare_.api.ucp_mem_unmap(bare_.context, memory_);
+    if (memory_) worker_.api.ucp_mem_unmap(worker_.context, memory_);
   }
   std::string address() const override { return address_; }
 
   Status open(void* memory, size_t bytes) {
-    TOOL_TRY(bare_.open());
+    TOOL_TRY(worker_.open());
     ucp_mem_map_params_t params{};
     params.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH;
     params.address = memory;
     params.length = bytes;
-    TOOL_TRY(
-        bare_.check("register memory", bare_.api.ucp_mem_map(bare_.context, &params, &memory_)));
+    TOOL_TRY(worker_.check("register memory",
+                           worker_.api.ucp_mem_map(worker_.context, &params, &memory_)));
     void* key = nullptr;
     size_t keySize = 0;
-    TOOL_TRY(
-        bare_.check("make a key", bare_.api.ucp_rkey_pack(bare_.context, memory_, &key, &keySize)));
+    TOOL_TRY(worker_.check("make a key",
+                           worker_.api.ucp_rkey_pack(worker_.context, memory_, &key, &keySize)));
     ucp_address_t* address = nullptr;
     size_t size = 0;
-    TOOL_TRY(bare_.check("tell an address",
-                         bare_.api.ucp_worker_get_address(bare_.worker, &address, &size)));
-    TOOL_TRY(bare_.check("wait", bare_.api.ucp_worker_get_efd(bare_.worker, &fd_)));
+    TOOL_TRY(worker_.check("tell an address",
+                           worker_.api.ucp_worker_get_address(worker_.worker, &address, &size)));
+    TOOL_TRY(worker_.check("wait", worker_.api.ucp_worker_get_efd(worker_.worker, &fd_)));
     address_ = fmt::format("{}:{}:{}", hexOf(address, size), hexOf(key, keySize),
                            reinterpret_cast<uintptr_t>(memory));
-    bare_.api.ucp_worker_release_address(bare_.worker, address);
-    bare_.api.ucp_rkey_buffer_release(key);
+    worker_.api.ucp_worker_release_address(worker_.worker, address);
+    worker_.api.ucp_rkey_buffer_release(key);
     thread_ = std::jthread([this](const std::stop_token& stop) { serve(stop); });
     return Status();
   }
@@ -142,30 +142,30 @@ class Target final : public BareUcpTarget {
   void serve(const std::stop_token& stop) {
     Deadline spin = kSpin;
     while (!stop.stop_requested()) {
-      if (bare_.api.ucp_worker_progress(bare_.worker) != 0) {
+      if (worker_.api.ucp_worker_progress(worker_.worker) != 0) {
         spin = kSpin;
-      } else if (spin.passed() && bare_.api.ucp_worker_arm(bare_.worker) == UCS_OK) {
+      } else if (spin.passed() && worker_.api.ucp_worker_arm(worker_.worker) == UCS_OK) {
         pollfd waiting{fd_, POLLIN, 0};
-        poll(&waiting, 1, kNapMs);
+        poll(&waiting, 1, kSleepMs);
         spin = kSpin;
       }
     }
   }
 
-  Bare bare_;
+  UcpWorker worker_;
   ucp_mem_h memory_ = nullptr;
   int fd_ = -1;
   std::string address_;
   std::jthread thread_;
 };
 
-class Origin final : public BareUcp {
+class UcpOrigin final : public BareUcp {
  public:
-  Origin(const Api& api, const void* memory) : bare_(api), memory_(memory) {}
-  ~Origin() override {
-    if (key_) bare_.api.ucp_rkey_destroy(key_);
+  UcpOrigin(const UcpApi& api, const void* memory) : worker_(api), memory_(memory) {}
+  ~UcpOrigin() override {
+    if (key_) worker_.api.ucp_rkey_destroy(key_);
     ucp_request_param_t gently{};
-    if (endpoint_) (void)await(bare_.api.ucp_ep_close_nbx(endpoint_, &gently));
+    if (endpoint_) (void)await(worker_.api.ucp_ep_close_nbx(endpoint_, &gently));
   }
 
   Status open(const std::string& address) {
@@ -175,23 +175,24 @@ class Origin final : public BareUcp {
     std::getline(parts, worker, ':');
     std::getline(parts, key, ':');
     parts >> there_;
-    TOOL_TRY(bare_.open());
+    TOOL_TRY(worker_.open());
     const std::string bytes = bytesOf(worker);
     ucp_ep_params_t params{};
     params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
     params.address = reinterpret_cast<const ucp_address_t*>(bytes.data());
     params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
-    TOOL_TRY(bare_.check("connect", bare_.api.ucp_ep_create(bare_.worker, &params, &endpoint_)));
-    return bare_.check("use a key",
-                       bare_.api.ucp_ep_rkey_unpack(endpoint_, bytesOf(key).data(), &key_));
+    TOOL_TRY(
+        worker_.check("connect", worker_.api.ucp_ep_create(worker_.worker, &params, &endpoint_)));
+    return worker_.check("use a key",
+                         worker_.api.ucp_ep_rkey_unpack(endpoint_, bytesOf(key).data(), &key_));
   }
 
   Status put(size_t bytes) override {
     ucp_request_param_t plain;
     plain.op_attr_mask = 0;
     const ucs_status_ptr_t sending =
-        bare_.api.ucp_put_nbx(endpoint_, memory_, bytes, there_, key_, &plain);
-    const ucs_status_ptr_t flushing = bare_.api.ucp_ep_flush_nbx(endpoint_, &plain);
+        worker_.api.ucp_put_nbx(endpoint_, memory_, bytes, there_, key_, &plain);
+    const ucs_status_ptr_t flushing = worker_.api.ucp_ep_flush_nbx(endpoint_, &plain);
     TOOL_TRY(await(flushing));
     return await(sending);
   }
@@ -199,21 +200,21 @@ class Origin final : public BareUcp {
  private:
   Status await(ucs_status_ptr_t request) {
     if (!request) return Status();
-    if (UCS_PTR_IS_ERR(request)) return bare_.check("put", UCS_PTR_STATUS(request));
-    ucs_status_t status = bare_.api.ucp_request_check_status(request);
-    // Not a clock at every look: this is what others are measured against.
-    for (int looks = 1; status == UCS_INPROGRESS; ++looks) {
-      bare_.api.ucp_worker_progress(bare_.worker);
-      status = bare_.api.ucp_request_check_status(request);
-      if (looks == kLooks) deadline_ = Deadline(kTimeout);
-      if (looks % kLooks == 0 && deadline_.passed())
+    if (UCS_PTR_IS_ERR(request)) return worker_.check("put", UCS_PTR_STATUS(request));
+    ucs_status_t status = worker_.api.ucp_request_check_status(request);
+    // No clock at every poll: others are measured against this.
+    for (int polls = 1; status == UCS_INPROGRESS; ++polls) {
+      worker_.api.ucp_worker_progress(worker_.worker);
+      status = worker_.api.ucp_request_check_status(request);
+      if (polls == kPollsPerCheck) deadline_ = Deadline(kUcxTimeout);
+      if (polls % kPollsPerCheck == 0 && deadline_.passed())
         return Status(Code::deadlineExceeded, "UCX does not answer");
     }
-    bare_.api.ucp_request_free(request);
-    return bare_.check("put", status);
+    worker_.api.ucp_request_free(request);
+    return worker_.check("put", status);
   }
 
-  Bare bare_;
+  UcpWorker worker_;
   const void* const memory_;
   uint64_t there_ = 0;
   ucp_ep_h endpoint_ = nullptr;
@@ -224,15 +225,15 @@ class Origin final : public BareUcp {
 }  // namespace
 
 Result<std::unique_ptr<BareUcpTarget>> BareUcpTarget::start(void* memory, size_t bytes) {
-  TOOL_ASSIGN(const Api api, loadApi());
-  auto target = std::make_unique<Target>(api);
+  TOOL_ASSIGN(const UcpApi api, loadApi());
+  auto target = std::make_unique<UcpTarget>(api);
   TOOL_TRY(target->open(memory, bytes));
   return std::unique_ptr<BareUcpTarget>(std::move(target));
 }
 
 Result<std::unique_ptr<BareUcp>> BareUcp::connect(const std::string& address, const void* memory) {
-  TOOL_ASSIGN(const Api api, loadApi());
-  auto origin = std::make_unique<Origin>(api, memory);
+  TOOL_ASSIGN(const UcpApi api, loadApi());
+  auto origin = std::make_unique<UcpOrigin>(api, memory);
   TOOL_TRY(origin->open(address));
   return std::unique_ptr<BareUcp>(std::move(origin));
 }

@@ -7,8 +7,8 @@
 #include "hmc/result.h"
 
 // UCX's own put and flush, called directly: the ceiling of the ucx transport. Both sides use the
-// libucp that the transport has loaded, and endpoints as the transport makes them, so that UCX
-// takes the same way. Where the build found no headers of UCX, making one is an error that says so.
+// libucp that the transport has loaded, and make endpoints as the transport does, so that UCX takes
+// the same path. Without UCX headers in the build, making one is an error that says so.
 namespace hmc::bench {
 
 // Memory that is put to, served by a thread that polls for a moment after traffic, then sleeps.

@@ -27,14 +27,17 @@ int run(BenchCommandOptions& options) {
         "--from", fmt::format("{} is more than --to {}: sizes double from --from up to --to",
                               options.bench.smallest, options.bench.largest));
   }
+  // Batches need 16 MiB, targets 64.
+  const size_t bytes =
+      std::max(options.bench.largest, size_t{options.bench.targets ? 64U : 16U} << 20);
   if (options.listen.empty()) {
-    options.bench.session.bytes = std::max(options.bench.largest, size_t{64} << 20);
+    options.bench.session.bytes = bytes;
     options.bench.session.connect =
         options.bench.session.connect.empty() ? "" : withScheme(options.bench.session.connect);
     return bench::runBench(options.bench);
   }
   options.server.address = withScheme(options.listen);
-  options.server.bytes = std::max(options.bench.largest, size_t{64} << 20);
+  options.server.bytes = bytes;
   return bench::serveBench(options.server, /*forAPerson=*/true);
 }
 

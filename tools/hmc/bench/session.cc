@@ -12,12 +12,12 @@ namespace hmc::bench {
 
 namespace {
 
-constexpr std::chrono::seconds kTimeout{60};
+constexpr std::chrono::seconds kServerTimeout{60};
 
 Result<std::string> startServer(std::unique_ptr<tool::Child>& child, const SharedMemory& shared) {
   TOOL_ASSIGN(child, tool::Child::start({"bench-server", "--bytes", std::to_string(shared.size()),
                                          "--shared", shared.path()}));
-  return child->readLine(kTimeout);
+  return child->readLine(kServerTimeout);
 }
 
 }  // namespace
@@ -34,9 +34,9 @@ Result<std::unique_ptr<Session>> Session::open(const SessionOptions& options) {
 
   TOOL_ASSIGN(Node node, Node::create(tool::optionsFromEnvironment("bench")));
   session->node_ = std::make_unique<Node>(std::move(node));
-  TOOL_ASSIGN(Peer peer, session->node_->connect(session->address_, kTimeout));
+  TOOL_ASSIGN(Peer peer, session->node_->connect(session->address_, kServerTimeout));
   session->peer_ = std::make_unique<Peer>(std::move(peer));
-  TOOL_ASSIGN(const PeerFacts facts, session->peer_->probe(kTimeout));
+  TOOL_ASSIGN(const PeerFacts facts, session->peer_->probe(kServerTimeout));
   session->away_ = facts.away;
   TOOL_ASSIGN(std::string hello, session->request("hello"));
   TOOL_ASSIGN(session->hello_, Hello::decode(hello));
@@ -46,19 +46,19 @@ Result<std::unique_ptr<Session>> Session::open(const SessionOptions& options) {
 }
 
 Result<std::string> Session::answer() {
-  TOOL_ASSIGN(Note note, node_->nextNote(kTimeout));
+  TOOL_ASSIGN(Note note, node_->nextNote(kServerTimeout));
   if (note.bytes.rfind("error ", 0) == 0)
     return Status(Code::failed, "the bench server: " + note.bytes.substr(6));
   return note.bytes.rfind("ok ", 0) == 0 ? note.bytes.substr(3) : note.bytes;
 }
 
 Result<std::string> Session::request(const std::string& what) {
-  TOOL_TRY(peer_->notify(what, kTimeout));
+  TOOL_TRY(peer_->notify(what, kServerTimeout));
   return answer();
 }
 
 Status Session::begin(const std::string& what) {
-  TOOL_TRY(peer_->notify(what, kTimeout));
+  TOOL_TRY(peer_->notify(what, kServerTimeout));
   return answer().status();
 }
 
@@ -74,8 +74,8 @@ Result<std::unique_ptr<Path>> Session::path(const std::vector<std::string>& tran
   nodeOptions.transports = transports;
   TOOL_ASSIGN(Node node, Node::create(nodeOptions));
   TOOL_ASSIGN(LocalRegion local, node.allocate("source", hello_.bytes));
-  TOOL_ASSIGN(Peer peer, node.connect(address_, kTimeout));
-  TOOL_ASSIGN(RemoteRegion remote, peer.open(region, kTimeout));
+  TOOL_ASSIGN(Peer peer, node.connect(address_, kServerTimeout));
+  TOOL_ASSIGN(RemoteRegion remote, peer.open(region, kServerTimeout));
   return std::make_unique<Path>(
       Path{std::move(node), std::move(peer), std::move(local), std::move(remote)});
 }

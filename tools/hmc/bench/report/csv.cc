@@ -29,7 +29,7 @@ std::string quoted(const std::string& text) {
   return out + "\"";
 }
 
-std::string number(double value) {
+std::string csvNumber(double value) {
   return std::isfinite(value) ? fmt::format("{}", value) : "";
 }
 
@@ -51,16 +51,17 @@ Record recordOf(const Measurement& measurement) {
                 {"path", measurement.path},
                 {"bytes", std::to_string(measurement.bytes)},
                 {"unit", unitName(measurement.unit)},
-                {"value", number(measurement.value)}};
+                {"value", csvNumber(measurement.value)}};
   if (measurement.spread) {
-    record["p99"] = number(measurement.spread->p99);
-    record["p999"] = number(measurement.spread->p999);
+    record["p99"] = csvNumber(measurement.spread->p99);
+    record["p999"] = csvNumber(measurement.spread->p999);
   }
   if (measurement.ceiling) {
     record["ceiling"] = measurement.ceiling->name;
-    record["ceiling_value"] = number(measurement.ceiling->value);
+    record["ceiling_value"] = csvNumber(measurement.ceiling->value);
   }
-  if (auto percent = percentOfCeiling(measurement)) record["percent_of_ceiling"] = number(*percent);
+  if (auto percent = percentOfCeiling(measurement))
+    record["percent_of_ceiling"] = csvNumber(*percent);
   return record;
 }
 
@@ -82,7 +83,7 @@ std::string csvText(const Run& run) {
                  {"what", target.what},
                  {"text", target.measured},
                  {"against", target.against},
-                 {"ratio", number(target.ratio)},
+                 {"ratio", csvNumber(target.ratio)},
                  {"limit", target.limit},
                  {"met", target.met ? "true" : "false"}});
   }

@@ -12,7 +12,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json number(double value) {
+Json jsonNumber(double value) {
   return std::isfinite(value) ? Json(value) : Json(nullptr);
 }
 
@@ -24,16 +24,16 @@ Json jsonOf(const Measurement& measurement) {
   out["path"] = measurement.path;
   out["bytes"] = measurement.bytes;
   out["unit"] = unitName(measurement.unit);
-  out["value"] = number(measurement.value);
-  out["p99"] = measurement.spread ? number(measurement.spread->p99) : Json(nullptr);
-  out["p999"] = measurement.spread ? number(measurement.spread->p999) : Json(nullptr);
+  out["value"] = jsonNumber(measurement.value);
+  out["p99"] = measurement.spread ? jsonNumber(measurement.spread->p99) : Json(nullptr);
+  out["p999"] = measurement.spread ? jsonNumber(measurement.spread->p999) : Json(nullptr);
   out["ceiling"] = nullptr;
   if (measurement.ceiling) {
     out["ceiling"] = {{"name", measurement.ceiling->name},
-                      {"value", number(measurement.ceiling->value)}};
+                      {"value", jsonNumber(measurement.ceiling->value)}};
   }
   const auto percent = percentOfCeiling(measurement);
-  out["percent_of_ceiling"] = percent ? number(*percent) : Json(nullptr);
+  out["percent_of_ceiling"] = percent ? jsonNumber(*percent) : Json(nullptr);
   return out;
 }
 
@@ -42,7 +42,7 @@ Json jsonOf(const Target& target) {
   out["what"] = target.what;
   out["measured"] = target.measured;
   out["against"] = target.against;
-  out["ratio"] = number(target.ratio);
+  out["ratio"] = jsonNumber(target.ratio);
   out["limit"] = target.limit;
   out["met"] = target.met;
   return out;
@@ -53,10 +53,10 @@ Json jsonOf(const PathRow& row) {
   out["what"] = row.what;
   out["bytes"] = row.bytes;
   out["times"] = Json::object();
-  for (const auto& [transport, ns] : row.times) out["times"][transport] = number(ns);
+  for (const auto& [transport, ns] : row.times) out["times"][transport] = jsonNumber(ns);
   out["taken"] = row.taken;
   out["quickest"] = quickestOf(row).transport;
-  out["factor"] = number(quickestOf(row).factor);
+  out["factor"] = jsonNumber(quickestOf(row).factor);
   out["well_chosen"] = isWellChosen(row);
   return out;
 }

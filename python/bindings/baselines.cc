@@ -1,4 +1,4 @@
-// What `python -m hmc bench --python` holds the package against.
+// What `python -m hmc bench --python` compares the package with.
 #include <pybind11/pybind11.h>
 
 #include <chrono>
@@ -48,12 +48,12 @@ double copiesInCore(const Region& to, const Region& from, py::handle toOffsets,
 
 }  // namespace
 
-void bindYardsticks(py::module_& module) {
+void bindBaselines(py::module_& module) {
   py::options plain;
   plain.disable_function_signatures();
-  py::class_<Nothing> yardstick(module, "Yardstick", "What hmc.bench holds the package against.");
-  yardstick.attr("__module__") = "hmc._core";
-  yardstick.def(py::init<>(), "__init__(self)\n--\n\n")
+  py::class_<Nothing> baseline(module, "Baseline", "What hmc.bench compares the package with.");
+  baseline.attr("__module__") = "hmc._core";
+  baseline.def(py::init<>(), "__init__(self)\n--\n\n")
       .def(
           "put_remote",
           [](const Nothing&, const std::string&, uint16_t, size_t, size_t, size_t, int) {},

@@ -134,7 +134,8 @@ TEST_F(VerbsDevice, resetsAChannelAgainAndAgain) {
   }
   EXPECT_EQ(from, to);
   EXPECT_EQ(lost, std::vector<char>(4096, 'z'));
-  EXPECT_GT(a.transport->counters().retries, 0u) << "the puts that were flushed with the refused one";
+  EXPECT_GT(a.transport->counters().retries, 0u)
+      << "the puts that were flushed with the refused one";
 }
 
 TEST_F(VerbsDevice, thatIsNotThereIsNamedWithThoseThatAre) {

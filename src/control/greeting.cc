@@ -4,7 +4,7 @@
 
 #include "base/codec.h"
 #include "base/random.h"
-#include "control/proof.h"
+#include "base/proof.h"
 
 namespace hmc {
 

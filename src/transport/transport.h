@@ -145,8 +145,8 @@ struct LinkOptions {
   // The local address of the control channel, "127.0.0.1" for a unix socket. Where the peer can
   // reach us, and no more public than the listener that it came through.
   std::string localHost = "127.0.0.1";
-  // Kept alive by heartbeats on the control channel. Where software serves the target side it
-  // applies nothing once this has expired.
+  // Never null. Kept alive by heartbeats on the control channel. Where software serves the target
+  // side it applies nothing once this has expired.
   std::shared_ptr<Lease> lease;
   // Secret bytes that this link's two ends alone know, from the handshake of the control channel. A
   // transport that opens connections of its own proves with them who it is.

@@ -1,17 +1,13 @@
-#include <cstdlib>
-
 #include "contract/transport_contract.h"
 #include "transport/tcp/tcp.h"
 
 namespace hmc::contract {
 
 std::vector<Candidate> candidates() {
-  // For this process and, inherited, for the target process: the device memory of these tests.
-  setenv("HMC_MEMORY_PLUGIN", HMC_FAKE_PLUGIN, 1);
   Candidate candidate;
   candidate.name = "tcp";
   candidate.make = [] { return tcp::create(); };
-  candidate.memories = {heapMemory(), hostMemory(), deviceMemory({DeviceKind::cuda, 1})};
+  candidate.memories = {heapMemory(), hostMemory()};
   return {candidate};
 }
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "fakes/link_options.h"
 #include "memory/backends.h"
 #include "memory/copy.h"
 
@@ -147,17 +148,11 @@ std::unique_ptr<Transport> TransportContract::makeTransport() const {
 }
 
 Ends TransportContract::connect() {
-  LinkOptions options;
-  options.initiator = true;
-  // Nobody sends heartbeats here: long enough for a whole test.
-  options.lease = std::make_shared<Lease>(std::chrono::minutes(2));
-  auto a = a_->openLink(options);
-  options.initiator = false;
-  options.lease = std::make_shared<Lease>(std::chrono::minutes(2));
-  auto b = b_->openLink(options);
+  auto a = a_->openLink(test::linkOptions(true));
+  auto b = b_->openLink(test::linkOptions(false));
   EXPECT_TRUE(a.ok()) << a.status().toString();
   EXPECT_TRUE(b.ok()) << b.status().toString();
-  // Who was dialled connects first, as in a Node.
+  // The side that is dialled connects first, as in a Node.
   Status status = (*b)->connect((*a)->address());
   EXPECT_TRUE(status.ok()) << status.toString();
   status = (*a)->connect((*b)->address());

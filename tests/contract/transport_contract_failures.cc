@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "contract/transport_contract.h"
+#include "fakes/link_options.h"
 
 // Points 5 and 7: what is refused, how, and that the rest goes on.
 namespace hmc::contract {
@@ -10,9 +11,7 @@ namespace hmc::contract {
 TEST_P(TransportContract, aDamagedAddressIsAStatus) {
   Ends ends = connect();
   const std::string good = ends.b->address();
-  LinkOptions options;
-  options.initiator = true;
-  options.lease = std::make_shared<Lease>(std::chrono::minutes(2));
+  const LinkOptions options = test::linkOptions(true);
   for (size_t size = 0; size < good.size(); ++size) {
     auto link = a_->openLink(options);
     ASSERT_TRUE(link.ok()) << link.status().toString();

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "fakes/link_options.h"
 #include "fakes/unseen_order.h"
 
 extern char** environ;
@@ -134,9 +135,8 @@ Result<Target> makeTarget(const Subject& subject, size_t size, std::chrono::mill
   HMC_ASSIGN(target.memory, subject.memory.allocate(size));
   HMC_ASSIGN(target.registration,
              target.transport->registerRegion(target.memory->region, Access::readWrite));
-  LinkOptions options;
-  options.initiator = initiator;
-  target.lease = options.lease = std::make_shared<Lease>(lease);
+  const LinkOptions options = test::linkOptions(initiator, lease);
+  target.lease = options.lease;
   HMC_ASSIGN(target.link, target.transport->openLink(options));
   return target;
 }

@@ -16,7 +16,7 @@ class TargetProcess {
   struct Options {
     std::string subject;
     size_t size = 0;
-    std::chrono::milliseconds lease{0};  // it hears a heartbeat every 20 ms
+    std::chrono::milliseconds lease{};  // it hears a heartbeat every 20 ms
     bool initiator = false;
   };
   static Result<std::unique_ptr<TargetProcess>> start(const Options& options);

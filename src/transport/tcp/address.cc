@@ -2,7 +2,7 @@
 
 #include "base/codec.h"
 #include "base/error.h"
-#include "transport/tcp/wire.h"
+#include "transport/tcp/greeting.h"
 
 namespace hmc::tcp {
 

@@ -15,7 +15,6 @@ namespace {
 // A stream may be that much busier than the others before they are chosen: small operations that
 // travel together cost one system call.
 constexpr uint64_t kStick = 256 << 10;
-constexpr std::chrono::milliseconds kFenceWithoutLease{1000};
 
 }  // namespace
 
@@ -39,11 +38,11 @@ TcpLink::TcpLink(Service& service, Progress& progress, const TcpOptions& options
       progress_(progress),
       options_(options),
       lease_(linkOptions.lease),
+      credentials_(linkOptions.credentials),
       address_(std::move(address)),
       encoded_(address_.encode()) {
-  const auto fence = lease_ ? lease_->length() : kFenceWithoutLease;
   for (int i = 0; i < options.streams; ++i) {
-    streams_.push_back(std::make_unique<OriginStream>(fence));
+    streams_.push_back(std::make_unique<OriginStream>(lease_->length()));
   }
   number_ = progress.add(*this);
 }
@@ -75,8 +74,8 @@ void TcpLink::awaitFence() {
 Status TcpLink::connect(std::string_view peerAddress) {
   HMC_ASSIGN(Address peer, Address::decode(peerAddress));
   if (peer.dials() == address_.dials()) {
-    return error(Code::invalidArgument, "of the two sides of a tcp link one dials, here {} does",
-                 peer.dials() ? "each" : "neither");
+    return error(Code::invalidArgument, "exactly one side of a tcp link dials, and here {}",
+                 peer.dials() ? "both do" : "neither does");
   }
   if (closed_) return error(Code::disconnected, "this tcp link is closed");
   if (connected_.exchange(true)) {
@@ -85,7 +84,7 @@ Status TcpLink::connect(std::string_view peerAddress) {
   {
     std::lock_guard lock(mutex_);
     peer_ = peer.dials() ? peer.host : endpointName(peer.host, peer.port);
-    upBy_ = Deadline(options_.patience).at();
+    upBy_ = Deadline(options_.connectTimeout).at();
   }
   if (address_.dials()) {
     if (Status status = dialAll(peer); !status.ok()) {
@@ -100,28 +99,30 @@ Status TcpLink::connect(std::string_view peerAddress) {
   return Status();
 }
 
-std::string TcpLink::greeting(Role role, const Address& peer) const {
-  Greeting greeting;
-  greeting.role = static_cast<uint32_t>(role);
-  std::copy(peer.token.begin(), peer.token.end(), greeting.token);
-  std::string bytes(Greeting::kSize, '\0');
-  greeting.pack(bytes.data());
-  return bytes;
+std::string TcpLink::greeting(Role role, size_t stream, const Address& peer) const {
+  const Greeting greeting{static_cast<uint32_t>(role), static_cast<uint32_t>(stream), peer.token};
+  return greeting.pack(credentials_);
+}
+
+bool TcpLink::accepts(const char* bytes) {
+  const Greeting greeting = Greeting::unpack(bytes);
+  return greeting.stream < kMostStreams && Greeting::isProven(bytes, credentials_) &&
+         accepted_.emplace(greeting.role, greeting.stream).second;
 }
 
 Status TcpLink::dialAll(const Address& peer) {
   for (size_t i = 0; i < streams_.size(); ++i) {
     HMC_ASSIGN(Fd ours, dial(peer.host, peer.port));
     HMC_TRY(streams_[i]->attach(std::move(ours), endpointName(peer.host, peer.port),
-                                greeting(Role::forward, peer), progress_, number_, i));
+                                greeting(Role::forward, i, peer), progress_, number_, i));
     HMC_ASSIGN(Fd theirs, dial(peer.host, peer.port));
-    service_.serve(*this, std::move(theirs), greeting(Role::reverse, peer));
+    service_.serve(*this, std::move(theirs), greeting(Role::reverse, i, peer));
   }
   noticeEnd();
   return Status();
 }
 
-void TcpLink::arrived(Fd fd) {
+void TcpLink::connected(Fd fd) {
   const std::string name = peerName(fd.get());
   for (size_t i = 0; i < streams_.size(); ++i) {
     if (streams_[i]->attached()) continue;
@@ -146,7 +147,7 @@ size_t TcpLink::post(std::span<const Op> ops) {
   OriginStream* last = nullptr;
   for (; accepted < ops.size(); ++accepted) {
     const Op& op = ops[accepted];
-    if (Status status = checkOp(op, kLargest); !status.ok()) {
+    if (Status status = checkOp(op, options_.piece); !status.ok()) {
       const Status why = streams_[0]->why();
       op.completion->fail(why.ok() ? status : why);
       continue;
@@ -167,10 +168,10 @@ OriginStream* TcpLink::enqueue(const Op& op) {
   for (auto& stream : streams_) {
     if (stream->attached() && (!least || stream->load() < least->load())) least = stream.get();
   }
-  OriginStream* stream = favourite_.load(std::memory_order_relaxed);
+  OriginStream* stream = preferred_.load(std::memory_order_relaxed);
   if (least && (!stream || stream->load() > least->load() + kStick)) {
     stream = least;
-    favourite_.store(stream, std::memory_order_relaxed);
+    preferred_.store(stream, std::memory_order_relaxed);
   }
   if (stream && stream->enqueue(op)) return stream;
   for (auto& other : streams_) {
@@ -217,7 +218,7 @@ void TcpLink::setTimer() {
   timer_ = at;
 }
 
-// Who is dialled takes as many connections as the other side makes.
+// The side that is dialled uses as many connections as the other side makes.
 bool TcpLink::up() const {
   auto isUp = [](const auto& stream) { return stream->up(); };
   return address_.dials() ? std::all_of(streams_.begin(), streams_.end(), isUp)
@@ -233,7 +234,7 @@ bool TcpLink::expire() {
       peer = peer_;
     }
     close(error(Code::disconnected, "the tcp connections with {} did not come up within {} ms",
-                peer, options_.patience.count()));
+                peer, options_.connectTimeout.count()));
     ended = true;
   }
   for (auto& stream : streams_) ended = stream->expire() || ended;

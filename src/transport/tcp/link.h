@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,7 @@ namespace hmc::tcp {
 
 // The streams to one peer: some over which we ask, some over which it asks. One side dials them
 // all.
-class TcpLink final : public Link, private Service::Host, private Progress::Watched {
+class TcpLink final : public Link, private Service::Owner, private Progress::Watched {
  public:
   static Result<std::unique_ptr<Link>> create(Service& service, Progress& progress,
                                               const TcpOptions& options,
@@ -36,14 +37,15 @@ class TcpLink final : public Link, private Service::Host, private Progress::Watc
   TcpLink(Service& service, Progress& progress, const TcpOptions& options,
           const LinkOptions& linkOptions, Address address);
 
-  void arrived(Fd fd) override;
-  const std::shared_ptr<Lease>& lease() const override { return lease_; }
+  bool accepts(const char* greeting) override;
+  void connected(Fd fd) override;
+  Lease& lease() const override { return *lease_; }
   bool ready(size_t stream, bool over) override;
   Clock::time_point timer() const override;
   bool expire() override;
 
   Status dialAll(const Address& peer);
-  std::string greeting(Role role, const Address& peer) const;
+  std::string greeting(Role role, size_t stream, const Address& peer) const;
   OriginStream* enqueue(const Op& op);
   void noticeEnd();
   bool up() const;
@@ -54,11 +56,13 @@ class TcpLink final : public Link, private Service::Host, private Progress::Watc
   Progress& progress_;
   const TcpOptions options_;
   const std::shared_ptr<Lease> lease_;
+  const std::string credentials_;
   const Address address_;
   const std::string encoded_;
-  uint64_t number_ = 0;  // what progress_ calls us
+  uint64_t number_ = 0;                               // what progress_ calls us
+  std::set<std::pair<uint32_t, uint32_t>> accepted_;  // streams of the peer; the service thread's
   std::vector<std::unique_ptr<OriginStream>> streams_;
-  std::atomic<OriginStream*> favourite_{nullptr};  // one of streams_
+  std::atomic<OriginStream*> preferred_{nullptr};  // one of streams_
   // When expire() has to look: the connections are late, or a fence is over.
   std::atomic<Clock::time_point> timer_{Clock::time_point::max()};
   std::atomic<bool> connected_{false};

@@ -15,14 +15,14 @@ namespace hmc::tcp {
 
 namespace {
 
-constexpr size_t kMostVisitors = 128;
+constexpr size_t kMostPending = 128;
 constexpr std::chrono::microseconds kServiceSpin{50};
 constexpr int kServiceLooksPerPoll = 4;
 
 }  // namespace
 
 Result<std::unique_ptr<Service>> Service::create(Exports& exports,
-                                                 std::chrono::milliseconds patience) {
+                                                 std::chrono::milliseconds timeout) {
   Fd epoll(epoll_create1(EPOLL_CLOEXEC));
   if (!epoll) return errnoStatus("making the tcp service's epoll");
   Fd wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -32,13 +32,12 @@ Result<std::unique_ptr<Service>> Service::create(Exports& exports,
   if (epoll_ctl(epoll.get(), EPOLL_CTL_ADD, wake.get(), &event) != 0) {
     return errnoStatus("watching the tcp service's eventfd");
   }
-  return std::unique_ptr<Service>(
-      new Service(exports, patience, std::move(epoll), std::move(wake)));
+  return std::unique_ptr<Service>(new Service(exports, timeout, std::move(epoll), std::move(wake)));
 }
 
-Service::Service(Exports& exports, std::chrono::milliseconds patience, Fd epoll, Fd wake)
+Service::Service(Exports& exports, std::chrono::milliseconds timeout, Fd epoll, Fd wake)
     : exports_(exports),
-      patience_(patience),
+      timeout_(timeout),
       epoll_(std::move(epoll)),
       wake_(std::move(wake)),
       spare_(::open("/dev/null", O_RDONLY | O_CLOEXEC)) {
@@ -63,22 +62,22 @@ Result<uint16_t> Service::open(const std::string& address) {
   return port;
 }
 
-void Service::expect(const std::string& token, Host& host) {
+void Service::expect(const std::string& token, Owner& owner) {
   std::lock_guard lock(mutex_);
-  hosts_[token] = &host;
+  owners_[token] = &owner;
 }
 
-void Service::serve(Host& host, Fd fd, std::string greeting) {
+void Service::serve(Owner& owner, Fd fd, std::string greeting) {
   std::lock_guard lock(mutex_);
-  addGuest(host, std::move(fd), std::move(greeting));
+  addSession(owner, std::move(fd), std::move(greeting));
 }
 
-void Service::drop(Host& host) {
+void Service::drop(Owner& owner) {
   std::lock_guard lock(mutex_);
-  std::erase_if(hosts_, [&](const auto& entry) { return entry.second == &host; });
+  std::erase_if(owners_, [&](const auto& entry) { return entry.second == &owner; });
   std::erase_if(entries_, [&](const auto& entry) {
-    const Guest* guest = std::get_if<Guest>(&entry.second);
-    return guest != nullptr && guest->host == &host;
+    const Session* session = std::get_if<Session>(&entry.second);
+    return session != nullptr && session->owner == &owner;
   });
 }
 
@@ -88,11 +87,11 @@ void Service::run(const std::stop_token& stop) {
     const bool spin = spinning(lastTraffic);
     if (spin && looks % kServiceLooksPerPoll != 0) {
       std::lock_guard lock(mutex_);
-      if (lookAgain()) lastTraffic = Deadline::Clock::now();
+      if (pollRecent()) lastTraffic = Deadline::Clock::now();
       continue;
     }
     epoll_event events[64];
-    const int timeout = spin ? 0 : patienceLeftMs();
+    const int timeout = spin ? 0 : sleepMs();
     const int count = epoll_wait(epoll_.get(), events, std::size(events), timeout);
     bool traffic = false;
     for (int i = 0; i < count; ++i) {
@@ -105,35 +104,35 @@ void Service::run(const std::stop_token& stop) {
       traffic = handle(events[i].data.u64, events[i].events) || traffic;
     }
     if (traffic) lastTraffic = Deadline::Clock::now();
-    if (timeout != 0) dropLateVisitors();
+    if (timeout != 0) dropLatePending();
   }
 }
 
-// The next request most often comes where the last one came, and to read it there is one system
-// call where asking all guests first is two.
-bool Service::lookAgain() {
+// The next request most often comes from the same session. Reading its socket at once costs one
+// system call; epoll_wait() first would make it two.
+bool Service::pollRecent() {
   auto found = entries_.find(recent_);
-  Guest* guest = found == entries_.end() ? nullptr : std::get_if<Guest>(&found->second);
-  return guest != nullptr && step(recent_, *guest, 0);
+  Session* session = found == entries_.end() ? nullptr : std::get_if<Session>(&found->second);
+  return session != nullptr && step(recent_, *session, 0);
 }
 
-// Answers come in bursts: who sleeps between two of them adds a wake-up to each.
+// Requests come in bursts. Sleeping between two of them would add a wake-up to each.
 bool Service::spinning(Deadline::Clock::time_point lastTraffic) const {
   return lastTraffic != Deadline::Clock::time_point::min() &&
          Deadline::Clock::now() - lastTraffic < kServiceSpin;
 }
 
-int Service::patienceLeftMs() {
+int Service::sleepMs() {
   std::lock_guard lock(mutex_);
-  return visitors_.empty() ? -1 : visitors_.begin()->second.leftMs();
+  return pending_.empty() ? -1 : pending_.begin()->second.leftMs();
 }
 
-void Service::dropLateVisitors() {
+void Service::dropLatePending() {
   std::lock_guard lock(mutex_);
-  while (!visitors_.empty() && visitors_.begin()->second.passed()) {
-    logDebug("tcp: a visitor said nothing for {} ms", patience_.count());
-    entries_.erase(visitors_.begin()->first);
-    visitors_.erase(visitors_.begin());
+  while (!pending_.empty() && pending_.begin()->second.passed()) {
+    logDebug("tcp: closed a connection that sent no greeting within {} ms", timeout_.count());
+    entries_.erase(pending_.begin()->first);
+    pending_.erase(pending_.begin());
   }
 }
 
@@ -150,59 +149,60 @@ uint64_t Service::add(int fd, uint32_t events, Entry entry) {
   return id;
 }
 
-void Service::addGuest(Host& host, Fd fd, std::string greeting) {
+void Service::addSession(Owner& owner, Fd fd, std::string greeting) {
   const int raw = fd.get();
   const bool sending = !greeting.empty();
   auto stream =
-      std::make_unique<TargetStream>(std::move(fd), exports_, host.lease(), std::move(greeting));
-  add(raw, (sending ? EPOLLOUT : EPOLLIN) | EPOLLRDHUP, Guest{std::move(stream), &host, sending});
+      std::make_unique<TargetStream>(std::move(fd), exports_, owner.lease(), std::move(greeting));
+  add(raw, (sending ? EPOLLOUT : EPOLLIN) | EPOLLRDHUP,
+      Session{std::move(stream), &owner, sending});
 }
 
 bool Service::handle(uint64_t id, uint32_t events) {
   auto found = entries_.find(id);
   if (found == entries_.end()) return false;  // dropped since the kernel reported it
-  if (Guest* guest = std::get_if<Guest>(&found->second)) return step(id, *guest, events);
-  if (Visitor* visitor = std::get_if<Visitor>(&found->second)) {
-    greet(id, *visitor);
+  if (Session* session = std::get_if<Session>(&found->second)) return step(id, *session, events);
+  if (Pending* pending = std::get_if<Pending>(&found->second)) {
+    readGreeting(id, *pending);
   } else {
-    admit(std::get<Listener>(found->second));
+    accept(std::get<Listener>(found->second));
   }
   return false;
 }
 
-bool Service::step(uint64_t id, Guest& guest, uint32_t events) {
+bool Service::step(uint64_t id, Session& session, uint32_t events) {
   // A peer that hangs up has given up on what it asked for last: none of it is applied any more.
-  if ((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0 || !guest.stream->serve()) {
+  if ((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0 || !session.stream->serve()) {
     entries_.erase(id);
     return true;
   }
-  if (guest.stream->wantsToSend() != guest.sending) {
-    guest.sending = !guest.sending;
+  if (session.stream->wantsToSend() != session.sending) {
+    session.sending = !session.sending;
     epoll_event event{};
-    event.events = (guest.sending ? EPOLLOUT : EPOLLIN) | EPOLLRDHUP;
+    event.events = (session.sending ? EPOLLOUT : EPOLLIN) | EPOLLRDHUP;
     event.data.u64 = id;
-    epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, guest.stream->fd(), &event);
+    epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, session.stream->fd(), &event);
   }
   recent_ = id;
-  return guest.stream->moved();
+  return session.stream->moved();
 }
 
-void Service::admit(Listener& listener) {
+void Service::accept(Listener& listener) {
   Fd fd = acceptFrom(listener.fd.get());
   if (!fd) {
     if (errno == EMFILE || errno == ENFILE) shedLoad(listener);
     return;
   }
-  if (visitors_.size() == kMostVisitors) {
-    entries_.erase(visitors_.begin()->first);
-    visitors_.erase(visitors_.begin());
+  if (pending_.size() == kMostPending) {
+    entries_.erase(pending_.begin()->first);
+    pending_.erase(pending_.begin());
   }
   const int raw = fd.get();
-  const uint64_t id = add(raw, EPOLLIN, Visitor{std::move(fd), {}, 0, Deadline(patience_)});
-  visitors_.emplace(id, Deadline(patience_));
+  const uint64_t id = add(raw, EPOLLIN, Pending{std::move(fd), {}, 0});
+  pending_.emplace(id, Deadline(timeout_));
 }
 
-// Without a descriptor for it the visitor would stay at the listener and keep this thread busy.
+// A connection that we cannot accept would keep the listener readable and this thread busy.
 void Service::shedLoad(Listener& listener) {
   logWarn("tcp: a connection is turned away because all file descriptors are in use");
   spare_.reset();
@@ -210,29 +210,31 @@ void Service::shedLoad(Listener& listener) {
   spare_ = Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
 }
 
-void Service::greet(uint64_t id, Visitor& visitor) {
-  const ssize_t got = recv(visitor.fd.get(), visitor.greeting + visitor.size,
-                           Greeting::kSize - visitor.size, MSG_DONTWAIT);
+void Service::readGreeting(uint64_t id, Pending& pending) {
+  const ssize_t got = recv(pending.fd.get(), pending.greeting + pending.size,
+                           Greeting::kSize - pending.size, MSG_DONTWAIT);
   if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
-  visitor.size += got > 0 ? static_cast<size_t>(got) : 0;
-  if (got > 0 && visitor.size < Greeting::kSize) return;
+  pending.size += got > 0 ? static_cast<size_t>(got) : 0;
+  if (got > 0 && pending.size < Greeting::kSize) return;
 
-  const Greeting greeting = Greeting::unpack(visitor.greeting);
-  Fd fd = std::move(visitor.fd);
-  const bool complete = visitor.size == Greeting::kSize;
-  visitors_.erase(id);
+  Pending greeted = std::move(pending);
+  pending_.erase(id);
   entries_.erase(id);
-  auto host = hosts_.find(std::string(greeting.token, kTokenSize));
-  if (!complete || greeting.magic != kGreetingMagic || host == hosts_.end()) {
-    logDebug("tcp: a visitor from {} is no peer of ours", peerName(fd.get()));
-    return;
-  }
-  // The new owner watches the socket in its own way.
-  epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd.get(), nullptr);
-  if (greeting.role == static_cast<uint32_t>(Role::forward)) {
-    addGuest(*host->second, std::move(fd), "");
+  if (greeted.size < Greeting::kSize) return;
+  // The next owner of the socket watches it for other events.
+  epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, greeted.fd.get(), nullptr);
+  startSession(std::move(greeted.fd), greeted.greeting);
+}
+
+void Service::startSession(Fd fd, const char* bytes) {
+  const Greeting greeting = Greeting::unpack(bytes);
+  auto owner = owners_.find(greeting.token);
+  if (owner == owners_.end() || !owner->second->accepts(bytes)) {
+    logDebug("tcp: {} sent a greeting that fits no link of ours", peerName(fd.get()));
+  } else if (greeting.role == static_cast<uint32_t>(Role::forward)) {
+    addSession(*owner->second, std::move(fd), "");
   } else if (greeting.role == static_cast<uint32_t>(Role::reverse)) {
-    host->second->arrived(std::move(fd));
+    owner->second->connected(std::move(fd));
   }
 }
 

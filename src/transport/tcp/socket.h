@@ -21,7 +21,7 @@ Result<Listening> listenOn(const std::string& host);
 // Starts to connect. Until it has, send() and recv() answer EAGAIN; if it cannot, they say why.
 Result<Fd> dial(const std::string& host, uint16_t port);
 
-// The next visitor; errno is left as accept4() set it when there is none.
+// The next connection; errno is left as accept4() set it when there is none.
 Fd acceptFrom(int listener);
 
 // "10.0.0.1:4711", "[::1]:4711"; "an unknown address" when the kernel does not say.

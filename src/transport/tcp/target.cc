@@ -6,9 +6,6 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "base/error.h"
-#include "memory/copy.h"
-
 namespace hmc::tcp {
 
 namespace {
@@ -22,15 +19,14 @@ bool again(int errnum) {
 
 }  // namespace
 
-TargetStream::TargetStream(Fd fd, Exports& exports, std::shared_ptr<Lease> lease,
-                           std::string greeting)
-    : fd_(std::move(fd)), exports_(exports), lease_(std::move(lease)), out_(std::move(greeting)) {}
+TargetStream::TargetStream(Fd fd, Exports& exports, Lease& lease, std::string greeting)
+    : fd_(std::move(fd)), exports_(exports), lease_(lease), out_(std::move(greeting)) {}
 
 bool TargetStream::serve() {
   turnLeft_ = kTurn;
   drained_ = false;
   while (true) {
-    if (lease_ && lease_->expired()) return false;
+    if (lease_.expired()) return false;
     // The turn ends where the socket will call again: nothing must wait in our own buffer.
     if (turnLeft_ == 0 && (sending_ || !requestReady())) return flush() != Step::over;
     const Step next = step();
@@ -70,12 +66,11 @@ bool TargetStream::nextRequest() {
 bool TargetStream::begin(const Request& request) {
   const bool put = request.kind == static_cast<uint64_t>(RequestKind::put);
   if (!put && request.kind != static_cast<uint64_t>(RequestKind::get)) return false;
-  if (request.size == 0 || request.size > kLargest) return false;
+  if (request.size == 0 || request.size > kLargestRequest) return false;
   request_ = request;
   left_ = request.size;
   refusal_ = check(request);
   if (!refusal_.ok()) memory_.reset();
-  if (memory_ && !memory_->region.device.isHost() && bounce_.empty()) bounce_.resize(kLargest);
   if (put) return true;
   if (!memory_) {
     left_ = 0;
@@ -83,8 +78,7 @@ bool TargetStream::begin(const Request& request) {
     return true;
   }
   answer(ReplyKind::data, request.size);
-  if (!memory_->region.device.isHost()) copyOut();
-  if (memory_->region.device.isHost() && request.size <= kSmall) {
+  if (request.size <= kSmall) {
     copySmall();
     left_ = 0;
     finishGet();
@@ -135,9 +129,7 @@ TargetStream::Step TargetStream::receive() {
 
   message.msg_iov = pieces;
   message.msg_iovlen = 2;
-  const bool host = memory_->region.device.isHost();
-  const uint64_t done = request_.size - left_;
-  pieces[0] = {host ? memory_->region.at(request_.offset + done) : bounce_.data() + done, left_};
+  pieces[0] = {memory_->region.at(request_.offset + request_.size - left_), left_};
   auto held = memory_->hold();
   if (!held) {
     refusal_ = gone();
@@ -176,9 +168,7 @@ void TargetStream::place(const char* bytes, size_t size) {
   if (memory_) {
     const uint64_t done = request_.size - left_;
     const auto held = memory_->hold();
-    if (!memory_->region.device.isHost()) {
-      std::memcpy(bounce_.data() + done, bytes, size);
-    } else if (held) {
+    if (held) {
       std::memcpy(memory_->region.at(request_.offset + done), bytes, size);
     } else {
       refusal_ = gone();
@@ -189,35 +179,18 @@ void TargetStream::place(const char* bytes, size_t size) {
 }
 
 void TargetStream::finishPut() {
-  if (memory_ && refusal_.ok() && !memory_->region.device.isHost()) {
-    const auto held = memory_->hold();
-    refusal_ = held ? copy(memory_->region.slice(request_.offset, request_.size),
-                           Region{bounce_.data(), request_.size, Device{}})
-                    : gone();
-  }
   memory_.reset();
   answer(refusal_.ok() ? ReplyKind::done : ReplyKind::refused, 0, refusal_);
 }
 
-// A get from a device's memory: all of it into the bounce buffer.
-void TargetStream::copyOut() {
-  const auto held = memory_->hold();
-  refusal_ = held ? copy(Region{bounce_.data(), request_.size, Device{}},
-                         memory_->region.slice(request_.offset, request_.size))
-                  : gone();
-}
-
 TargetStream::Step TargetStream::sendData() {
-  const uint64_t done = request_.size - left_;
   auto held = memory_->hold();
-  if (!held && refusal_.ok()) refusal_ = gone();
+  if (!held) refusal_ = gone();
   iovec pieces[2] = {{out_.data(), out_.size()}, {nullptr, left_}};
-  if (!refusal_.ok()) {
-    pieces[1] = {const_cast<char*>(kZeros), std::min<uint64_t>(left_, sizeof(kZeros))};
-  } else if (memory_->region.device.isHost()) {
-    pieces[1].iov_base = memory_->region.at(request_.offset + done);
+  if (held) {
+    pieces[1].iov_base = memory_->region.at(request_.offset + request_.size - left_);
   } else {
-    pieces[1].iov_base = bounce_.data() + done;
+    pieces[1] = {const_cast<char*>(kZeros), std::min<uint64_t>(left_, sizeof(kZeros))};
   }
   msghdr message{};
   message.msg_iov = pieces;

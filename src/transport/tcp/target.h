@@ -3,7 +3,6 @@
 #include <array>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "base/fd.h"
 #include "base/lease.h"
@@ -13,13 +12,12 @@
 namespace hmc::tcp {
 
 // One connection over which a peer asks. Bytes go from the socket straight into place, and from
-// memory straight into the socket; memory of a device goes through a bounce buffer. Nothing here
-// blocks on the peer, and nothing is allocated by its word. Only the service thread touches it, or
-// who holds the service's mutex.
+// memory straight into the socket. Nothing here blocks on the peer, and nothing is allocated on its
+// word. Only the holder of the service's mutex uses it.
 class TargetStream {
  public:
-  // `lease` may be null.
-  TargetStream(Fd fd, Exports& exports, std::shared_ptr<Lease> lease, std::string greeting);
+  // Sends `greeting` first, if there is one.
+  TargetStream(Fd fd, Exports& exports, Lease& lease, std::string greeting);
 
   int fd() const { return fd_.get(); }
   // Moves what the socket has and takes, for one turn; false when the stream is over.
@@ -43,7 +41,6 @@ class TargetStream {
   Step received(ssize_t got, size_t room);
   void place(const char* bytes, size_t size);
   void finishPut();
-  void copyOut();
   void copySmall();
   Step sendData();
   Step flush();
@@ -54,7 +51,7 @@ class TargetStream {
 
   const Fd fd_;
   Exports& exports_;
-  const std::shared_ptr<Lease> lease_;
+  Lease& lease_;
   size_t turnLeft_ = 0;
 
   // What came and is not used yet: in_[inUsed_, inSize_).
@@ -70,8 +67,6 @@ class TargetStream {
   Status refusal_;
   uint64_t left_ = 0;  // bytes of it that have not moved
   bool sending_ = false;
-
-  std::vector<char> bounce_;  // a whole request of a device's memory; empty until there is one
 };
 
 }  // namespace hmc::tcp

@@ -11,8 +11,6 @@ namespace hmc::tcp {
 
 namespace {
 
-constexpr int kMostStreams = 64;
-
 class TcpRegistration final : public Registration {
  public:
   TcpRegistration(Exports& exports, const Region& what, Access allowed)
@@ -34,7 +32,8 @@ class TcpTransport final : public Transport {
  public:
   TcpTransport(const TcpOptions& options, std::unique_ptr<Exports> exports,
                std::unique_ptr<Service> service, std::unique_ptr<Progress> progress)
-      : Transport({"tcp", "tcp", {DeviceKind::cpu}, kLargest, {{describe(options), 15000, 2.5}}}),
+      : Transport(
+            {"tcp", "tcp", {DeviceKind::cpu}, options.piece, {{describe(options), 15000, 2.5}}}),
         options_(options),
         exports_(std::move(exports)),
         progress_(std::move(progress)),
@@ -45,6 +44,10 @@ class TcpTransport final : public Transport {
     if (region.ptr == nullptr || region.size == 0) {
       return error(Code::invalidArgument, "a region of {} bytes at {} cannot be registered",
                    region.size, region.ptr);
+    }
+    if (!region.device.isHost()) {
+      return error(Code::unsupported, "tcp reads and writes host memory, and this is {} memory",
+                   region.device.toString());
     }
     return std::unique_ptr<Registration>(new TcpRegistration(*exports_, region, access));
   }
@@ -68,12 +71,16 @@ std::string describe(const TcpOptions& options) {
 }
 
 Result<std::unique_ptr<Transport>> create(const TcpOptions& options) {
-  if (options.streams < 1 || options.streams > kMostStreams) {
+  if (options.streams < 1 || options.streams > static_cast<int>(kMostStreams)) {
     return error(Code::invalidArgument, "{} tcp streams: 1 to {} are possible", options.streams,
                  kMostStreams);
   }
+  if (options.piece < 1 || options.piece > kLargestRequest) {
+    return error(Code::invalidArgument, "tcp pieces of {} bytes: 1 to {} are possible",
+                 options.piece, kLargestRequest);
+  }
   auto exports = std::make_unique<Exports>();
-  HMC_ASSIGN(auto service, Service::create(*exports, options.patience));
+  HMC_ASSIGN(auto service, Service::create(*exports, options.connectTimeout));
   HMC_ASSIGN(auto progress, Progress::create());
   return std::unique_ptr<Transport>(
       new TcpTransport(options, std::move(exports), std::move(service), std::move(progress)));

@@ -16,15 +16,20 @@
 //   progress.*  the thread that calls progress() waits for all of those
 //   target.*    one stream over which a peer asks: bytes go from the socket straight into place
 //   service.*   the thread that serves all of those, and the listeners that peers dial
-//   address.*, socket.*, wire.h   how bytes look and sockets are made
+//   address.*, greeting.*, socket.*, wire.h   how bytes look and sockets are made
 namespace hmc::tcp {
 
 struct TcpOptions {
-  // Connections per direction and link.
-  int streams = 2;
-  // How long the peer's connections may take to come up, and a visitor to say who it is.
-  std::chrono::milliseconds patience{10000};
+  int streams = 2;  // connections per direction and link, 1 to kMostStreams
+  // How long the peer's connections may take to come up, and an accepted one to send its greeting.
+  std::chrono::milliseconds connectTimeout{10000};
+  // Most bytes in one put or get, up to kLargestRequest. Larger transfers are shared by the
+  // streams, the more evenly the smaller the pieces are. This one fills, with its header, eight
+  // packets of the loopback device (65,483 bytes each) and leaves nothing for a ninth.
+  size_t piece = size_t{508} << 10;
 };
+
+inline constexpr uint32_t kMostStreams = 64;
 
 // "2 streams"
 std::string describe(const TcpOptions& options);

@@ -7,46 +7,16 @@
 
 // What travels over a stream. All fields are little-endian.
 //
-// The dialling side opens each stream with a Greeting. From then on the origin sends Requests, a
-// put's followed by its bytes; the target answers every one with a Reply: `done`, or `refused`
-// followed by the sentence. Before a get's answer comes `data` and the bytes. Answers come in the
-// order of the requests of that stream.
+// The dialling side opens each stream with a Greeting (greeting.h). From then on the origin sends
+// Requests, a put's followed by its bytes; the target answers every one with a Reply: `done`, or
+// `refused` followed by the sentence. Before a get's answer comes `data` and the bytes. Answers
+// come in the order of the requests of that stream. docs/wire-format.md has the layout.
 namespace hmc::tcp {
 
-inline constexpr uint32_t kGreetingMagic = 0x31434d48;  // "HMC1"
-inline constexpr size_t kTokenSize = 16;
-// Most bytes in one put or get; what is larger is shared by the streams, the more evenly the
-// smaller the pieces are. With its header it fills eight packets of the loopback device (65,483
-// bytes each) and leaves nothing for a ninth.
-inline constexpr size_t kLargest = size_t{508} << 10;
+// A target ends the stream of a peer that asks for more in one put or get. How much of that an
+// origin asks for is its own affair (TcpOptions::piece).
+inline constexpr size_t kLargestRequest = size_t{64} << 20;
 inline constexpr size_t kLongestSentence = 400;
-
-enum class Role : uint32_t {
-  forward = 1,  // the side that dialled asks
-  reverse = 2,  // the side that was dialled asks
-};
-
-struct Greeting {
-  static constexpr size_t kSize = 8 + kTokenSize;
-  uint32_t magic = kGreetingMagic;
-  uint32_t role = 0;
-  char token[kTokenSize] = {};
-
-  void pack(char* out) const {
-    const uint32_t words[] = {htole32(magic), htole32(role)};
-    std::memcpy(out, words, sizeof(words));
-    std::memcpy(out + sizeof(words), token, kTokenSize);
-  }
-  static Greeting unpack(const char* in) {
-    Greeting greeting;
-    uint32_t words[2];
-    std::memcpy(words, in, sizeof(words));
-    greeting.magic = le32toh(words[0]);
-    greeting.role = le32toh(words[1]);
-    std::memcpy(greeting.token, in + sizeof(words), kTokenSize);
-    return greeting;
-  }
-};
 
 enum class RequestKind : uint64_t { put = 0x7570, get = 0x7467 };
 

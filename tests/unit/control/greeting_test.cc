@@ -6,7 +6,7 @@
 
 #include "base/codec.h"
 #include "base/random.h"
-#include "control/proof.h"
+#include "base/proof.h"
 
 namespace hmc {
 namespace {

@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "base/fd.h"
+#include "fakes/link_options.h"
 #include "transport/tcp/address.h"
+#include "transport/tcp/greeting.h"
 #include "transport/tcp/socket.h"
 #include "transport/tcp/tcp.h"
 #include "transport/tcp/wire.h"
@@ -18,6 +20,7 @@
 namespace hmc::tcp {
 
 inline constexpr std::chrono::seconds kPatience{30};
+inline constexpr size_t kPiece = TcpOptions().piece;
 
 // A peer made of a bare socket, which can say anything.
 class RawPeer {
@@ -65,15 +68,6 @@ class RawPeer {
   Fd fd_;
 };
 
-inline std::string greetingBytes(const std::string& token, Role role) {
-  Greeting greeting;
-  greeting.role = static_cast<uint32_t>(role);
-  std::memcpy(greeting.token, token.data(), kTokenSize);
-  std::string bytes(Greeting::kSize, '\0');
-  greeting.pack(bytes.data());
-  return bytes;
-}
-
 inline std::string requestBytes(RequestKind kind, uint64_t id, uint64_t region, uint64_t offset,
                                 uint64_t size) {
   std::string bytes(Request::kSize, '\0');
@@ -86,22 +80,24 @@ class TcpTarget : public testing::Test {
  protected:
   void SetUp() override { start({}); }
 
-  void start(const TcpOptions& options, std::shared_ptr<Lease> lease = nullptr) {
+  void start(const TcpOptions& options) {
     link_.reset();
     registration_.reset();
     transport_ = *create(options);
     registration_ =
         *transport_->registerRegion({memory_.data(), memory_.size(), Device{}}, Access::readWrite);
-    LinkOptions linkOptions;
-    linkOptions.lease = std::move(lease);
-    link_ = *transport_->openLink(linkOptions);
+    link_ = *transport_->openLink(options_);
   }
   uint64_t regionId() const { return Key::decode(registration_->key())->region; }
   std::string token() const { return Address::decode(link_->address())->token; }
+  // What the peer says first on its next stream.
+  std::string greeting(Role role = Role::forward) {
+    return Greeting{static_cast<uint32_t>(role), nextStream_++, token()}.pack(options_.credentials);
+  }
   // A bare socket that the target takes for its peer.
   RawPeer welcomePeer() {
     RawPeer peer = RawPeer::dialTo(link_->address());
-    EXPECT_TRUE(peer.say(greetingBytes(token(), Role::forward)));
+    EXPECT_TRUE(peer.say(greeting()));
     return peer;
   }
   // One byte put and answered: the target serves this peer.
@@ -123,6 +119,8 @@ class TcpTarget : public testing::Test {
     EXPECT_EQ(peer.hear(reply.size).size(), reply.size);
   }
 
+  const LinkOptions options_ = test::linkOptions(false);
+  uint32_t nextStream_ = 0;
   std::string memory_ = std::string(size_t{4} << 20, '.');
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<Registration> registration_;

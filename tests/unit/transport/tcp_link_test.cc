@@ -8,8 +8,7 @@ namespace hmc::tcp {
 namespace {
 
 LinkOptions linkOptions(bool initiator, const std::string& host = "127.0.0.1") {
-  LinkOptions options;
-  options.initiator = initiator;
+  LinkOptions options = test::linkOptions(initiator);
   options.localHost = host;
   return options;
 }
@@ -26,7 +25,10 @@ Status run(Transport& transport, Link& link, const Op& op, Completion& completio
   return completion.done() ? completion.status() : Status(Code::failed, "it hangs");
 }
 
-// A link of our own and, in place of a peer, a listener whose visitors are bare sockets.
+// How long to wait for a target that does not answer.
+constexpr std::chrono::seconds kLease{1};
+
+// A link of our own and, in place of a peer, a listener that accepts bare sockets.
 class TcpOrigin : public testing::Test {
  protected:
   void SetUp() override { start(); }
@@ -38,10 +40,10 @@ class TcpOrigin : public testing::Test {
     listening_ = *listenOn("127.0.0.1");
     const int small = 4096;
     setsockopt(listening_.fd.get(), SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
-    transport_ = *create({.streams = 1, .patience = std::chrono::milliseconds(500)});
+    transport_ = *create({.streams = 1, .connectTimeout = std::chrono::milliseconds(500)});
     registration_ =
         *transport_->registerRegion({memory_.data(), memory_.size(), Device{}}, Access::readWrite);
-    link_ = *transport_->openLink(linkOptions(true));
+    link_ = *transport_->openLink(test::linkOptions(true, kLease));
     Address peer{"127.0.0.1", listening_.port, std::string(kTokenSize, 't')};
     ASSERT_TRUE(link_->connect(peer.encode()).ok());
     remote_ = *link_->importKey(Key{1, memory_.size(), true}.encode(), kPatience, nullptr);
@@ -120,7 +122,7 @@ TEST_F(TcpOrigin, givesUpOnATargetThatBreaksTheProtocol) {
 
 TEST_F(TcpOrigin, aPutThatIsAnsweredBeforeItWasSentBreaksTheProtocol) {
   constexpr size_t kPuts = 14;  // more bytes than the sockets take, fewer than the window
-  std::string large(kLargest, 'x');
+  std::string large(kPiece, 'x');
   auto registration =
       *transport_->registerRegion({large.data(), large.size(), Device{}}, Access::readWrite);
   auto remote = *link_->importKey(Key{1, large.size(), true}.encode(), kPatience, nullptr);
@@ -182,7 +184,7 @@ TEST(TcpLink, aRefusedConnectionFailsWithTheReason) {
 }
 
 TEST(TcpLink, aPeerThatNeverDialsFailsOperationsInTheEnd) {
-  auto transport = *create({.patience = std::chrono::milliseconds(100)});
+  auto transport = *create({.connectTimeout = std::chrono::milliseconds(100)});
   std::string memory(100, '.');
   auto registration =
       *transport->registerRegion({memory.data(), memory.size(), Device{}}, Access::readWrite);
@@ -231,7 +233,19 @@ TEST(TcpLink, aHostThatIsNoAddressOrNotOursIsAStatus) {
   EXPECT_EQ(transport->openLink(linkOptions(false, "no such host")).status().code(),
             Code::invalidArgument);
   EXPECT_FALSE(transport->openLink(linkOptions(false, "203.0.113.7")).ok());
-  EXPECT_FALSE(create({.streams = 0}).ok());
+}
+
+TEST(TcpLink, optionsAndMemoryThatCannotBeAreAStatus) {
+  EXPECT_EQ(create({.streams = 0}).status().code(), Code::invalidArgument);
+  EXPECT_EQ(create({.streams = 65}).status().code(), Code::invalidArgument);
+  EXPECT_EQ(create({.piece = 0}).status().code(), Code::invalidArgument);
+  EXPECT_EQ(create({.piece = kLargestRequest + 1}).status().code(), Code::invalidArgument);
+  auto transport = *create();
+  char byte = 0;
+  EXPECT_EQ(transport->registerRegion({&byte, 0, Device{}}, Access::read).status().code(),
+            Code::invalidArgument);
+  const Region device{&byte, 1, Device{DeviceKind::cuda, 0}};
+  EXPECT_EQ(transport->registerRegion(device, Access::read).status().code(), Code::unsupported);
 }
 
 namespace {
@@ -239,8 +253,8 @@ namespace {
 // Two transports and a link between them.
 struct Two {
   Two(int streamsOfA, int streamsOfB, const std::string& host = "127.0.0.1",
-      std::chrono::milliseconds patience = std::chrono::seconds(10))
-      : a(*create({streamsOfA, patience})), b(*create({streamsOfB, patience})) {
+      std::chrono::milliseconds timeout = std::chrono::seconds(10))
+      : a(*create({streamsOfA, timeout})), b(*create({streamsOfB, timeout})) {
     acceptor = *b->openLink(linkOptions(false, host));
     dialler = *a->openLink(linkOptions(true, host));
     EXPECT_TRUE(dialler->connect(acceptor->address()).ok());
@@ -300,7 +314,7 @@ TEST(TcpLink, aTransportThatWasIdleForLongAnswersAgain) {
 }
 
 TEST(TcpLink, movesManyMegabytesInBothDirections) {
-  constexpr size_t kSize = 128 * kLargest;
+  constexpr size_t kSize = 128 * kPiece;
   Two two(2, 2);
   std::vector<uint64_t> ours(kSize / 8);
   std::vector<uint64_t> theirs(kSize / 8);
@@ -310,11 +324,11 @@ TEST(TcpLink, movesManyMegabytesInBothDirections) {
   auto remote = *two.dialler->importKey(theirsReg->key(), kPatience, nullptr);
   const std::vector<uint64_t> expected = ours;
   for (OpKind kind : {OpKind::put, OpKind::get}) {
-    Completion completion(kSize / kLargest);
+    Completion completion(kSize / kPiece);
     std::vector<Op> ops;
-    for (size_t at = 0; at < kSize; at += kLargest) {
+    for (size_t at = 0; at < kSize; at += kPiece) {
       ops.push_back({kind, reinterpret_cast<char*>(ours.data()) + at, oursReg.get(), remote.get(),
-                     at, kLargest, &completion});
+                     at, kPiece, &completion});
     }
     std::span<const Op> rest(ops);
     for (Deadline deadline = kPatience; !completion.done() && !deadline.passed();) {

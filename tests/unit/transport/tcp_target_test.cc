@@ -3,13 +3,30 @@
 // What the target side does with a peer that asks for what it must not have, or asks slowly.
 namespace hmc::tcp {
 
-TEST_F(TcpTarget, endsAStreamThatAnnouncesMoreThanOneOperationMayMove) {
-  for (uint64_t size : {uint64_t{0}, uint64_t{kLargest} + 1, uint64_t{4} << 30, ~uint64_t{0}}) {
+TEST_F(TcpTarget, endsAStreamThatAsksForMoreThanOneRequestMayMove) {
+  for (uint64_t size :
+       {uint64_t{0}, uint64_t{kLargestRequest} + 1, uint64_t{4} << 30, ~uint64_t{0}}) {
     RawPeer peer = welcomePeer();
     peer.say(requestBytes(RequestKind::put, 1, regionId(), 0, size) + "bytes");
     EXPECT_TRUE(peer.isHungUpOn()) << size;
   }
   EXPECT_EQ(memory_[0], '.');
+}
+
+TEST_F(TcpTarget, servesRequestsOfTheLargestSizeWhateverItAsksForItself) {
+  std::string large(kLargestRequest, 'x');
+  auto registration =
+      *transport_->registerRegion({large.data(), large.size(), Device{}}, Access::readWrite);
+  const uint64_t id = Key::decode(registration->key())->region;
+  RawPeer peer = welcomePeer();
+  peer.say(requestBytes(RequestKind::get, 1, id, 0, large.size()));
+  EXPECT_EQ(Reply::unpack(peer.hear(Reply::kSize).data()).size, large.size());
+  EXPECT_TRUE(peer.hear(large.size()) == large);
+  ASSERT_EQ(peer.hear(Reply::kSize).size(), Reply::kSize);
+  peer.say(requestBytes(RequestKind::put, 2, id, 0, large.size()));
+  peer.say(std::string(large.size(), 'y'));
+  ASSERT_EQ(peer.hear(Reply::kSize).size(), Reply::kSize);
+  EXPECT_TRUE(large == std::string(large.size(), 'y'));
 }
 
 TEST_F(TcpTarget, endsAStreamWithARequestOfAnUnknownKind) {
@@ -73,11 +90,9 @@ TEST_F(TcpTarget, refusesTheRestOfAPutWhenTheMemoryIsUnregistered) {
 }
 
 TEST_F(TcpTarget, appliesNothingOnceTheLeaseHasExpired) {
-  auto lease = std::make_shared<Lease>(std::chrono::minutes(10));
-  start({}, lease);
   RawPeer peer = welcomePeer();
   expectServed(peer, 'a');
-  lease->revoke();
+  options_.lease->revoke();
   peer.say(requestBytes(RequestKind::put, 1, regionId(), 0, 1) + "b");
   EXPECT_TRUE(peer.isHungUpOn());
   EXPECT_EQ(memory_[0], 'a');
@@ -96,7 +111,7 @@ TEST_F(TcpTarget, aPeerThatDoesNotReadStallsNobody) {
   // More than any socket buffer, and more than the target reads ahead.
   std::string requests;
   for (uint64_t i = 0; i < 64; ++i) {
-    requests += requestBytes(RequestKind::get, i, regionId(), 0, kLargest);
+    requests += requestBytes(RequestKind::get, i, regionId(), 0, kPiece);
   }
   ASSERT_TRUE(lazy.say(requests));
   for (int i = 0; i < 3; ++i) {
@@ -108,8 +123,8 @@ TEST_F(TcpTarget, aPeerThatDoesNotReadStallsNobody) {
   for (uint64_t i = 0; i < 64; ++i) {
     const std::string head = lazy.hear(Reply::kSize);
     ASSERT_EQ(head.size(), Reply::kSize);
-    EXPECT_EQ(Reply::unpack(head.data()).size, kLargest);
-    ASSERT_EQ(lazy.hear(kLargest).size(), kLargest);
+    EXPECT_EQ(Reply::unpack(head.data()).size, kPiece);
+    ASSERT_EQ(lazy.hear(kPiece).size(), kPiece);
     const std::string tail = lazy.hear(Reply::kSize);
     ASSERT_EQ(tail.size(), Reply::kSize);
     EXPECT_EQ(Reply::unpack(tail.data()).id, i);

@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 
+#include "fakes/link_options.h"
 #include "fakes/must.h"
 #include "fakes/quiet_ucx.h"
 #include "transport/ucx/ucx.h"

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "fakes/fake_libibverbs.h"
+#include "fakes/link_options.h"
 #include "transport/verbs/verbs.h"
 
 // Failures that no device can be made to have, on the fake libibverbs.
@@ -22,11 +23,8 @@ class VerbsFailure : public testing::Test {
       GTEST_SKIP() << "not the fake libibverbs: set LD_LIBRARY_PATH to its folder";
     a_ = *std::move(transport);
     b_ = *create();
-    LinkOptions options;
-    options.lease = std::make_shared<Lease>(kLease);
-    theirs_ = *b_->openLink(options);
-    options.initiator = true;
-    ours_ = *a_->openLink(options);
+    theirs_ = *b_->openLink(test::linkOptions(false, kLease));
+    ours_ = *a_->openLink(test::linkOptions(true, kLease));
     ASSERT_TRUE(theirs_->connect(ours_->address()).ok());
     ASSERT_TRUE(ours_->connect(theirs_->address()).ok());
     local_ = *a_->registerRegion({from_.data(), from_.size(), Device{}}, Access::readWrite);

@@ -1,4 +1,4 @@
-#include "control/proof.h"
+#include "base/proof.h"
 
 #include <openssl/crypto.h>
 #include <openssl/evp.h>

@@ -18,13 +18,11 @@ std::string wantedLane() {
 }  // namespace
 
 std::vector<Candidate> candidates() {
-  // For this process and, inherited, for the target process: the device memory of these tests.
-  setenv("HMC_MEMORY_PLUGIN", HMC_FAKE_PLUGIN, 1);
   test::keepUcxFromHookingMemory();
   Candidate candidate;
   candidate.name = "ucx";
   candidate.make = [] { return ucx::create(); };
-  candidate.memories = {heapMemory(), hostMemory(), deviceMemory({DeviceKind::cuda, 1})};
+  candidate.memories = {heapMemory(), hostMemory()};
   // Where hardware serves, and nothing else does.
   candidate.reachesStoppedTarget = ucx::isHardware(wantedLane());
   return {candidate};

@@ -42,4 +42,25 @@ TEST_P(TransportContract, putsAndGetsGoThroughTheNic) {
   }
 }
 
+// A refusal breaks the path. What was under way with it is done all the same, and counted.
+TEST_P(TransportContract, whatIsLostWithARefusedOperationIsSentAgain) {
+  Buffer local = localBuffer(*a_, 8192);
+  Buffer target = targetBuffer(*b_, 4096);
+  Buffer gone = targetBuffer(*b_, 4096);
+  Ends ends = connect();
+  auto remote = import(*ends.a, target);
+  auto refused = import(*ends.a, gone);
+  gone.registration.reset();
+  Completion good(1);
+  Completion bad(1);
+  const Op ops[] = {makeOp(OpKind::put, local, 0, *refused, 0, 4096, bad),
+                    makeOp(OpKind::put, local, 4096, *remote, 0, 4096, good)};
+  ASSERT_EQ(ends.a->post(ops), 2u);
+  ASSERT_TRUE(drive(*a_, good));
+  ASSERT_TRUE(drive(*a_, bad));
+  EXPECT_TRUE(good.status().ok()) << good.status().toString();
+  EXPECT_EQ(bad.status().code(), Code::notFound) << bad.status().toString();
+  EXPECT_EQ(a_->counters().retries, 2u);
+}
+
 }  // namespace hmc::contract

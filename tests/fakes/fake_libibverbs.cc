@@ -1,6 +1,8 @@
-// A libibverbs.so.1 with one device, whose packets are copies within this process: what is in the
+// A libibverbs.so.1 with two devices, whose packets are copies within this process: what is in the
 // header's tables works as on a NIC, errors included. Loaded by the real loader, so that the verbs
 // transport is tested, with sanitizers too, where there is no RDMA device.
+#include "fakes/fake_libibverbs.h"
+
 #include <infiniband/verbs.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -45,6 +47,7 @@ struct World {
   std::map<uint32_t, ibv_mr*> regions;
   uint32_t next = 100;
   std::vector<ibv_context*> contexts;
+  hmc::test::FakeRegistering registering;
   int refusals = 0;     // calls of post_send that fail, from the next one on
   int brokenReads = 0;  // reads at which the connection breaks, from the next one on
   int reads = 0;        // that went well
@@ -54,8 +57,8 @@ World& world() {
   return *all;
 }
 
-ibv_device device{};
-ibv_device* devices[] = {&device, nullptr};
+ibv_device all[2];
+ibv_device* devices[] = {&all[0], &all[1], nullptr};
 
 void announce(FakeCq& queue) {
   if (!queue.armed) return;
@@ -203,15 +206,26 @@ int arm(ibv_cq* cq, int) {
   return 0;
 }
 
+ibv_mr* makeRegion(ibv_pd* pd, void* address, size_t length, int access) {
+  ++world().registering.registered;
+  world().registering.lastAccess = access;
+  const uint32_t lkey = world().next++;
+  const uint32_t rkey = world().next++;
+  auto* region =
+      new ibv_mr{pd->context, pd, address, length, static_cast<uint32_t>(access), lkey, rkey};
+  world().regions[rkey] = region;
+  return region;
+}
+
 }  // namespace
 
 FAKE ibv_device** ibv_get_device_list(int* count) {
-  *count = 1;
+  *count = 2;
   return devices;
 }
 FAKE void ibv_free_device_list(ibv_device**) {}
-FAKE const char* ibv_get_device_name(ibv_device*) {
-  return "fake0";
+FAKE const char* ibv_get_device_name(ibv_device* device) {
+  return device == &all[0] ? "fake0" : "fake1";
 }
 FAKE ibv_context* ibv_open_device(ibv_device* which) {
   auto* context = new ibv_context{};
@@ -263,14 +277,20 @@ FAKE int ibv_dealloc_pd(ibv_pd* pd) {
 }
 FAKE ibv_mr* ibv_reg_mr(ibv_pd* pd, void* address, size_t length, int access) {
   std::lock_guard lock(world().mutex);
-  const uint32_t key = world().next++;
-  auto* region =
-      new ibv_mr{pd->context, pd, address, length, static_cast<uint32_t>(access), key, key};
-  world().regions[key] = region;
-  return region;
+  const auto& how = world().registering;
+  errno = how.hostReadOnly && (access & IBV_ACCESS_LOCAL_WRITE) ? EFAULT : how.hostError;
+  return errno == 0 || length == 1 ? makeRegion(pd, address, length, access) : nullptr;
+}
+FAKE ibv_mr* ibv_reg_dmabuf_mr(ibv_pd* pd, uint64_t, size_t length, uint64_t iova, int fd,
+                               int access) {
+  std::lock_guard lock(world().mutex);
+  world().registering.lastDmabuf = fd;
+  errno = world().registering.dmabufError;
+  return errno == 0 ? makeRegion(pd, reinterpret_cast<void*>(iova), length, access) : nullptr;
 }
 FAKE int ibv_dereg_mr(ibv_mr* region) {
   std::lock_guard lock(world().mutex);
+  ++world().registering.deregistered;
   world().regions.erase(region->rkey);
   delete region;
   return 0;
@@ -353,6 +373,10 @@ FAKE int ibv_fork_init() {
   return 0;
 }
 
+// For tests: how memory is registered.
+FAKE hmc::test::FakeRegistering* fakeRegistering() {
+  return &world().registering;
+}
 // For tests: the device reports that it has failed.
 FAKE void fakeDeviceFails() {
   std::lock_guard lock(world().mutex);

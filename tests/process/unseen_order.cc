@@ -4,6 +4,6 @@
 
 #if defined(__SANITIZE_THREAD__)
 extern "C" __attribute__((visibility("default"))) const char* __tsan_default_suppressions() {
-  return "race:hmc::tcp::TargetStream\nrace:hmc::ucx::Areas\n";
+  return "race:hmc::tcp::TargetStream\nrace:hmc::ucx::Target\n";
 }
 #endif

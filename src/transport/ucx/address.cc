@@ -37,7 +37,7 @@ Result<std::string_view> opened(std::string_view bytes, uint32_t magic, const ch
 
 std::string Address::encode() const {
   return sealed(
-      Writer().u32(kAddressMagic).u64(link).string(target).string(words).string(version).take());
+      Writer().u32(kAddressMagic).u64(link).string(target).string(control).string(version).take());
 }
 
 Result<Address> Address::decode(std::string_view bytes) {
@@ -48,10 +48,10 @@ Result<Address> Address::decode(std::string_view bytes) {
   Address address;
   address.link = reader.u64();
   address.target = reader.string();
-  address.words = reader.string();
+  address.control = reader.string();
   address.version = reader.string();
   HMC_TRY(reader.finish(kWhat));
-  if (address.target.empty() || address.words.empty()) {
+  if (address.target.empty() || address.control.empty()) {
     return error(Code::invalidArgument, "{} names no worker", kWhat);
   }
   return address;
@@ -60,7 +60,7 @@ Result<Address> Address::decode(std::string_view bytes) {
 std::string Key::encode() const {
   return sealed(Writer()
                     .u32(kKeyMagic)
-                    .u64(area)
+                    .u64(region)
                     .u64(address)
                     .u64(size)
                     .u8(access == Access::readWrite ? 1 : 0)
@@ -75,7 +75,7 @@ Result<Key> Key::decode(std::string_view bytes) {
   Reader reader(fields);
   reader.u32();
   Key key;
-  key.area = reader.u64();
+  key.region = reader.u64();
   key.address = reader.u64();
   key.size = reader.u64();
   key.access = reader.u8() == 1 ? Access::readWrite : Access::read;

@@ -9,15 +9,15 @@
 
 namespace hmc::ucx {
 
-// UCX believes the bytes of its addresses and keys and crashes on damaged ones, so ours carry a
-// checksum over all of them.
+// UCX does not check its addresses and keys and crashes on damaged ones, so ours carry a checksum
+// over all bytes.
 
 // What one Link tells the other.
 struct Address {
-  uint64_t link = 0;    // what our service calls this link; unguessable
-  std::string target;   // of the worker that serves the peer's operations
-  std::string words;    // of the worker that hears what the peer's service says
-  std::string version;  // of our UCX, for sentences
+  uint64_t link = 0;    // our service's number of this link; unguessable
+  std::string target;   // address of the worker that serves the peer's operations
+  std::string control;  // address of the worker for control messages
+  std::string version;  // of our UCX, for error messages
 
   std::string encode() const;
   static Result<Address> decode(std::string_view bytes);
@@ -25,7 +25,7 @@ struct Address {
 
 // What a Registration tells a Link.
 struct Key {
-  uint64_t area = 0;     // for messages
+  uint64_t region = 0;   // for messages
   uint64_t address = 0;  // for hardware
   uint64_t size = 0;
   Access access = Access::read;

@@ -31,6 +31,7 @@ namespace hmc::ucx {
   X(ucp_ep_create)                  \
   X(ucp_ep_close_nbx)               \
   X(ucp_ep_flush_nbx)               \
+  X(ucp_ep_query)                   \
   X(ucp_ep_print_info)              \
   X(ucp_ep_rkey_unpack)             \
   X(ucp_rkey_destroy)               \
@@ -44,8 +45,8 @@ namespace hmc::ucx {
   X(ucp_request_free)               \
   X(ucs_status_string)
 
-// The functions of one libucp, all or none. Their types are those of the header, so that a call
-// that does not fit it does not compile. For ever: UCX starts threads and is never unloaded.
+// The functions of one libucp, all or none, with the types of the header. UCX starts threads, so it
+// is never unloaded.
 struct Api {
 #define HMC_UCX_POINTER(name) decltype(&::name) name = nullptr;
   HMC_UCX_FUNCTIONS(HMC_UCX_POINTER)

@@ -1,8 +1,11 @@
 #include "transport/ucx/lanes.h"
 
 #include <net/if.h>
+#include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -39,6 +42,43 @@ std::string nameOfLane(const std::string& line) {
   return name.substr(0, name.rfind('.'));
 }
 
+// The attributes of an endpoint as UCX has them after 1.13, of which the header may be.
+struct EndpointAttributes {
+  struct Lane {
+    const char* transport;
+    const char* device;
+  };
+  uint64_t fields;
+  char name[UCP_ENTITY_NAME_MAX];
+  sockaddr_storage local;
+  sockaddr_storage remote;
+  Lane* lanes;
+  unsigned count;
+  size_t laneSize;
+};
+static_assert(offsetof(EndpointAttributes, remote) == offsetof(ucp_ep_attr_t, remote_sockaddr));
+constexpr uint64_t kLanesField = 1 << 3;
+constexpr size_t kMostLanes = 64;
+
+// None from UCX 1.13, which ignores a field that it does not know.
+std::vector<std::string> queriedLanes(const Api& api, ucp_ep_h endpoint) {
+  std::array<EndpointAttributes::Lane, kMostLanes> lanes{};
+  EndpointAttributes attributes{};
+  attributes.fields = kLanesField;
+  attributes.lanes = lanes.data();
+  attributes.count = kMostLanes;
+  attributes.laneSize = sizeof(lanes[0]);
+  std::vector<std::string> names;
+  if (api.ucp_ep_query(endpoint, reinterpret_cast<ucp_ep_attr_t*>(&attributes)) != UCS_OK) {
+    return names;
+  }
+  for (const auto& lane : lanes) {
+    if (lane.transport && lane.device)
+      names.push_back(fmt::format("{}/{}", lane.transport, lane.device));
+  }
+  return names;
+}
+
 // What UCX prints into a stream.
 template <class Print>
 std::string printedBy(const Print& print) {
@@ -63,7 +103,13 @@ bool isForMessages(const std::string& line) {
 
 }  // namespace
 
-std::string laneOf(const std::string& printed) {
+std::string mainLane(const std::vector<std::string>& lanes) {
+  const auto hardware = std::find_if(lanes.begin(), lanes.end(), isHardware);
+  if (hardware != lanes.end()) return *hardware;
+  return lanes.empty() ? "" : lanes.front();
+}
+
+std::string printedLane(const std::string& printed) {
   std::istringstream lines(printed);
   for (std::string line; std::getline(lines, line);) {
     std::string name = nameOfLane(line);
@@ -73,7 +119,9 @@ std::string laneOf(const std::string& printed) {
 }
 
 std::string laneOf(const Api& api, ucp_ep_h endpoint) {
-  return laneOf(printedBy([&](FILE* stream) { api.ucp_ep_print_info(endpoint, stream); }));
+  const std::string lane = mainLane(queriedLanes(api, endpoint));
+  if (!lane.empty()) return lane;
+  return printedLane(printedBy([&](FILE* stream) { api.ucp_ep_print_info(endpoint, stream); }));
 }
 
 bool isTcp(const std::string& lane) {
@@ -108,14 +156,14 @@ std::string slowerBecause(const std::string& lane, const std::string& version,
   const auto rdma = namesIn(devices);
   if (!rdma.empty() && !fs::exists(fs::path(modules) / "libuct_ib.so.0")) {
     return fmt::format(
-        "UCX {} takes {} although this machine has {}: its module libuct_ib.so.0 is not in {}; "
+        "UCX {} uses {} although this machine has {}: its module libuct_ib.so.0 is not in {}; "
         "install a UCX with verbs, or use verbs",
         version, lane, rdma.front(), modules);
   }
   if (lane != "tcp/lo") return "";
   return fmt::format(
-      "UCX {} takes {}: its shared memory does not notice when a peer dies, and so it leaves it "
-      "out; use ipc on one host",
+      "UCX {} uses {}, because its shared memory does not notice when a peer dies; use ipc on one "
+      "host",
       version, lane);
 }
 

@@ -6,26 +6,22 @@
 
 namespace hmc::ucx {
 
-namespace {
-
-constexpr std::chrono::milliseconds kFenceWithoutLease{1000};
-
-}  // namespace
-
-Result<std::unique_ptr<Link>> UcxLink::create(Origin& origin, Service& service,
+Result<std::unique_ptr<Link>> UcxLink::create(Progress& progress, Service& service,
                                               const std::string& version,
+                                              TransportCounters& counters,
                                               const LinkOptions& options) {
-  std::unique_ptr<UcxLink> link(new UcxLink(origin, service, options));
-  Address address{link->number_, "", service.wordsAddress(), version};
+  std::unique_ptr<UcxLink> link(new UcxLink(progress, service, counters, options));
+  Address address{link->number_, "", service.controlAddress(), version};
   HMC_ASSIGN(address.target, service.open(link->number_, *link, options.lease));
   link->encoded_ = address.encode();
   return std::unique_ptr<Link>(std::move(link));
 }
 
-UcxLink::UcxLink(Origin& origin, Service& service, const LinkOptions& options)
+UcxLink::UcxLink(Progress& progress, Service& service, TransportCounters& counters,
+                 const LinkOptions& options)
     : service_(service),
-      number_(randomU64() | 2),  // the service has other uses for 0 and 1
-      out_(origin, options.lease ? options.lease->length() : kFenceWithoutLease, [this] {
+      number_(randomU64() | 2),  // 0 and 1 are other events of the service
+      out_(progress, counters, options.lease->length(), [this] {
         broken_ = true;
         service_.noticeBroken();
       }) {}
@@ -50,7 +46,7 @@ Result<std::unique_ptr<RemoteMemory>> UcxLink::importKey(std::string_view bytes,
                                                          void* place) {
   HMC_TRY(checkPlace(place, "ucx"));
   HMC_ASSIGN(const Key key, Key::decode(bytes));
-  // First of all what tells when the peer goes.
+  // First the connection that tells when the peer dies.
   if (connected_) HMC_TRY(service_.awaitPeer(number_, deadline));
   return out_.importKey(key, deadline);
 }

@@ -11,11 +11,12 @@
 namespace hmc::ucx {
 
 // The data path to one peer: what we ask goes out through out_, what it asks the service serves.
-class UcxLink final : public Link, private Service::Host {
+class UcxLink final : public Link, private Service::Member {
  public:
-  // Must not outlive `origin` and `service`.
-  static Result<std::unique_ptr<Link>> create(Origin& origin, Service& service,
+  // Must not outlive `progress` and `service`.
+  static Result<std::unique_ptr<Link>> create(Progress& progress, Service& service,
                                               const std::string& version,
+                                              TransportCounters& counters,
                                               const LinkOptions& options);
   ~UcxLink() override;
 
@@ -27,7 +28,8 @@ class UcxLink final : public Link, private Service::Host {
   void close(const Status& why) override;
 
  private:
-  UcxLink(Origin& origin, Service& service, const LinkOptions& options);
+  UcxLink(Progress& progress, Service& service, TransportCounters& counters,
+          const LinkOptions& options);
 
   bool broken() const override { return broken_; }
   void peerLeft(const Status& why, bool fenced) override;

@@ -1,11 +1,11 @@
 #include "transport/ucx/outgoing.h"
 
 #include <poll.h>
-#include <sys/epoll.h>
 
 #include <algorithm>
 
 #include "base/error.h"
+#include "transport/check.h"
 #include "transport/ucx/lanes.h"
 
 namespace hmc::ucx {
@@ -13,8 +13,8 @@ namespace hmc::ucx {
 namespace {
 
 // How long the peer may take to answer the first message.
-constexpr std::chrono::milliseconds kPatience{10000};
-constexpr int kSoonMs = 5;
+constexpr std::chrono::milliseconds kHelloTimeout{10000};
+constexpr int kPollMs = 5;
 
 bool isLoss(ucs_status_t status) {
   return UCS_IS_ENDPOINT_ERROR(status) || status == UCS_ERR_CONNECTION_RESET ||
@@ -24,21 +24,27 @@ bool isLoss(ucs_status_t status) {
 
 }  // namespace
 
-Outgoing::Outgoing(Origin& origin, std::chrono::milliseconds fence, std::function<void()> failed)
-    : origin_(origin), fence_(fence), failed_(std::move(failed)) {
-  std::lock_guard lock(origin_.mutex_);
-  origin_.all_.push_back(this);
+Outgoing::Outgoing(Progress& progress, TransportCounters& counters, std::chrono::milliseconds fence,
+                   std::function<void()> failed)
+    : progress_(progress),
+      counters_(counters),
+      fence_(fence),
+      failed_(std::move(failed)),
+      slots_(progress.ended_),
+      hardware_(api(), slots_, *this) {
+  std::lock_guard lock(progress_.mutex_);
+  progress_.all_.push_back(this);
 }
 
 Outgoing::~Outgoing() {
-  std::lock_guard lock(origin_.mutex_);
-  std::erase(origin_.all_, this);
-  // An event that was on its way when the path went may have roused us once more.
-  std::erase(origin_.awake_, this);
+  std::lock_guard lock(progress_.mutex_);
+  std::erase(progress_.all_, this);
+  // An event that was on its way when the path went may have put us there once more.
+  std::erase(progress_.polled_, this);
 }
 
 Status Outgoing::connect(const Address& peer) {
-  std::lock_guard lock(origin_.mutex_);
+  std::lock_guard lock(progress_.mutex_);
   if (!why_.ok()) return error(Code::disconnected, "this ucx link is closed");
   if (peer_) return error(Code::invalidArgument, "this ucx link is already connected");
   peer_ = peer;
@@ -46,45 +52,44 @@ Status Outgoing::connect(const Address& peer) {
 }
 
 Result<std::unique_ptr<RemoteMemory>> Outgoing::importKey(const Key& key, Deadline deadline) {
-  HMC_TRY(awaitPath(earlier(deadline, Deadline(kPatience))));
-  std::lock_guard lock(origin_.mutex_);
+  HMC_TRY(awaitPath(earlier(deadline, Deadline(kHelloTimeout))));
+  std::lock_guard lock(progress_.mutex_);
   if (!why_.ok()) return why_;
-  PathTaken words = taken_;
-  if (hardware_ && !key.hindrance.empty()) words.slowerBecause = key.hindrance;
+  PathTaken taken = taken_;
+  if (onHardware_ && !key.hindrance.empty()) taken.slowerBecause = key.hindrance;
   RemoteKeys& keys = *this;
-  auto remote = std::make_unique<UcxRemote>(keys, key, std::move(words));
-  if (!remote->packed.empty()) remotes_.push_back(remote.get());
-  keyOf(*remote);
+  auto remote = std::make_unique<UcxRemote>(keys, key, std::move(taken));
+  if (!remote->packed.empty()) hardware_.add(*remote);
+  hardware_.keyOf(*remote);
   return std::unique_ptr<RemoteMemory>(std::move(remote));
 }
 
-// With the origin's mutex held.
+void Outgoing::forget(const UcxRemote& remote) {
+  std::lock_guard lock(progress_.mutex_);
+  hardware_.remove(remote);
+}
+
 Status Outgoing::beginPath() {
   if (!why_.ok()) return why_;
   if (!peer_) return error(Code::invalidArgument, "this ucx link is not connected yet");
   if (path_) return Status();
   Path::User& user = *this;
-  HMC_ASSIGN(auto path, Path::create(origin_.context_, user));
+  HMC_ASSIGN(auto path, Path::create(progress_.context_, user));
   HMC_TRY(path->connect(peer_->target));
   path_ = std::move(path);
-  epoll_event event{};
-  event.events = EPOLLIN;
-  event.data.ptr = this;
-  if (epoll_ctl(origin_.epoll_.get(), EPOLL_CTL_ADD, path_->fd(), &event) != 0) {
-    return errnoStatus("watching a ucx worker");
-  }
+  HMC_TRY(progress_.events_.add(path_->fd(), reinterpret_cast<uint64_t>(this)));
+  describePath();
+  slots_.create(*this);
+  if (onHardware_ && state_ == PathState::working) hardware_.use(path_->endpoint());
+  return Status();
+}
+
+void Outgoing::describePath() {
   taken_.name = laneOf(api(), path_->endpoint());
   taken_.slowerBecause = slowerBecause(api(), taken_.name);
-  hardware_ = isHardware(taken_.name);
-  inPlace_ = isTcp(taken_.name) && origin_.context_.wholeOverTcp();
-  who_ = fmt::format("the peer with UCX {} over {}", peer_->version, taken_.name);
-  if (!slots_.empty()) return Status();
-  slots_.resize(kMostOps);
-  for (Slot& slot : slots_) {
-    slot.owner = this;
-    slot.next = std::exchange(free_, &slot);
-  }
-  return Status();
+  onHardware_ = isHardware(taken_.name);
+  inPlace_ = isTcp(taken_.name) && progress_.context_.wholeOverTcp();
+  peerName_ = fmt::format("the peer with UCX {} over {}", peer_->version, taken_.name);
 }
 
 // Drives the path itself, because nobody may be in progress().
@@ -92,140 +97,220 @@ Status Outgoing::awaitPath(Deadline deadline) {
   while (true) {
     pollfd waiting{-1, POLLIN, 0};
     {
-      std::lock_guard lock(origin_.mutex_);
+      std::lock_guard lock(progress_.mutex_);
       HMC_TRY(beginPath());
-      if (path_->up() && stage_ == Stage::whole) return Status();
+      if (path_->up() && state_ == PathState::working) return Status();
       if (deadline.passed()) {
-        return error(Code::deadlineExceeded, "{} did not answer in time", who_);
+        return error(Code::deadlineExceeded, "{} did not answer in time", peerName_);
       }
-      look();
-      if (origin_.needsTending_) origin_.tend();
+      poll();
+      if (progress_.needsReconcile_) progress_.reconcile();
       if (!arm()) continue;
       if (path_) waiting.fd = path_->fd();
     }
-    // Another thread's progress() may take the event, or the link be closed: look again soon.
-    poll(&waiting, 1, deadline.leftMs(kSoonMs));
+    // Another thread's progress() may take the event, or the link be closed: check again soon.
+    ::poll(&waiting, 1, deadline.leftMs(kPollMs));
   }
 }
 
-Status Outgoing::sentence(const char* what, ucs_status_t status) const {
+Status Outgoing::explain(const char* what, ucs_status_t status) const {
   return error(isLoss(status) ? Code::disconnected : Code::failed, "UCX {} {} {}: {}",
-               api().version, what, who_, api().text(status));
+               api().version, what, peerName_, api().text(status));
 }
 
-// Called by UCX, and for a request that failed before UCX has said so. The path is in progress()
-// and is dropped by tend().
-void Outgoing::lost(ucs_status_t status) {
-  if (!why_.ok() || stage_ == Stage::broken) return;
-  if (stage_ == Stage::whole && isRefusal(status)) {
-    stage_ = Stage::broken;
-    origin_.needsTending_ = true;
-    return;
+size_t Outgoing::post(std::span<const Op> ops) {
+  std::lock_guard lock(progress_.mutex_);
+  size_t accepted = 0;
+  while (accepted < ops.size() && start(ops[accepted])) ++accepted;
+  hardware_.flush();
+  if (path_ && !ops.empty()) progress_.startPolling(*this);
+  progress_.wakeIfAsleep();
+  return accepted;
+}
+
+// False when there is no room for it.
+bool Outgoing::start(const Op& op) {
+  Status status = why_;
+  if (status.ok()) status = checkOp(op, kLargest);
+  if (!status.ok()) {
+    op.completion->fail(status);
+    return true;
   }
-  begin(sentence("lost", status));
-  failed_();
+  if (state_ != PathState::working || !path_ || !path_->up() || !slots_.hasRoom(op.size)) {
+    return false;
+  }
+  const auto& remote = static_cast<const UcxRemote&>(*op.remote);
+  RequestSlot& slot = slots_.take(op);
+  slot.key = hardware_.keyOf(remote);
+  if (!slot.key) {
+    sendAsMessage(slot);
+    return true;
+  }
+  ++slot.key->users;
+  hardware_.start(slot, remote.address + op.remoteOffset);
+  return true;
+}
+
+void Outgoing::sendAsMessage(RequestSlot& slot) {
+  const bool put = slot.kind == OpKind::put;
+  const auto kind = put ? RequestKind::put : RequestKind::get;
+  Request{static_cast<uint64_t>(kind), slots_.idOf(slot), slot.region, slot.offset, slot.size}.pack(
+      slot.header);
+  slot.waiting = 1;
+  slot.refusal = Status();
+  slot.carried = {static_cast<const char*>(slot.local), put ? slot.size : 0, inPlace_};
+  const ucs_status_ptr_t request =
+      path_->send(slot.header, Request::kSize, slot.carried, &Outgoing::onSent, &slot);
+  if (UCS_PTR_IS_ERR(request)) {
+    slots_.end(slot, explain("cannot send to", UCS_PTR_STATUS(request)));
+  } else if (request) {
+    ++slot.waiting;
+  }
+}
+
+// What fails keeps its slot until the link is closed for it.
+void Outgoing::onSent(void* request, ucs_status_t status, void* which) {
+  auto& slot = *static_cast<RequestSlot*>(which);
+  Outgoing& self = *slot.owner;
+  const bool done = status == UCS_OK;
+  done || !self.path_ ? self.api().ucp_request_free(request) : self.path_->keep(request);
+  done ? self.partDone(slot) : self.lost(status);
+}
+
+void Outgoing::replied(const Reply& reply, const void* data, size_t size) {
+  RequestSlot* slot = slots_.find(reply.id);
+  const bool due = slot && slot->completion && slot->waiting > 0;
+  if (!why_.ok()) return;
+  const size_t expected = due && slot->kind == OpKind::get ? slot->size : 0;
+  if (!due || (reply.code == 0 && size != expected) || size > kLargest) {
+    return fail(error(Code::disconnected, "{} broke the protocol: a reply of {} bytes, expected {}",
+                      peerName_, size, due ? std::to_string(expected) : "none"));
+  }
+  if (reply.code != 0) {
+    const bool known = reply.code <= static_cast<uint64_t>(Code::failed);
+    const Code code = known ? static_cast<Code>(reply.code) : Code::failed;
+    slot->refusal = Status(code, std::string(static_cast<const char*>(data), size));
+    if (slot->resent && code == Code::notFound) hardware_.leaveToMessages(slot->region);
+  } else if (size > 0) {
+    row_.copy(slot->local, data, size);
+  }
+  partDone(*slot);
+}
+
+void Outgoing::partDone(RequestSlot& slot) {
+  if (--slot.waiting == 0) slots_.end(slot, std::exchange(slot.refusal, Status()));
+}
+
+// Called by UCX, and for a request that failed before UCX has said so. The path is in progress(),
+// so reconcile() drops it later.
+void Outgoing::lost(ucs_status_t status) {
+  if (!why_.ok() || state_ == PathState::broken) return;
+  if (state_ != PathState::working || !isRefusal(status)) return fail(explain("lost", status));
+  hardware_.stop();
+  state_ = PathState::broken;
+  progress_.needsReconcile_ = true;
 }
 
 // Does this say that the peer's hardware refuses what we asked, and not that the peer is gone? Its
 // end of the path is broken then, too, and nothing that is still on its way there arrives.
 bool Outgoing::isRefusal(ucs_status_t status) const {
-  return hardware_ && path_->up() && repeats_ == 0 && status == UCS_ERR_CONNECTION_RESET;
+  return onHardware_ && path_->up() && slots_.resent() == 0 && status == UCS_ERR_CONNECTION_RESET;
 }
 
-// The peer serves on, so a second path to it can be made. That fails when it is gone after all.
-void Outgoing::mend() {
+// The peer still serves, so a second path to it can be made. That fails if the peer is gone.
+void Outgoing::recover() {
   dropPath();
-  open_ = nullptr;
-  flushes_ = 0;
-  batches_ = {};
-  stage_ = Stage::mending;
-  timer_ = Origin::Clock::now() + kPatience;
+  state_ = PathState::recovering;
+  timer_ = Clock::now() + kHelloTimeout;
   Status status = beginPath();
-  if (status.ok()) return origin_.rouse(*this);
-  if (why_.ok()) begin(status);
+  if (status.ok()) return progress_.startPolling(*this);
+  if (why_.ok()) beginClose(status);
   failed_();
 }
 
-void Outgoing::look() {
+void Outgoing::poll() {
   if (!path_) return;
   path_->progress();
-  if (stage_ == Stage::mending && why_.ok() && path_->up()) repeatAll();
+  if (state_ == PathState::recovering && why_.ok() && path_->up()) resendAll();
 }
 
-void Outgoing::repeatAll() {
-  stage_ = Stage::whole;
-  timer_ = Origin::Clock::time_point::max();
-  for (Slot& slot : slots_) slot.again = slot.completion != nullptr;
-  repeats_ = used_;
-  for (Slot& slot : slots_) {
-    if (slot.again) send(&slot);
+void Outgoing::resendAll() {
+  state_ = PathState::working;
+  timer_ = Clock::time_point::max();
+  if (onHardware_) hardware_.use(path_->endpoint());
+  counters_.retries.fetch_add(slots_.markResent(), std::memory_order_relaxed);
+  for (RequestSlot& slot : slots_.all()) {
+    if (slot.resent) sendAsMessage(slot);
   }
 }
 
-void Outgoing::begin(const Status& why) {
+void Outgoing::beginClose(const Status& why) {
   why_ = why;
-  open_ = nullptr;
-  timer_ = Origin::Clock::now() + fence_;
-  origin_.needsTending_ = true;
+  hardware_.stop();
+  timer_ = Clock::now() + fence_;
+  progress_.needsReconcile_ = true;
+}
+
+void Outgoing::fail(const Status& why) {
+  beginClose(why);
+  failed_();
 }
 
 // Before it is up, no operation has gone over it.
 void Outgoing::dropPath() {
   if (!path_) return;
-  std::erase(origin_.awake_, this);
+  std::erase(progress_.polled_, this);
   const bool settled = path_->settled();
   if (settled) path_->stop();
-  for (Slot& slot : slots_) letGo(slot.key);
-  for (const UcxRemote* remote : remotes_) letGo(remote->key);
-  epoll_ctl(origin_.epoll_.get(), EPOLL_CTL_DEL, path_->fd(), nullptr);
-  if (!settled) origin_.partings_.add(std::move(path_));
+  hardware_.stop();
+  hardware_.releaseKeys();
+  progress_.events_.remove(path_->fd());
+  if (!settled) progress_.draining_.add(std::move(path_));
   path_.reset();
 }
 
-// Everything that mending and closing need and that can be done now. True when there is nothing
-// left.
-bool Outgoing::tend() {
-  if (stage_ == Stage::broken && why_.ok()) mend();
-  if (stage_ == Stage::mending && why_.ok() && Origin::Clock::now() >= timer_) {
-    begin(error(Code::disconnected, "{} did not answer any more", who_));
-    failed_();
+// Everything that recovery and closing need and that can be done now. True when nothing is left.
+bool Outgoing::reconcile() {
+  if (state_ == PathState::broken && why_.ok()) recover();
+  if (state_ == PathState::recovering && why_.ok() && Clock::now() >= timer_) {
+    fail(error(Code::disconnected, "{} stopped answering", peerName_));
   }
-  if (why_.ok()) return stage_ == Stage::whole;
+  if (why_.ok()) return state_ == PathState::working;
   dropPath();
-  if (Origin::Clock::now() >= timer_) fenced_ = true;
-  if (used_ > 0) endAll();
-  if (!over()) return false;
-  timer_ = Origin::Clock::time_point::max();
-  origin_.changed_.notify_all();
+  if (Clock::now() >= timer_) fenced_ = true;
+  if (slots_.used() > 0) endStopped();
+  if (slots_.used() > 0) return false;
+  timer_ = Clock::time_point::max();
+  progress_.changed_.notify_all();
   return true;
 }
 
-// Without our path nothing of a get moves any more. A put may lie at the peer, or on its way there,
+// Without our path nothing of a get moves any more. A put may be at the peer, or on its way there,
 // until that is fenced.
-void Outgoing::endAll() {
-  for (Slot& slot : slots_) {
-    if (slot.completion && (fenced_ || slot.kind == OpKind::get)) endOne(&slot, why_);
+void Outgoing::endStopped() {
+  for (RequestSlot& slot : slots_.all()) {
+    if (slot.completion && (fenced_ || slot.kind == OpKind::get)) slots_.end(slot, why_);
   }
 }
 
 void Outgoing::close(const Status& why) {
-  std::lock_guard lock(origin_.mutex_);
-  if (why_.ok()) begin(why);
-  tend();
-  origin_.wakeIfAsleep();
+  std::lock_guard lock(progress_.mutex_);
+  if (why_.ok()) beginClose(why);
+  reconcile();
+  progress_.wakeIfAsleep();
 }
 
 void Outgoing::fenced() {
-  std::lock_guard lock(origin_.mutex_);
+  std::lock_guard lock(progress_.mutex_);
   fenced_ = true;
-  tend();
-  origin_.wakeIfAsleep();
+  reconcile();
+  progress_.wakeIfAsleep();
 }
 
 void Outgoing::finish(const Status& why) {
   close(why);
-  std::unique_lock lock(origin_.mutex_);
-  while (!tend()) origin_.changed_.wait_until(lock, timer_);
+  std::unique_lock lock(progress_.mutex_);
+  while (!reconcile()) progress_.changed_.wait_until(lock, timer_);
 }
 
 }  // namespace hmc::ucx

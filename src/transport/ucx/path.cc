@@ -13,12 +13,12 @@ const Bytes kNothing;
 Result<std::unique_ptr<Path>> Path::create(Context& context, User& user) {
   HMC_ASSIGN(auto worker, Worker::create(context));
   std::unique_ptr<Path> path(new Path(std::move(worker), user));
-  HMC_TRY(path->worker_->hear(kReplyMessage, &Path::heard, path.get()));
+  HMC_TRY(path->worker_->receive(kReplyMessage, &Path::onReply, path.get()));
   return path;
 }
 
-// An endpoint that is closed alone goes on inside its worker, and UCX (1.13 to 1.22, over tcp) then
-// stumbles over what still arrives for it. With the worker it is gone.
+// The worker has to go with the endpoint: UCX (1.13 to 1.22, over tcp) crashes on what still
+// arrives for an endpoint that was closed in a worker that lives on.
 void Path::stop() {
   disown();
   if (endpoint_) worker_->drop(std::exchange(endpoint_, nullptr));
@@ -31,19 +31,19 @@ Status Path::connect(const std::string& address) {
   hello.kind = static_cast<uint64_t>(RequestKind::hello);
   hello.id = kHelloId;
   hello.pack(hello_);
-  const ucs_status_ptr_t request = send(hello_, Request::kSize, kNothing, &Path::said, this);
+  const ucs_status_ptr_t request = send(hello_, Request::kSize, kNothing, &Path::onHelloSent, this);
   if (UCS_PTR_IS_ERR(request)) endpointFailed(UCS_PTR_STATUS(request));
   return Status();
 }
 
-void Path::said(void* request, ucs_status_t status, void* path) {
+void Path::onHelloSent(void* request, ucs_status_t status, void* path) {
   auto* self = static_cast<Path*>(path);
   self->api().ucp_request_free(request);
   if (status != UCS_OK) self->endpointFailed(status);
 }
 
-ucs_status_t Path::heard(void* path, const void* header, size_t headerSize, void* data, size_t size,
-                         const ucp_am_recv_param_t* param) {
+ucs_status_t Path::onReply(void* path, const void* header, size_t headerSize, void* data,
+                           size_t size, const ucp_am_recv_param_t* param) {
   auto* self = static_cast<Path*>(path);
   const bool whole = (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) == 0;
   if (headerSize != Reply::kSize || !whole) return UCS_OK;

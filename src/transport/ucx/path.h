@@ -25,24 +25,24 @@ class Path final : private EndpointOwner {
   static Result<std::unique_ptr<Path>> create(Context& context, User& user);
   ~Path() override { stop(); }
 
-  // Begins to say hello to the peer's target.
+  // Begins to send a hello to the peer's target.
   Status connect(const std::string& address);
   ucp_ep_h endpoint() const { return endpoint_; }
   // The peer's target has answered the hello.
   bool up() const { return up_; }
-  // Nothing more can come of a hello that was said.
+  // No answer to a hello is outstanding.
   bool settled() const { return !endpoint_ || up_ || lost_; }
-  // Nobody is told any more.
+  // The user is not called any more.
   void disown() { user_ = nullptr; }
   // Ends everything that is under way.
   void stop();
-  // Frees a request that failed, later: UCX 1.13 looks at one again after it has told that.
+  // Frees a failed request later: UCX 1.13 reads it again after its callback.
   void keep(void* request) { failed_.push_back(request); }
 
   const Api& api() const { return worker_->api(); }
   ucs_status_ptr_t send(const char* header, size_t headerSize, const Bytes& bytes,
-                        ucp_send_nbx_callback_t told, void* subject) const {
-    return worker_->send(endpoint_, kRequestMessage, header, headerSize, bytes, told, subject);
+                        ucp_send_nbx_callback_t callback, void* argument) const {
+    return worker_->send(endpoint_, kRequestMessage, header, headerSize, bytes, callback, argument);
   }
   int fd() const { return worker_->fd(); }
   bool progress() { return worker_->progress(); }
@@ -50,9 +50,9 @@ class Path final : private EndpointOwner {
 
  private:
   Path(std::unique_ptr<Worker> worker, User& user) : worker_(std::move(worker)), user_(&user) {}
-  static void said(void* request, ucs_status_t status, void* path);
-  static ucs_status_t heard(void* path, const void* header, size_t headerSize, void* data,
-                            size_t size, const ucp_am_recv_param_t* param);
+  static void onHelloSent(void* request, ucs_status_t status, void* path);
+  static ucs_status_t onReply(void* path, const void* header, size_t headerSize, void* data,
+                              size_t size, const ucp_am_recv_param_t* param);
   void endpointFailed(ucs_status_t status) override;
 
   std::unique_ptr<Worker> worker_;

@@ -6,24 +6,23 @@ namespace hmc::ucx {
 
 namespace {
 
-// UCX 1.13 lets hardware write to whatever it registers, so memory that is read-only stays with
-// messages, which are checked. So does a device's: that bytes are acknowledged says nothing there
-// about when they are visible.
-bool isForHardware(const Context& context, const Region& region, Access access) {
-  return region.device.isHost() && access == Access::readWrite && context.hasHardware();
+// UCX 1.13 lets hardware write to whatever it registers, so messages serve read-only memory: they
+// are checked.
+bool isForHardware(const Context& context, Access access) {
+  return access == Access::readWrite && context.hasHardware();
 }
 
 }  // namespace
 
-Result<std::unique_ptr<Registration>> UcxRegistration::create(Context& context, Areas& areas,
+Result<std::unique_ptr<Registration>> UcxRegistration::create(Context& context, Exports& exports,
                                                               const Region& region, Access access) {
   if (region.ptr == nullptr || region.size == 0) {
     return error(Code::invalidArgument, "a region of {} bytes at {} cannot be registered",
                  region.size, region.ptr);
   }
-  std::unique_ptr<UcxRegistration> made(new UcxRegistration(context, areas, region, access));
-  Key key{made->area_, reinterpret_cast<uint64_t>(region.ptr), region.size, access, "", ""};
-  if (isForHardware(context, region, access)) {
+  std::unique_ptr<UcxRegistration> made(new UcxRegistration(context, exports, region, access));
+  Key key{made->id_, reinterpret_cast<uint64_t>(region.ptr), region.size, access, "", ""};
+  if (isForHardware(context, access)) {
     auto packed = made->openToHardware();
     (packed.ok() ? key.hardware : key.hindrance) =
         packed.ok() ? *std::move(packed) : packed.status().message();
@@ -33,7 +32,7 @@ Result<std::unique_ptr<Registration>> UcxRegistration::create(Context& context, 
 }
 
 UcxRegistration::~UcxRegistration() {
-  areas_.remove(area_);
+  exports_.remove(id_);
   if (handle_) context_.api().ucp_mem_unmap(context_.handle(), handle_);
 }
 
@@ -50,15 +49,15 @@ Result<std::string> UcxRegistration::openToHardware() {
   if (status != UCS_OK) {
     handle_ = nullptr;
     return error(Code::failed,
-                 "UCX {} cannot register {} bytes of the peer's with its RDMA device: {}; raise "
-                 "what it may lock in memory (ulimit -l)",
+                 "the peer's UCX {} cannot register {} bytes with its RDMA device: {}; raise the "
+                 "peer's limit of locked memory (ulimit -l)",
                  api.version, region.size, api.text(status));
   }
   void* bytes = nullptr;
   size_t size = 0;
   status = api.ucp_rkey_pack(context_.handle(), handle_, &bytes, &size);
   if (status != UCS_OK) {
-    return error(Code::failed, "UCX {} has no key for {} bytes of the peer's: {}", api.version,
+    return error(Code::failed, "the peer's UCX {} has no key for {} bytes: {}", api.version,
                  region.size, api.text(status));
   }
   std::string key(static_cast<const char*>(bytes), size);

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <condition_variable>
 #include <map>
 #include <memory>
@@ -10,90 +9,81 @@
 #include <thread>
 #include <vector>
 
-#include "base/fd.h"
+#include "base/event_set.h"
 #include "transport/ucx/address.h"
-#include "transport/ucx/partings.h"
-#include "transport/ucx/worker.h"
+#include "transport/ucx/control_worker.h"
+#include "transport/ucx/draining.h"
 
 namespace hmc::ucx {
 
-// The thread that serves what peers ask of us, with a worker per link, and that tells their
-// services about ours. It sleeps when there is nothing to do. Safe from any thread.
+// The thread that serves what peers ask of us, with a worker per link, and that talks to their
+// services. It sleeps when there is nothing to do. Safe from any thread.
 class Service {
  public:
-  // A link, as the service sees it. Called with the service's mutex held.
-  class Host {
+  // A link. Called with the service's mutex held.
+  class Member {
    public:
-    virtual ~Host() = default;
-    // The way to the peer is broken: it is time to leave.
+    virtual ~Member() = default;
+    // The path to the peer has failed: it is time to leave.
     virtual bool broken() const = 0;
-    // Nothing is to be expected of the peer any more. `fenced`: and it applies nothing more.
+    // The peer is gone. `fenced`: and it applies nothing more.
     virtual void peerLeft(const Status& why, bool fenced) = 0;
   };
 
   // Must not outlive any of these.
-  static Result<std::unique_ptr<Service>> create(Context& context, Areas& areas,
-                                                 Partings& partings);
-  // Waits a little for partings and hellos to be over.
+  static Result<std::unique_ptr<Service>> create(Context& context, Exports& exports,
+                                                 Draining& draining);
+  // Waits a little for outstanding hellos.
   ~Service();
 
   // Makes a worker that serves the peer of `link` while its lease holds; answers its address.
-  Result<std::string> open(uint64_t link, Host& host, std::shared_ptr<Lease> lease);
-  // The worker that hears what other services say.
-  const std::string& wordsAddress() const { return words_->address(); }
+  Result<std::string> open(uint64_t link, Member& member, std::shared_ptr<Lease> lease);
+  // Where other services send control messages.
+  const std::string& controlAddress() const { return control_->address(); }
   // From now on we can say goodbye to the peer, and notice that it is gone.
   Status connect(uint64_t link, const Address& peer);
   // Waits until the peer's service has answered.
   Status awaitPeer(uint64_t link, Deadline deadline);
   // Serves that peer no longer and says so. When it returns, no byte that it asked for moves.
   void leave(uint64_t link);
-  // The same, and the host is not called any more.
+  // The same, and the member is not called any more.
   void remove(uint64_t link);
-  // Lets the thread look at which hosts are broken.
+  // Lets the thread find out which members are broken.
   void noticeBroken();
 
  private:
   using Clock = Deadline::Clock;
-  struct Guest;
-  struct Counterpart;
+  struct ServedLink;
 
-  Service(Context& context, Areas& areas, Partings& partings, std::unique_ptr<Worker> words,
-          Fd epoll, Fd wake);
-  static ucs_status_t heard(void* service, const void* header, size_t headerSize, void* data,
-                            size_t size, const ucp_am_recv_param_t* param);
+  Service(Context& context, Exports& exports, Draining& draining,
+          std::unique_ptr<ControlWorker> control, EventSet events);
   void run(const std::stop_token& stop);
+  void sleep();
   std::unique_lock<std::mutex> enter();
 
   // These with mutex_ held.
   bool step();
-  bool unsettled() const;
-  bool serve(Guest& guest);
+  bool serve(ServedLink& link);
   bool armAll();
   void takeGoodbyes();
   void dropLost();
   void leaveBroken();
-  void leave(Guest& guest);
-  Result<Counterpart*> counterpart(const std::string& words);
-  void say(ucp_ep_h endpoint, uint8_t word, uint64_t link);
-  void watch(uint64_t id, int fd);
-  Guest* find(uint64_t link);
+  void leave(ServedLink& link);
+  void controlSent();
+  ServedLink* find(uint64_t link);
 
   Context& context_;
-  Areas& areas_;
-  Partings& partings_;
-  const Fd epoll_;
-  const Fd wake_;
-  std::atomic<int> callers_{0};  // who wait for mutex_; the thread lets them go first
+  Exports& exports_;
+  Draining& draining_;
+  EventSet events_;
+  std::atomic<int> callers_{0};  // that wait for mutex_; the thread lets them go first
   std::atomic<bool> anyBroken_{false};
   std::mutex mutex_;                 // guards everything below
   std::condition_variable changed_;  // a peer's service has answered, or is lost
-  const std::unique_ptr<Worker> words_;
-  bool wordsAwake_ = true;  // has to be armed before the thread sleeps; so have those in awake_
-  std::map<uint64_t, std::unique_ptr<Guest>> guests_;
-  std::vector<uint64_t> awake_;
-  std::map<std::string, std::unique_ptr<Counterpart>> counterparts_;  // by address
-  std::vector<uint64_t> goodbyes_;  // links that were heard of and not told yet
-  bool anyLost_ = false;            // one of counterparts_
+  const std::unique_ptr<ControlWorker> control_;
+  bool pollsControl_ = true;      // not armed
+  std::vector<uint64_t> polled_;  // links whose target is not armed
+  std::map<uint64_t, std::unique_ptr<ServedLink>> links_;
   std::jthread thread_;
 };
 

@@ -17,22 +17,22 @@ namespace {
 struct Running {
   std::unique_ptr<Context> serving;
   std::unique_ptr<Context> asking;
-  Areas areas;
-  Partings partings;
-  std::unique_ptr<Origin> origin;
+  Exports exports;
+  Draining draining;
+  std::unique_ptr<Progress> progress;
   std::unique_ptr<Service> service;
 };
 
 Result<std::unique_ptr<Running>> start(const std::string& library) {
-  // Somebody may have loaded another one since we looked.
+  // Another part of the process may have loaded one meanwhile.
   const std::string loaded = loadedLibrary();
   HMC_ASSIGN(auto api, Api::load(loaded.empty() ? library : loaded));
   auto running = std::make_unique<Running>();
   HMC_ASSIGN(running->serving, Context::create(api, Context::Purpose::serve));
   HMC_ASSIGN(running->asking, Context::create(std::move(api), Context::Purpose::ask));
-  HMC_ASSIGN(running->origin, Origin::create(*running->asking, running->partings));
+  HMC_ASSIGN(running->progress, Progress::create(*running->asking, running->draining));
   HMC_ASSIGN(running->service,
-             Service::create(*running->serving, running->areas, running->partings));
+             Service::create(*running->serving, running->exports, running->draining));
   return running;
 }
 
@@ -49,17 +49,22 @@ class UcxTransport final : public Transport {
 
   Result<std::unique_ptr<Registration>> registerRegion(const Region& region,
                                                        Access access) override {
+    // UCX may not know it, and where it does, an acknowledged put need not be visible in it.
+    if (!region.device.isHost()) {
+      return error(Code::unsupported, "ucx reaches host memory only, not {} memory",
+                   region.device.toString());
+    }
     HMC_ASSIGN(Running * running, started());
-    return UcxRegistration::create(*running->serving, running->areas, region, access);
+    return UcxRegistration::create(*running->serving, running->exports, region, access);
   }
   Result<std::unique_ptr<Link>> openLink(const LinkOptions& options) override {
     HMC_ASSIGN(Running * running, started());
-    return UcxLink::create(*running->origin, *running->service, running->serving->api().version,
-                           options);
+    return UcxLink::create(*running->progress, *running->service, running->serving->api().version,
+                           counters(), options);
   }
   bool progress(Deadline until) override {
     if (Running* running = ready_.load(std::memory_order_acquire)) {
-      return running->origin->run(until);
+      return running->progress->run(until);
     }
     std::unique_lock lock(mutex_);
     changed_.wait_until(lock, until.at(), [&] { return running_ != nullptr || wanted_; });
@@ -67,7 +72,7 @@ class UcxTransport final : public Transport {
     return false;
   }
   void wake() override {
-    if (Running* running = ready_.load(std::memory_order_acquire)) return running->origin->wake();
+    if (Running* running = ready_.load(std::memory_order_acquire)) return running->progress->wake();
     std::lock_guard lock(mutex_);
     wanted_ = true;
     changed_.notify_all();

@@ -13,14 +13,17 @@
 //   api.*            its functions
 //   worker.*         a context, a worker and their endpoints, owned
 //   link.*           the Link: ties the two sides together
-//   outgoing.*       the side that asks: the operations of one link under way to its peer
+//   outgoing.*       the side that asks: sends the operations of one link to its peer
+//   request_slots.*  those that are under way
+//   hardware_ops.*   UCX's own put, get and flush
 //   path.*           the worker and the endpoint that they go over
-//   origin.*         the thread in progress() drives all of those
+//   progress.*       the thread in progress() drives all of those
 //   target.*         the side that is asked: serves the peer of one link
-//   service.*        the thread that drives all of those, and speaks to the peers' services
-//   partings.*       what has to be waited for before it can go
-//   registration.*, areas.*   memory of ours and of peers
-//   lanes.*          which of UCX's transports an endpoint uses, in words
+//   service.*        the thread that drives all of those
+//   control_worker.* its messages to and from the peers' services
+//   draining.*       what has to wait for an answer before it can go
+//   registration.*, remote.*   memory of ours and of peers
+//   lanes.*          which of UCX's transports an endpoint uses
 //   address.*, wire.h   how bytes look
 //
 // docs/decisions/005-ucx-workers.md says why there are three kinds of workers.

@@ -49,7 +49,7 @@ const ucp_generic_dt_ops_t kCopied{
 
 static_assert(kLargest <= size_t{316} << 10, "TCP_TX_SEG_SIZE has to have room for it");
 
-// A version that does not know it goes without; 1.13 knows those of its transports by the name
+// Versions that do not know a setting ignore it. 1.13 knows those of its transports by the name
 // without the first part.
 void set(const Api& api, ucp_config_t* config, const char* name, const char* value) {
   api.ucp_config_modify(config, name, value);
@@ -65,19 +65,18 @@ bool isSet(const std::string& name) {
   return std::getenv(("UCX_" + name).c_str()) != nullptr;
 }
 
-// What UCX would choose otherwise.
-void setUnlessTheUserDid(const Api& api, ucp_config_t* config) {
+// Our defaults, where the user has set nothing.
+void setDefaults(const Api& api, ucp_config_t* config) {
   static constexpr const char* kSettings[][2] = {
-      // No endpoint that notices its peer's death takes shared memory, and a worker is made in a
-      // fraction of the time without it.
+      // Endpoints that notice their peer's death cannot use shared memory, and without it a worker
+      // is made in a fraction of the time.
       {"TLS", "^sm"},
-      // Sent and received at a time: the largest message fits. With UCX's own 8 KiB most of the
-      // time goes into system calls, and what comes in several pieces is put together in UCX's
-      // memory, with a copy of every byte.
+      // The largest message fits in one. With UCX's own 8 KiB most of the time goes into system
+      // calls, and a message in several pieces costs another copy of every byte.
       {"TCP_TX_SEG_SIZE", "324k"},
       {"TCP_RX_SEG_SIZE", "324k"},
-      // Else a host that does not answer would keep us for minutes; and 1.13 crashes where tcp only
-      // brings up lanes of RDMA.
+      // Otherwise a host that does not answer would block us for minutes, and 1.13 crashes where
+      // tcp only brings up lanes of RDMA.
       {"TCP_CONN_NB", "y"},
   };
   for (const auto& [name, value] : kSettings) {
@@ -85,9 +84,9 @@ void setUnlessTheUserDid(const Api& api, ucp_config_t* config) {
   }
 }
 
-// Memory that was unregistered must not be reached, so nobody may set this otherwise: no cache of
-// registrations, neither UCX's nor its module's for RDMA, and no key for all memory.
-void keepNothingRegistered(const Api& api, ucp_config_t* config) {
+// Peers must not reach memory that was unregistered, so the user cannot change this: no cache of
+// registrations, neither UCX's nor that of its module for RDMA, and no key for all memory.
+void disableRegistrationCache(const Api& api, ucp_config_t* config) {
   set(api, config, "RCACHE_ENABLE", "n");
   if (hasRdmaDevice()) set(api, config, "IB_REG_METHODS", "direct");
 }
@@ -103,8 +102,8 @@ Result<std::unique_ptr<Context>> Context::create(std::shared_ptr<const Api> api,
   ucp_config_t* config = nullptr;
   ucs_status_t status = api->ucp_config_read(nullptr, nullptr, &config);
   if (status != UCS_OK) return failed(*api, "read its settings", status);
-  setUnlessTheUserDid(*api, config);
-  if (purpose == Purpose::serve) keepNothingRegistered(*api, config);
+  setDefaults(*api, config);
+  if (purpose == Purpose::serve) disableRegistrationCache(*api, config);
   ucp_params_t params{};
   params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_MT_WORKERS_SHARED;
   params.features = UCP_FEATURE_RMA | UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
@@ -134,12 +133,12 @@ Result<std::unique_ptr<Worker>> Worker::create(Context& context) {
   attributes.field_mask = UCP_WORKER_ATTR_FIELD_ADDRESS | UCP_WORKER_ATTR_FIELD_ADDRESS_FLAGS;
   attributes.address_flags = UCP_WORKER_ADDRESS_FLAG_NET_ONLY;
   status = api.ucp_worker_query(handle, &attributes);
-  if (status != UCS_OK) return failed(api, "tell a worker's address", status);
+  if (status != UCS_OK) return failed(api, "give a worker's address", status);
   worker->address_.assign(reinterpret_cast<const char*>(attributes.address),
                           attributes.address_length);
   api.ucp_worker_release_address(handle, attributes.address);
   status = api.ucp_worker_get_efd(handle, &worker->fd_);
-  if (status != UCS_OK) return failed(api, "make a worker that can be waited for", status);
+  if (status != UCS_OK) return failed(api, "make a worker with a descriptor", status);
   return worker;
 }
 
@@ -147,7 +146,7 @@ Worker::~Worker() {
   api().ucp_worker_destroy(handle_);
 }
 
-Status Worker::hear(unsigned number, ucp_am_recv_callback_t callback, void* argument) {
+Status Worker::receive(unsigned number, ucp_am_recv_callback_t callback, void* argument) {
   ucp_am_handler_param_t params{};
   params.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB |
                       UCP_AM_HANDLER_PARAM_FIELD_ARG;
@@ -155,17 +154,17 @@ Status Worker::hear(unsigned number, ucp_am_recv_callback_t callback, void* argu
   params.cb = callback;
   params.arg = argument;
   const ucs_status_t status = api().ucp_worker_set_am_recv_handler(handle_, &params);
-  return status == UCS_OK ? Status() : failed(api(), "hear messages", status);
+  return status == UCS_OK ? Status() : failed(api(), "receive messages", status);
 }
 
 ucs_status_ptr_t Worker::send(ucp_ep_h endpoint, unsigned number, const char* header,
-                              size_t headerSize, const Bytes& bytes, ucp_send_nbx_callback_t told,
-                              void* subject) const {
+                              size_t headerSize, const Bytes& bytes,
+                              ucp_send_nbx_callback_t callback, void* argument) const {
   ucp_request_param_t params;
   params.op_attr_mask =
       UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS;
-  params.cb.send = told;
-  params.user_data = subject;
+  params.cb.send = callback;
+  params.user_data = argument;
   params.flags = UCP_AM_SEND_FLAG_EAGER | UCP_AM_SEND_FLAG_REPLY;
   if (bytes.inPlace || bytes.size <= kAlwaysCopied) {
     return api().ucp_am_send_nbx(endpoint, number, header, headerSize, bytes.data, bytes.size,

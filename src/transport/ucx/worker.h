@@ -11,16 +11,16 @@ namespace hmc::ucx {
 struct Bytes {
   const char* data = nullptr;
   size_t size = 0;
-  // Sent from where it lies, else copied first.
+  // Sent without a copy.
   bool inPlace = false;
 };
 
 // UCX's context: which devices there are. Safe from any thread.
 class Context {
  public:
-  // Two, because UCX keeps memory registered for some time after it was told to let go. That makes
-  // sending from it quick, so we ask with such a one; but peers would go on to reach it by
-  // hardware, so we serve them with another, which keeps nothing.
+  // UCX caches registrations after memory was unmapped. That makes sending quick, so the context
+  // for our own operations does it. The one that serves peers must not: they would still reach
+  // memory that we have unregistered.
   enum class Purpose { ask, serve };
   static Result<std::unique_ptr<Context>> create(std::shared_ptr<const Api> api, Purpose purpose);
   ~Context();
@@ -29,13 +29,12 @@ class Context {
 
   const Api& api() const { return *api_; }
   ucp_context_h handle() const { return handle_; }
-  // Of Bytes, which UCX copies as it sends. Without it UCX 1.13 sends larger messages from where
-  // they lie, and ends the process when the connection breaks under one that goes in several
-  // pieces.
+  // The datatype of Bytes, which UCX copies as it sends. Without it UCX 1.13 sends larger messages
+  // without a copy, and aborts when the connection breaks under one that goes in several pieces.
   ucp_datatype_t copied() const { return copied_; }
   // Can there be lanes over which hardware puts and gets?
   bool hasHardware() const { return hasHardware_; }
-  // Do the largest of our messages go in one piece over tcp, as long as the peer thinks so, too?
+  // Do our largest messages go over tcp in one piece, if the peer has the same settings?
   bool wholeOverTcp() const { return wholeOverTcp_; }
 
  private:
@@ -49,7 +48,7 @@ class Context {
   bool wholeOverTcp_ = false;
 };
 
-// Told when an endpoint failed, from inside of progress().
+// Called when an endpoint has failed, from inside of progress().
 class EndpointOwner {
  public:
   virtual ~EndpointOwner() = default;
@@ -61,7 +60,7 @@ class Worker {
  public:
   // Must not outlive `context`.
   static Result<std::unique_ptr<Worker>> create(Context& context);
-  // Closes whatever is connected: peers' operations end there and then.
+  // Closes every connection: operations of peers end with it.
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
@@ -74,17 +73,16 @@ class Worker {
 
   // True when something moved.
   bool progress() { return api().ucp_worker_progress(handle_) != 0; }
-  // False when there is something to do already. Looks once more once it is armed: an RDMA device
-  // tells of what comes after that, and soft-RoCE keeps to it. What came just before would wait for
-  // ever.
+  // False when there is something to do already. Polls once more after arming: soft-RoCE announces
+  // only completions that come after it, so one that came just before would wait forever.
   bool arm() { return api().ucp_worker_arm(handle_) == UCS_OK && !progress(); }
 
-  // Whoever hears messages of that number. Called from inside of progress().
-  Status hear(unsigned number, ucp_am_recv_callback_t callback, void* argument);
-  // Sends a message whose parts stay until `told` is called, if it answers a request.
+  // Who receives the active messages of that number. Called from inside of progress().
+  Status receive(unsigned number, ucp_am_recv_callback_t callback, void* argument);
+  // If it answers a request, the message's parts have to stay until `callback` is called.
   ucs_status_ptr_t send(ucp_ep_h endpoint, unsigned number, const char* header, size_t headerSize,
-                        const Bytes& bytes, ucp_send_nbx_callback_t told, void* subject) const;
-  // An endpoint that notices when its peer dies, and tells `owner`, who outlives it.
+                        const Bytes& bytes, ucp_send_nbx_callback_t callback, void* argument) const;
+  // An endpoint that notices when its peer dies, and calls `owner`, which outlives it.
   Result<ucp_ep_h> connect(const std::string& address, EndpointOwner& owner);
   // Ends everything that is under way over it, and forgets it.
   void drop(ucp_ep_h endpoint);

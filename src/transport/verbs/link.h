@@ -21,10 +21,10 @@ class VerbsLink final : public Link, private Channel::Owner, private Service::Me
 
   const std::string& address() const override { return encoded_; }
   Status connect(std::string_view peerAddress) override;
-  Result<std::unique_ptr<RemoteMemory>> importKey(std::string_view key, Deadline deadline,
-                                                  void* place) override;
   size_t post(std::span<const Op> ops) override;
   void close(const Status& why) override;
+  Result<std::unique_ptr<RemoteMemory>> importKey(std::string_view key, Deadline deadline,
+                                                  void* place) override;
 
  private:
   using Clock = Service::Clock;

@@ -1,29 +1,21 @@
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/fd_exchange.h"
+#include "fakes/must.h"
 #include "memory/backends.h"
 #include "transport/ipc/ipc.h"
 #include "transport/ipc/remote.h"
 
 namespace hmc::ipc {
 
-inline constexpr std::chrono::seconds kPatience{30};
+using test::must;
 
-template <class T>
-T must(Result<T> result) {
-  if (!result.ok()) {
-    ADD_FAILURE() << result.status().toString();
-    std::abort();
-  }
-  return *std::move(result);
-}
+inline constexpr std::chrono::seconds kPatience{30};
 
 // Host memory that the library allocated.
 class Allocation {

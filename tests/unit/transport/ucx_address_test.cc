@@ -6,7 +6,7 @@ namespace hmc::ucx {
 
 namespace {
 
-const Address kAddress{77, "the target worker", "the words worker", "1.13.1"};
+const Address kAddress{77, "the target worker", "the control worker", "1.13.1"};
 const Key kKey{5, 0x123456789000, 4096, Access::readWrite, "ucx's own bytes", "nothing hinders"};
 
 // UCX believes whatever it is given, so no damage may get as far as there.
@@ -29,7 +29,7 @@ TEST(UcxAddress, comesBackAsItWas) {
   ASSERT_TRUE(back.ok()) << back.status().toString();
   EXPECT_EQ(back->link, 77u);
   EXPECT_EQ(back->target, kAddress.target);
-  EXPECT_EQ(back->words, kAddress.words);
+  EXPECT_EQ(back->control, kAddress.control);
   EXPECT_EQ(back->version, "1.13.1");
 }
 
@@ -38,7 +38,7 @@ TEST(UcxAddress, everyDamagedBitIsSeen) {
 }
 
 TEST(UcxAddress, oneWithoutAWorkerIsRefused) {
-  EXPECT_FALSE(Address::decode(Address{77, "", "words", "1"}.encode()).ok());
+  EXPECT_FALSE(Address::decode(Address{77, "", "control", "1"}.encode()).ok());
   EXPECT_FALSE(Address::decode(Address{77, "target", "", "1"}.encode()).ok());
 }
 

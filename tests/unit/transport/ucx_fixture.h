@@ -1,26 +1,19 @@
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <memory>
 #include <string>
 
+#include "fakes/link_options.h"
+#include "fakes/must.h"
 #include "fakes/quiet_ucx.h"
 #include "transport/ucx/ucx.h"
 
 namespace hmc::ucx {
 
+using test::must;
+
 inline constexpr std::chrono::seconds kPatience{30};
 inline const bool kQuiet = test::keepUcxFromHookingMemory();
-
-template <class T>
-T must(Result<T> result) {
-  if (!result.ok()) {
-    ADD_FAILURE() << result.status().toString();
-    std::abort();
-  }
-  return *std::move(result);
-}
 
 // Two transports in one process, and a link between them that begins at a.
 class UcxPair {

@@ -66,7 +66,7 @@ TEST(UcxKilledOrigin, DISABLED_putsUntilItIsKilled) {
   const std::string address = reader.string();
   const std::string key = reader.string();
   auto transport = must(create());
-  auto link = must(transport->openLink({.initiator = true}));
+  auto link = must(transport->openLink(test::linkOptions(true)));
   ASSERT_TRUE(link->connect(address).ok());
   auto remote = must(link->importKey(key, kPatience, nullptr));
   std::string local(kSize, 'k');
@@ -93,7 +93,7 @@ TEST(UcxKilledOrigin, leavesTheTargetAlive) {
   std::string memory(kSize, '.');
   auto sink = must(transport->registerRegion({memory.data(), kSize, {}}, Access::readWrite));
   for (int round = 0; round < 8; ++round) {
-    auto link = must(transport->openLink({}));
+    auto link = must(transport->openLink(test::linkOptions(false)));
     __atomic_store_n(memory.data(), '.', __ATOMIC_RELAXED);
     const pid_t origin = spawnOrigin(link->address(), sink->key());
     ASSERT_GT(origin, 0);

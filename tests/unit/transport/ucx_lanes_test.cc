@@ -11,27 +11,34 @@ namespace hmc::ucx {
 
 TEST(UcxLanes, theLaneForMessagesIsNamed) {
   EXPECT_EQ(
-      laneOf("#\n# UCP endpoint \n#               peer: <no debug data>\n"
-             "#      lane[0]:  1:tcp/lo.0 md[1]   -> md[1]/tcp/sysdev[255] am am_bw#0 wireup\n"
-             "#      am_send: 0..<egr/short>..8185\n"),
+      printedLane("#\n# UCP endpoint \n#               peer: <no debug data>\n"
+                  "#      lane[0]:  1:tcp/lo.0 md[1]   -> md[1]/tcp/sysdev[255] am am_bw#0 wireup\n"
+                  "#      am_send: 0..<egr/short>..8185\n"),
       "tcp/lo");
 }
 
 TEST(UcxLanes, lanesForOtherPurposesAreNot) {
   EXPECT_EQ(
-      laneOf("#  lane[0]:  1:ud_verbs/mlx5_0:1.0 md[1] -> md[1]/ib/sysdev[255] keepalive wireup\n"
-             "#  lane[1]:  4:rc_mlx5/mlx5_0:1.0 md[4] -> md[4]/ib/sysdev[0] am am_bw#0\n"),
+      printedLane(
+          "#  lane[0]:  1:ud_verbs/mlx5_0:1.0 md[1] -> md[1]/ib/sysdev[255] keepalive wireup\n"
+          "#  lane[1]:  4:rc_mlx5/mlx5_0:1.0 md[4] -> md[4]/ib/sysdev[0] am am_bw#0\n"),
       "rc_mlx5/mlx5_0:1");
 }
 
 TEST(UcxLanes, anInterfaceWithAPointInItsNameKeepsIt) {
-  EXPECT_EQ(laneOf("# lane[0]:  1:tcp/eth0.100.0 md[1] -> md[1]/tcp/sysdev[255] am wireup\n"),
+  EXPECT_EQ(printedLane("# lane[0]:  1:tcp/eth0.100.0 md[1] -> md[1]/tcp/sysdev[255] am wireup\n"),
             "tcp/eth0.100");
 }
 
 TEST(UcxLanes, otherTextHasNone) {
-  EXPECT_EQ(laneOf(""), "");
-  EXPECT_EQ(laneOf("# UCP endpoint\n# am_send: 0..<egr/short>\n# lane[0]: nothing\n"), "");
+  EXPECT_EQ(printedLane(""), "");
+  EXPECT_EQ(printedLane("# UCP endpoint\n# am_send: 0..<egr/short>\n# lane[0]: nothing\n"), "");
+}
+
+TEST(UcxLanes, oneOfHardwareIsTheMainLane) {
+  EXPECT_EQ(mainLane({}), "");
+  EXPECT_EQ(mainLane({"tcp/eth0", "tcp/eth1"}), "tcp/eth0");
+  EXPECT_EQ(mainLane({"ud_verbs/mlx5_0:1", "rc_mlx5/mlx5_0:1"}), "rc_mlx5/mlx5_0:1");
 }
 
 TEST(UcxLanes, hardwareIsWhatHasReliableConnections) {

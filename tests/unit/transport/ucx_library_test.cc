@@ -90,6 +90,16 @@ TEST_F(UcxLibrary, makingATransportLoadsNothing) {
   EXPECT_EQ(loadedLibrary(), "");
 }
 
+TEST_F(UcxLibrary, isNotNeededToRefuseMemoryOfADevice) {
+  auto transport = create({.library = "/nowhere/libucp.so.0"});
+  ASSERT_TRUE(transport.ok()) << transport.status().toString();
+  char byte = 0;
+  const Region device{&byte, 1, {DeviceKind::cuda, 1}};
+  const Status status = (*transport)->registerRegion(device, Access::readWrite).status();
+  EXPECT_EQ(status.code(), Code::unsupported);
+  EXPECT_NE(status.message().find("host memory only"), std::string::npos) << status.toString();
+}
+
 TEST_F(UcxLibrary, whatCannotBeLoadedIsAStatusOfTheCallThatNeedsIt) {
   auto transport = create({.library = add("first")});
   ASSERT_TRUE(transport.ok()) << transport.status().toString();

@@ -125,7 +125,7 @@ TEST(UcxNeighbour, worksBeforeDuringAndAfterOurs) {
 TEST(UcxNeighbour, theLibraryThatItLoadedIsTheOneThatWeUse) {
   Neighbour neighbour(must(findLibrary(Search::ofThisProcess())));
   auto transport = must(create({.library = "/nowhere/libucp.so.0"}));
-  auto link = transport->openLink({});
+  auto link = transport->openLink(test::linkOptions(false));
   EXPECT_TRUE(link.ok()) << link.status().toString();
 }
 

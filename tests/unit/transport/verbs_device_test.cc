@@ -6,6 +6,7 @@
 #include <fstream>
 #include <vector>
 
+#include "fakes/link_options.h"
 #include "transport/verbs/verbs.h"
 
 // What only a device can show. Without one these tests skip; `make test-rdma` brings one.
@@ -32,10 +33,7 @@ class VerbsDevice : public testing::Test {
     auto transport = create({.channels = channels});
     EXPECT_TRUE(transport.ok()) << transport.status().toString();
     side.transport = *std::move(transport);
-    LinkOptions options;
-    options.initiator = initiator;
-    options.lease = std::make_shared<Lease>(std::chrono::minutes(2));
-    auto link = side.transport->openLink(options);
+    auto link = side.transport->openLink(test::linkOptions(initiator));
     EXPECT_TRUE(link.ok()) << link.status().toString();
     side.link = *std::move(link);
     return side;
@@ -134,7 +132,8 @@ TEST_F(VerbsDevice, resetsAChannelAgainAndAgain) {
   }
   EXPECT_EQ(from, to);
   EXPECT_EQ(lost, std::vector<char>(4096, 'z'));
-  EXPECT_GT(a.transport->counters().retries, 0u) << "the puts that were flushed with the refused one";
+  EXPECT_GT(a.transport->counters().retries, 0u)
+      << "the puts that were flushed with the refused one";
 }
 
 TEST_F(VerbsDevice, thatIsNotThereIsNamedWithThoseThatAre) {

@@ -1,8 +1,9 @@
-#include <dlfcn.h>
 #include <gmock/gmock.h>
 
 #include <vector>
 
+#include "fakes/fake_libibverbs.h"
+#include "fakes/link_options.h"
 #include "transport/verbs/verbs.h"
 
 // Failures that no device can be made to have, on the fake libibverbs.
@@ -14,26 +15,16 @@ using testing::HasSubstr;
 constexpr std::chrono::seconds kPatience{30};
 constexpr std::chrono::milliseconds kLease{300};
 
-// A switch of the fake.
-template <class Function>
-Function* fakeSwitch(const char* name) {
-  void* library = dlopen("libibverbs.so.1", RTLD_NOW | RTLD_NOLOAD);
-  return library ? reinterpret_cast<Function*>(dlsym(library, name)) : nullptr;
-}
-
 class VerbsFailure : public testing::Test {
  protected:
   void SetUp() override {
     auto transport = create();
-    if (!fakeSwitch<void()>("fakeDeviceFails"))
-      GTEST_SKIP() << "not the fake libibverbs: LD_LIBRARY_PATH has to name its folder";
+    if (!test::fakeVerbs<void()>("fakeDeviceFails"))
+      GTEST_SKIP() << "not the fake libibverbs: set LD_LIBRARY_PATH to its folder";
     a_ = *std::move(transport);
     b_ = *create();
-    LinkOptions options;
-    options.lease = std::make_shared<Lease>(kLease);
-    theirs_ = *b_->openLink(options);
-    options.initiator = true;
-    ours_ = *a_->openLink(options);
+    theirs_ = *b_->openLink(test::linkOptions(false, kLease));
+    ours_ = *a_->openLink(test::linkOptions(true, kLease));
     ASSERT_TRUE(theirs_->connect(ours_->address()).ok());
     ASSERT_TRUE(ours_->connect(theirs_->address()).ok());
     local_ = *a_->registerRegion({from_.data(), from_.size(), Device{}}, Access::readWrite);
@@ -66,7 +57,7 @@ class VerbsFailure : public testing::Test {
 TEST_F(VerbsFailure, ofTheDeviceEndsItsLinksAndSaysSo) {
   ASSERT_TRUE(put().ok());
   EXPECT_EQ(from_, to_);
-  fakeSwitch<void()>("fakeDeviceFails")();
+  test::fakeVerbs<void()>("fakeDeviceFails")();
   Status status;
   for (const Deadline deadline(kPatience); status.ok() && !deadline.passed();) status = put();
   EXPECT_EQ(status.code(), Code::disconnected);
@@ -80,11 +71,11 @@ TEST_F(VerbsFailure, ofTheReadAfterAPutPostsThePutAgain) {
       b_->registerRegion({to_.data(), to_.size(), {DeviceKind::cuda, 0}}, Access::readWrite);
   ASSERT_TRUE(device.ok()) << device.status().toString();
   remote_ = *ours_->importKey((*device)->key(), kPatience, nullptr);
-  const int before = fakeSwitch<int()>("fakeReads")();
-  fakeSwitch<void(int)>("fakeBreaksAtReads")(2);
+  const int before = test::fakeVerbs<int()>("fakeReads")();
+  test::fakeVerbs<void(int)>("fakeBreaksAtReads")(2);
   Status status = put();
   EXPECT_TRUE(status.ok()) << status.toString();
-  EXPECT_EQ(fakeSwitch<int()>("fakeReads")(), before + 1) << "nobody knew that it had arrived";
+  EXPECT_EQ(test::fakeVerbs<int()>("fakeReads")(), before + 1) << "nobody knew that it had arrived";
   EXPECT_EQ(from_, to_);
   EXPECT_EQ(a_->counters().retries, 2u);
   remote_.reset();
@@ -92,7 +83,7 @@ TEST_F(VerbsFailure, ofTheReadAfterAPutPostsThePutAgain) {
 
 // What the NIC has refused it will never report: the operation must end all the same.
 TEST_F(VerbsFailure, ofTheNicToTakeWorkEndsTheLinkWithinTheLease) {
-  fakeSwitch<void(int)>("fakeRefuses")(1);
+  test::fakeVerbs<void(int)>("fakeRefuses")(1);
   Status status = put();
   EXPECT_FALSE(status.ok());
   EXPECT_THAT(status.message(), HasSubstr("posting to a queue pair of fake0:1"));

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "fakes/link_options.h"
 #include "transport/verbs/verbs.h"
 
 namespace hmc::verbs {
@@ -23,7 +24,7 @@ TEST(VerbsFork, leavesAChildTheWholeHeap) {
   auto transport = create();
   if (!transport.ok()) GTEST_SKIP() << transport.status().message();
   Heap before = fill();
-  auto link = (*transport)->openLink({.lease = std::make_shared<Lease>(std::chrono::seconds(5))});
+  auto link = (*transport)->openLink(test::linkOptions(true));
   ASSERT_TRUE(link.ok()) << link.status().message();
   Heap after = fill();
   const pid_t child = fork();

@@ -1,16 +1,33 @@
 #include <gmock/gmock.h>
 
-#include "fakes/fake_verbs.h"
+#include "fakes/fake_libibverbs.h"
 #include "memory/backends.h"
+#include "transport/verbs/memory.h"
 
 namespace hmc::verbs {
 namespace {
 
-using test::FakeVerbs;
+using test::FakeRegistering;
 using testing::HasSubstr;
 
 class VerbsMemory : public testing::Test {
  protected:
+  void SetUp() override {
+    library_ = *Library::load();
+    auto* registering = test::fakeVerbs<FakeRegistering*()>("fakeRegistering");
+    if (!registering) GTEST_SKIP() << "not the fake libibverbs: set LD_LIBRARY_PATH to its folder";
+    fake_ = registering();
+    *fake_ = FakeRegistering();
+  }
+  void open(int count = 1) {
+    nics_ = std::make_unique<Nics>();
+    for (int i = 0; i < count; ++i) {
+      Port port;
+      port.device = "fake" + std::to_string(i);
+      nics_->push_back(*Nic::open(library_, port));
+    }
+    fake_->registered = fake_->deregistered = 0;
+  }
   static Region hostRegion() {
     static char bytes[4096];
     return {bytes, sizeof(bytes), Device{}};
@@ -28,13 +45,14 @@ class VerbsMemory : public testing::Test {
     EXPECT_TRUE(backend_->release(device_.ptr).ok());
   }
   Result<std::unique_ptr<Registration>> add(const Region& region, Access access) {
-    nics_ = fake_.open();
+    open();
     table_ = std::make_unique<MemoryTable>(*nics_);
     return table_->add(region, access);
   }
 
   static constexpr Device kGpu{DeviceKind::cuda, 0};
-  FakeVerbs fake_;
+  std::shared_ptr<const Library> library_;
+  FakeRegistering* fake_ = nullptr;
   std::unique_ptr<Nics> nics_;
   std::unique_ptr<MemoryTable> table_;
   Backend* backend_ = nullptr;
@@ -42,31 +60,31 @@ class VerbsMemory : public testing::Test {
 };
 
 TEST_F(VerbsMemory, isPinnedOnceForTheSameRangeAndAccess) {
-  nics_ = fake_.open();
+  open();
   MemoryTable table(*nics_);
   auto first = table.add(hostRegion(), Access::readWrite);
   auto second = table.add(hostRegion(), Access::readWrite);
   ASSERT_TRUE(first.ok() && second.ok());
-  EXPECT_EQ(fake_.registered, 1);
+  EXPECT_EQ(fake_->registered, 1);
   EXPECT_EQ((*first)->key(), (*second)->key());
   auto other = table.add(hostRegion(), Access::read);
-  EXPECT_EQ(fake_.registered, 2) << "who may only read must not get a key to write";
+  EXPECT_EQ(fake_->registered, 2) << "who may only read must not get a key to write";
   auto part = table.add(hostRegion().slice(0, 100), Access::readWrite);
-  EXPECT_EQ(fake_.registered, 3) << "a key to a part must not open the whole";
+  EXPECT_EQ(fake_->registered, 3) << "a key to a part must not open the whole";
   first->reset();
-  EXPECT_EQ(fake_.deregistered, 0) << "somebody still uses it";
+  EXPECT_EQ(fake_->deregistered, 0) << "somebody still uses it";
   second->reset();
-  EXPECT_EQ(fake_.deregistered, 1);
+  EXPECT_EQ(fake_->deregistered, 1);
   auto again = table.add(hostRegion(), Access::readWrite);
-  EXPECT_EQ(fake_.registered, 4);
+  EXPECT_EQ(fake_->registered, 4);
 }
 
 TEST_F(VerbsMemory, isKnownToEveryNic) {
-  nics_ = fake_.open(2);
+  open(2);
   MemoryTable table(*nics_);
   auto registration = table.add(hostRegion(), Access::readWrite);
   ASSERT_TRUE(registration.ok());
-  EXPECT_EQ(fake_.registered, 2);
+  EXPECT_EQ(fake_->registered, 2);
   auto remote = VerbsRemote::decode((*registration)->key(), 2, {});
   ASSERT_TRUE(remote.ok()) << remote.status().toString();
   const auto& verbsRemote = static_cast<const VerbsRemote&>(**remote);
@@ -78,14 +96,14 @@ TEST_F(VerbsMemory, isKnownToEveryNic) {
 }
 
 TEST_F(VerbsMemory, thatNobodyMayWriteIsRegisteredForReading) {
-  fake_.hostReadOnly = true;
+  fake_->hostReadOnly = true;
   EXPECT_TRUE(add(hostRegion(), Access::read).ok());
-  EXPECT_EQ(fake_.lastAccess, IBV_ACCESS_REMOTE_READ);
+  EXPECT_EQ(fake_->lastAccess, IBV_ACCESS_REMOTE_READ);
   EXPECT_FALSE(add(hostRegion(), Access::readWrite).ok());
 }
 
 TEST_F(VerbsMemory, thatCannotBeLockedNamesTheLimitAndTheFix) {
-  fake_.hostError = ENOMEM;
+  fake_->hostError = ENOMEM;
   Status status = add(hostRegion(), Access::readWrite).status();
   EXPECT_EQ(status.code(), Code::exhausted);
   EXPECT_THAT(status.message(), HasSubstr("4096 bytes"));
@@ -95,27 +113,27 @@ TEST_F(VerbsMemory, thatCannotBeLockedNamesTheLimitAndTheFix) {
 TEST_F(VerbsMemory, ofADeviceGoesByDmabufFirst) {
   auto registration = add(deviceRegion(), Access::readWrite);
   ASSERT_TRUE(registration.ok()) << registration.status().toString();
-  EXPECT_GE(fake_.lastDmabuf, 0);
+  EXPECT_GE(fake_->lastDmabuf, 0);
   EXPECT_EQ(*table_->tryDevice(kGpu), "dma-buf");
   auto remote = VerbsRemote::decode((*registration)->key(), 1, {});
   EXPECT_FALSE(static_cast<const VerbsRemote&>(**remote).visibleWhenAcknowledged());
 }
 
 TEST_F(VerbsMemory, ofADeviceGoesAsPeerMemoryWhereDmabufDoesNot) {
-  fake_.dmabufError = EOPNOTSUPP;
+  fake_->dmabufError = EOPNOTSUPP;
   EXPECT_TRUE(add(deviceRegion(), Access::readWrite).ok());
   EXPECT_EQ(*table_->tryDevice(kGpu), "peer memory");
 }
 
 TEST_F(VerbsMemory, ofADeviceNeedsNoNewLibrary) {
-  fake_.hasDmabuf = false;
+  std::const_pointer_cast<Library>(library_)->regDmabufMr = nullptr;
   EXPECT_TRUE(add(deviceRegion(), Access::readWrite).ok());
   EXPECT_EQ(*table_->tryDevice(kGpu), "peer memory");
 }
 
-TEST_F(VerbsMemory, ofADeviceThatNothingReachesSaysWhyForEachWay) {
-  fake_.dmabufError = EINVAL;
-  fake_.hostError = EFAULT;
+TEST_F(VerbsMemory, ofADeviceThatNothingReachesSaysWhyForEachPath) {
+  fake_->dmabufError = EINVAL;
+  fake_->hostError = EFAULT;
   Status status = add(deviceRegion(), Access::readWrite).status();
   EXPECT_EQ(status.code(), Code::unsupported);
   EXPECT_THAT(status.message(), HasSubstr("dma-buf: "));

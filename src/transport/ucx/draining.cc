@@ -1,34 +1,34 @@
-#include "transport/ucx/partings.h"
+#include "transport/ucx/draining.h"
 
 namespace hmc::ucx {
 
 namespace {
 
-// For our own hello, which the peer answers; and for one of which we do not know whether it comes.
+// The peer answers our own hello. Whether it sends one to our target we do not know.
 constexpr std::chrono::milliseconds kForPath{2000};
 constexpr std::chrono::milliseconds kForTarget{100};
 
 }  // namespace
 
-void Partings::add(std::unique_ptr<Path> path) {
+void Draining::add(std::unique_ptr<Path> path) {
   path->disown();
   std::lock_guard lock(mutex_);
   all_.push_back({std::move(path), nullptr, Deadline(kForPath)});
 }
 
-void Partings::add(std::unique_ptr<Target> target) {
+void Draining::add(std::unique_ptr<Target> target) {
   std::lock_guard lock(mutex_);
   all_.push_back({nullptr, std::move(target), Deadline(kForTarget)});
 }
 
-bool Partings::Parting::over() const {
+bool Draining::Entry::done() const {
   return (path ? path->settled() : target->greeted()) || deadline.passed();
 }
 
-bool Partings::step() {
+bool Draining::step() {
   std::lock_guard lock(mutex_);
-  for (Parting& one : all_) one.path ? one.path->progress() : one.target->serve();
-  std::erase_if(all_, [](const Parting& one) { return one.over(); });
+  for (Entry& one : all_) one.path ? one.path->progress() : one.target->serve();
+  std::erase_if(all_, [](const Entry& one) { return one.done(); });
   return !all_.empty();
 }
 

@@ -1,0 +1,102 @@
+#include "transport/ucx/progress.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "transport/ucx/outgoing.h"
+
+namespace hmc::ucx {
+
+namespace {
+
+constexpr std::chrono::microseconds kSpin{30};
+// Polls under one lock: some microseconds, then other threads get their turn.
+constexpr int kBurst = 16;
+
+}  // namespace
+
+Result<std::unique_ptr<Progress>> Progress::create(Context& context, Draining& draining) {
+  HMC_ASSIGN(EventSet events, EventSet::create("ucx"));
+  return std::unique_ptr<Progress>(new Progress(context, draining, std::move(events)));
+}
+
+bool Progress::run(Deadline until) {
+  auto spinUntil = Clock::time_point::min();
+  while (true) {
+    {
+      std::lock_guard lock(mutex_);
+      if (pollBurst()) return true;
+      if (std::exchange(wanted_, false)) return false;
+    }
+    const auto now = Clock::now();
+    if (now >= until.at()) return false;
+    if (spinUntil == Clock::time_point::min()) spinUntil = now + kSpin;
+    if (now < spinUntil) continue;
+    if (await(until)) until = Deadline::now();
+    spinUntil = Clock::now() + kSpin;
+  }
+}
+
+void Progress::wake() {
+  std::lock_guard lock(mutex_);
+  wanted_ = true;
+  wakeIfAsleep();
+}
+
+bool Progress::pollBurst() {
+  for (int i = 0; i < kBurst && ended_ == reported_; ++i) {
+    for (Outgoing* one : polled_) one->poll();
+  }
+  if (needsReconcile_) reconcile();
+  const bool ended = ended_ != reported_;
+  reported_ = ended_;
+  return ended;
+}
+
+// True when somebody wants run() to return.
+bool Progress::await(Deadline until) {
+  {
+    std::lock_guard lock(mutex_);
+    if (!arm()) return false;
+    for (Outgoing* one : all_) until = earlier(until, Deadline(one->timer()));
+    sleeping_ = true;
+  }
+  const auto ready = events_.wait(until.leftMs());
+  std::lock_guard lock(mutex_);
+  sleeping_ = false;
+  bool woken = false;
+  for (const uint64_t id : ready) {
+    auto* one = reinterpret_cast<Outgoing*>(id);
+    if (id == EventSet::kWoken) {
+      woken = true;
+    } else if (std::find(all_.begin(), all_.end(), one) != all_.end()) {
+      startPolling(*one);
+    }
+  }
+  return woken;
+}
+
+// False when one of them has something to do already.
+bool Progress::arm() {
+  std::erase_if(polled_, [](Outgoing* one) { return one->arm(); });
+  return polled_.empty() && ended_ == reported_;
+}
+
+void Progress::startPolling(Outgoing& outgoing) {
+  if (std::find(polled_.begin(), polled_.end(), &outgoing) == polled_.end()) {
+    polled_.push_back(&outgoing);
+  }
+}
+
+void Progress::wakeIfAsleep() {
+  if (sleeping_) events_.wake();
+}
+
+void Progress::reconcile() {
+  needsReconcile_ = false;
+  for (Outgoing* one : all_) {
+    if (!one->reconcile()) needsReconcile_ = true;
+  }
+}
+
+}  // namespace hmc::ucx

@@ -48,6 +48,8 @@ inline constexpr Variable kRdmaMtu{"HMC_RDMA_MTU", "256, 512, 1024, 2048 or 4096
                                    "what the port has"};
 inline constexpr Variable kMemoryPlugin{
     "HMC_MEMORY_PLUGIN", "shared libraries with further memory backends, separated by :", "none"};
+inline constexpr Variable kTrace{"HMC_TRACE", "stderr: one line for every step of every transfer",
+                                 "off", Variable::Form::choice, "off stderr"};
 inline constexpr Variable kFigures{
     "HMC_FIGURES", "the file in which hmc bench leaves what it measured, for explain",
     "~/.cache/hmc/figures"};
@@ -66,6 +68,7 @@ inline constexpr const Variable* kVariables[] = {
     &variable::kRdmaGidIndex,
     &variable::kRdmaMtu,
     &variable::kMemoryPlugin,
+    &variable::kTrace,
     &variable::kFigures,
 };
 

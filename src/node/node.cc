@@ -187,6 +187,10 @@ std::vector<PathReport> Node::transports() const {
   return impl_->transports();
 }
 
+std::vector<TransportCounts> Node::counters() const {
+  return impl_->counters();
+}
+
 Result<std::string> Node::listen(const std::string& address) {
   return impl_->listen(address);
 }

@@ -88,6 +88,7 @@ class RemoteMapping {
       return false;
     }
     copy(kind, local, localOffset, remoteOffset, size);
+    mappedCounters_->count(1, size);
     return true;
   }
   // For the handles of node.h; `self` is what they share.
@@ -154,6 +155,7 @@ class RemoteMapping {
   // it is the one to take, by OpKind, and that much or kAtOnce.
   const ForkGuard fork_;
   const Mapped mapped_;
+  TransportCounters* const mappedCounters_;  // of that path's transport
   const std::array<uint64_t, 2> mappedUpTo_;
   const std::array<uint64_t, 2> atOnce_;
   const uint64_t size_;

@@ -69,7 +69,7 @@ PostResult Poster::postPieces(Transfer& transfer, Deadline until, size_t most) {
       at.advance(size);
     }
     transfer.completion.expect(static_cast<uint32_t>(filled));
-    size_t accepted = route.link->post({ops, filled});
+    size_t accepted = ops_.post(*route.link, {ops, filled}, transfer.id);
     if (accepted < filled) {
       transfer.completion.finish(static_cast<uint32_t>(filled - accepted));
       for (size_t i = 0; i < accepted; ++i) transfer.next.advance(ops[i].size);

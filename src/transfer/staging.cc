@@ -91,7 +91,7 @@ bool Staging::post(Transfer& transfer, StagedPiece& piece) {
         piece.farSlot ? *piece.farSlot * StagePool::kSlotSize : piece.remote,
         piece.local.size,
         &*piece.completion};
-  if (route.link->post({&op, 1}) == 0) return false;
+  if (ops_.post(*route.link, {&op, 1}, transfer.id) == 0) return false;
   piece.step = Step::posted;
   return true;
 }

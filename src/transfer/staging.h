@@ -1,5 +1,6 @@
 #pragma once
 
+#include "transfer/op_poster.h"
 #include "transfer/poller.h"
 #include "transfer/stage.h"
 #include "transfer/transfer.h"
@@ -18,8 +19,8 @@ enum class PostResult {
 // one end or at both. All methods are called with the transfer's mutex held.
 class Staging {
  public:
-  Staging(Transport& transport, Poller& poller)
-      : transport_(transport), farCopies_(poller), pool_(transport) {}
+  Staging(Transport& transport, const OpPoster& ops, Poller& poller)
+      : transport_(transport), ops_(ops), farCopies_(poller), pool_(transport) {}
 
   // Takes every piece as far as it goes without waiting.
   PostResult move(Transfer& transfer);
@@ -42,6 +43,7 @@ class Staging {
   void end(Transfer& transfer, StagedPiece& piece, Status status);
 
   Transport& transport_;
+  const OpPoster& ops_;
   FarCopies farCopies_;
   StagePool pool_;
 };

@@ -22,6 +22,7 @@ struct Route {
   bool staged = false;  // the transport cannot touch local memory of that kind
   std::chrono::milliseconds lease{0};
   FarStage* far = nullptr;  // it cannot reach the target's memory: in the place of `remote`
+  const char* peer = "";    // for traces
 };
 
 // A piece that passes through a host slot, of ours, of the target's, or both. A put is posted and

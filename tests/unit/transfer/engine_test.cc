@@ -125,6 +125,19 @@ TEST_F(EngineTest, manyThreadsWaitWhileOneOfThemPolls) {
   EXPECT_EQ(local_, remote_);
 }
 
+TEST_F(EngineTest, countsWhatTheLinkTookAndWhenItTookLess) {
+  const auto totals = [&] { return a_->transport().counters().totals(); };
+  ASSERT_TRUE(a_->run(OpKind::put, route_, 0, 0, 100, 30s).ok());
+  EXPECT_EQ(totals().operations, 1U);
+  EXPECT_EQ(totals().bytes, 100U);
+  EXPECT_EQ(totals().stalls, 0U);
+  faults_->mostPerPost = 1;
+  ASSERT_TRUE(a_->run(OpKind::get, route_, 0, 0, 5 * (64 << 10), 30s).ok());
+  EXPECT_EQ(totals().operations, 6U);
+  EXPECT_EQ(totals().bytes, 100U + 5 * (64 << 10));
+  EXPECT_GE(totals().stalls, 4U);
+}
+
 // Local memory that the transport cannot touch goes through the host, both ways.
 TEST_F(EngineTest, stagesDeviceMemoryThroughTheHost) {
   Backend& gpu = **findBackend(DeviceKind::cuda);

@@ -70,7 +70,7 @@ class IpcRegistration final : public Registration {
 
  private:
   Status offerMapping(Backend& backend, Key& key) {
-    auto share = backend.share(region);
+    auto share = backend.share(region, ShareFor::process);
     if (!share.ok()) return Status();
     if (share->fd) {
       HMC_ASSIGN(share_, shared_.fds.offer(share->fd.get()));
@@ -78,6 +78,7 @@ class IpcRegistration final : public Registration {
     }
     key.shareHandle = share->handle;
     key.shareOffset = share->offset;
+    key.uuid = share->device;
     return Status();
   }
   Status offerRing(Key& key) {
@@ -99,8 +100,7 @@ class IpcTransport final : public Transport {
   IpcTransport(FdExchange& fds, IpcOptions options, std::string domain)
       : Transport({"ipc",
                    std::move(domain),
-                   {DeviceKind::cpu, DeviceKind::cuda, DeviceKind::hip, DeviceKind::cnrt,
-                    DeviceKind::acl, DeviceKind::musa},
+                   {std::begin(kDeviceKinds), std::end(kDeviceKinds)},
                    kLargest,
                    {{describe(ipc::Way::mappedHost), 20, 10},
                     {describe(ipc::Way::processVm), 700, 8},

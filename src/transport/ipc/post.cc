@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "memory/copy.h"
-#include "memory/quick_copy.h"
+#include "memory/host_copy.h"
 #include "transport/ipc/link.h"
 
 // The data path: what happens between post() and a completion.
@@ -43,7 +43,7 @@ struct HostCopy {
   }
   void run(Copiers& copiers) const {
     if (size < Copiers::kWorthwhile) {
-      quickCopy(dst, src, size);
+      copyHost(dst, src, size);
     } else {
       copiers.copy(dst, src, size);
     }
@@ -137,7 +137,7 @@ size_t IpcLink::post(std::span<const Op> ops) {
       const auto& mapped = static_cast<const MappedRemote&>(remote);
       if (++i < ops.size() && ops[i].remote == &mapped && allowed(ops[i])) {
         const HostCopy next(ops[i], mapped);
-        foreseeCopy(next.dst, next.src, next.size);
+        prefetchCopy(next.dst, next.src, next.size);
       }
       HostCopy(op, mapped).run(shared_.copiers);
       finisher.add(op.completion);

@@ -60,11 +60,10 @@ TEST(CpuBackend, movesOverlappingMemoryInBothDirections) {
     for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i % 241);
     std::string up = bytes;
     std::string down = bytes;
-    EXPECT_TRUE(
-        backend.copy({up.data() + 100, size, Device{}}, {up.data(), size, Device{}}, nullptr).ok());
-    EXPECT_TRUE(
-        backend.copy({down.data(), size, Device{}}, {down.data() + 100, size, Device{}}, nullptr)
-            .ok());
+    const CopyPiece upwards{up.data() + 100, up.data(), size};
+    const CopyPiece downwards{down.data(), down.data() + 100, size};
+    EXPECT_TRUE(backend.copy({Device{}, Device{}, {&upwards, 1}}, {}).ok());
+    EXPECT_TRUE(backend.copy({Device{}, Device{}, {&downwards, 1}}, {}).ok());
     EXPECT_TRUE(up.substr(100) == bytes.substr(0, size));
     EXPECT_TRUE(down.substr(0, size) == bytes.substr(100));
   }
@@ -73,18 +72,21 @@ TEST(CpuBackend, movesOverlappingMemoryInBothDirections) {
 TEST(CpuBackend, refusesOtherDevicesAndNullPointers) {
   CpuBackend backend;
   char byte = 0;
-  Region host{&byte, 1, Device{}};
-  Region gpu{&byte, 1, Device{DeviceKind::cuda, 0}};
-  EXPECT_EQ(backend.copy(gpu, host, nullptr).code(), Code::invalidArgument);
-  EXPECT_EQ(backend.copy(host, gpu, nullptr).code(), Code::invalidArgument);
-  EXPECT_EQ(backend.copy(host, {nullptr, 1, Device{}}, nullptr).code(), Code::invalidArgument);
-  EXPECT_EQ(backend.copy({nullptr, 1, Device{}}, host, nullptr).code(), Code::invalidArgument);
+  const Device host;
+  const Device gpu{DeviceKind::cuda, 0};
+  const CopyPiece good{&byte, &byte, 1};
+  const CopyPiece fromNull{&byte, nullptr, 1};
+  const CopyPiece toNull{nullptr, &byte, 1};
+  EXPECT_EQ(backend.copy({gpu, host, {&good, 1}}, {}).code(), Code::invalidArgument);
+  EXPECT_EQ(backend.copy({host, gpu, {&good, 1}}, {}).code(), Code::invalidArgument);
+  EXPECT_EQ(backend.copy({host, host, {&fromNull, 1}}, {}).code(), Code::invalidArgument);
+  EXPECT_EQ(backend.copy({host, host, {&toNull, 1}}, {}).code(), Code::invalidArgument);
 }
 
 TEST(CpuBackend, saysThatOnlyItsOwnMemoryCanBeShared) {
   CpuBackend backend;
   std::string foreign(4096, 'x');
-  auto shared = backend.share({foreign.data(), foreign.size(), Device{}});
+  auto shared = backend.share({foreign.data(), foreign.size(), Device{}}, ShareFor::process);
   ASSERT_FALSE(shared.ok());
   EXPECT_EQ(shared.status().code(), Code::unsupported);
 }
@@ -93,18 +95,18 @@ TEST(CpuBackend, refusesSharesOfOtherDevicesOrWithoutADescriptor) {
   CpuBackend backend;
   Share share;
   share.size = 10;
-  EXPECT_EQ(backend.attach(share).status().code(), Code::invalidArgument);
+  EXPECT_EQ(backend.attach(share, nullptr).status().code(), Code::invalidArgument);
   auto region = backend.allocate(0, 4096);
-  auto other = backend.share(*region);
-  other->device = Device{DeviceKind::cuda, 0};
-  EXPECT_EQ(backend.attach(*other).status().code(), Code::invalidArgument);
+  auto other = backend.share(*region, ShareFor::process);
+  other->kind = DeviceKind::cuda;
+  EXPECT_EQ(backend.attach(*other, nullptr).status().code(), Code::invalidArgument);
 }
 
 TEST(CpuBackend, keepsAttachedMemoryAfterItsOwnerReleasedIt) {
   CpuBackend backend;
   auto region = backend.allocate(0, 5000);
   std::memset(region->ptr, 'q', 5000);
-  auto attached = backend.attach(*backend.share(*region));
+  auto attached = backend.attach(*backend.share(*region, ShareFor::process), nullptr);
   ASSERT_TRUE(attached.ok());
   EXPECT_TRUE(backend.release(region->ptr).ok());
   EXPECT_EQ(std::string(attached->at(0), 5000), std::string(5000, 'q'));
@@ -114,9 +116,9 @@ TEST(CpuBackend, keepsAttachedMemoryAfterItsOwnerReleasedIt) {
 TEST(CpuBackend, attachesTheSameMemoryTwiceAtTwoAddresses) {
   CpuBackend backend;
   auto region = backend.allocate(0, 5000);
-  auto share = backend.share(*region);
-  auto first = backend.attach(*share);
-  auto second = backend.attach(*share);
+  auto share = backend.share(*region, ShareFor::process);
+  auto first = backend.attach(*share, nullptr);
+  auto second = backend.attach(*share, nullptr);
   EXPECT_NE(first->ptr, second->ptr);
   EXPECT_TRUE(backend.detach(*first).ok());
   *second->at(0) = 'k';
@@ -132,7 +134,7 @@ TEST(CpuBackend, servesManyThreadsAtOnce) {
       for (int i = 0; i < 50; ++i) {
         auto region = backend.allocate(0, 10000);
         ASSERT_TRUE(region.ok());
-        auto attached = backend.attach(*backend.share(*region));
+        auto attached = backend.attach(*backend.share(*region, ShareFor::process), nullptr);
         ASSERT_TRUE(attached.ok());
         *attached->at(9999) = 'e';
         EXPECT_EQ(*region->at(9999), 'e');

@@ -5,6 +5,7 @@
 
 #include "memory/backends.h"
 #include "memory/copy.h"
+#include "memory/device_of.h"
 
 namespace hmc {
 namespace {
@@ -63,9 +64,9 @@ TEST_F(TwoVendors, haveTheNumberOfDevicesThatTheySay) {
 TEST_F(TwoVendors, recogniseTheirPointers) {
   Region first = allocate(hip, 5000);
   Region second = allocate(musa, 5000);
-  EXPECT_EQ(deviceOf(first.at(4999)), hip);
-  EXPECT_EQ(deviceOf(second.ptr), musa);
-  EXPECT_EQ(deviceOf(&first), Device{});
+  EXPECT_EQ(*deviceOf(first.at(4999)), hip);
+  EXPECT_EQ(*deviceOf(second.ptr), musa);
+  EXPECT_EQ(*deviceOf(&first), Device{});
   release(first);
   release(second);
 }

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <chrono>
-#include <memory>
 
 #include "hmc/deadline.h"
 #include "memory/backend.h"
@@ -14,15 +13,11 @@ inline constexpr std::chrono::seconds kCopyTimeout{60};
 // Copies src into the start of dst, whatever the two devices are: within one kind, to or from the
 // host, or between two vendors through pinned host memory. Finished when it returns. dst.size must
 // be at least src.size. Overlap is allowed on the host only. After deadlineExceeded a device may
-// still be at it.
+// still be at it. Where nothing may block, take memory/pending_copy.h.
 Status copy(const Region& dst, const Region& src, std::chrono::milliseconds timeout = kCopyTimeout);
 
 // As copy(), but the two may overlap on any device, as memmove(3) allows.
 Status move(const Region& dst, const Region& src, std::chrono::milliseconds timeout = kCopyTimeout);
-
-// Starts a copy within one kind or between it and the host, and returns. Finished when the event
-// has passed. unsupported between two vendors.
-Result<std::unique_ptr<DeviceEvent>> startCopy(const Region& dst, const Region& src);
 
 // Polls until the event has passed. deadlineExceeded leaves the device at work.
 Status waitFor(DeviceEvent& event, Deadline deadline);

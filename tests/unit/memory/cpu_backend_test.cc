@@ -8,6 +8,8 @@
 #include <thread>
 #include <vector>
 
+#include "memory/device_of.h"
+
 namespace hmc {
 namespace {
 
@@ -124,6 +126,32 @@ TEST(CpuBackend, attachesTheSameMemoryTwiceAtTwoAddresses) {
   *second->at(0) = 'k';
   EXPECT_EQ(*region->at(0), 'k');
   EXPECT_TRUE(backend.detach(*second).ok());
+}
+
+// A hole would be handed to the next mmap(2) of anybody.
+TEST(CpuBackend, detachLeavesAReservationWithoutHoleOrAccess) {
+  CpuBackend backend;
+  auto reservation = std::move(backend.reserve(size_t{8} << 20)).value();
+  auto region = backend.allocate(0, size_t{4} << 20);
+  auto share = backend.share(*region, ShareFor::process);
+  auto attached = backend.attach(*share, reservation->region.ptr);
+  ASSERT_TRUE(attached.ok()) << attached.status().toString();
+  *attached->at(0) = 'a';
+  EXPECT_EQ(*region->at(0), 'a');
+  EXPECT_TRUE(backend.detach(*attached).ok());
+  std::vector<unsigned char> resident(reservation->region.size / kPage);
+  EXPECT_EQ(mincore(reservation->region.ptr, reservation->region.size, resident.data()), 0)
+      << "some of it is not mapped";
+  EXPECT_FALSE(deviceOf(reservation->region.ptr).ok()) << "some of it can be read";
+}
+
+TEST(CpuBackend, givesTheAddressesOfAReservationBack) {
+  CpuBackend backend;
+  auto reservation = std::move(backend.reserve(size_t{8} << 20)).value();
+  void* first = reservation->region.ptr;
+  reservation.reset();
+  unsigned char resident = 0;
+  EXPECT_NE(mincore(first, kPage, &resident), 0);
 }
 
 TEST(CpuBackend, servesManyThreadsAtOnce) {

@@ -125,11 +125,7 @@ class IpcTransport final : public Transport {
   }
 
   bool progress(Deadline until) override {
-    if (!shared_.hasRings()) {
-      // Everything finishes inside post(), perhaps in another thread, which wakes nobody.
-      futexWait(never_, 0, earlier(until, kSpin));
-      return false;
-    }
+    if (!shared_.hasRings()) return progressWithoutRings(earlier(until, kSpin));
     Bell& bell = shared_.bells.get()->progress;
     Deadline spin = earlier(until, kSpin);
     uint32_t seen = 0;
@@ -138,7 +134,8 @@ class IpcTransport final : public Transport {
       if (shared_.pump()) return true;
       if (wanted_.load() && wanted_.exchange(false)) return false;
     } while (!spin.passed());
-    bell.sleep(seen, earlier(until, kNap));
+    // Devices ring no bell.
+    bell.sleep(seen, earlier(until, shared_.deviceCopies.idle() ? kNap : kSpin));
     return shared_.pump();
   }
   void wake() override {
@@ -147,6 +144,15 @@ class IpcTransport final : public Transport {
   }
 
  private:
+  // What devices do not copy finishes inside post(), perhaps in another thread, which wakes nobody.
+  bool progressWithoutRings(Deadline until) {
+    while (!shared_.deviceCopies.idle() && !until.passed()) {
+      if (shared_.deviceCopies.poll()) return true;
+    }
+    futexWait(never_, 0, until);
+    return false;
+  }
+
   Shared shared_;
   std::atomic<uint32_t> never_{0};
   std::atomic<bool> wanted_{false};  // progress() shall return

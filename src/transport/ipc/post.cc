@@ -82,19 +82,17 @@ class Finisher {
   uint32_t count_ = 0;
 };
 
+// The operation's remote memory, as it is mapped here.
+Region farOf(const Op& op) {
+  return static_cast<const MappedRemote&>(*op.remote).region.slice(op.remoteOffset, op.size);
+}
+
 void settle(const Op& op, const Status& status) {
   if (status.ok()) {
     op.completion->finish();
   } else {
     op.completion->fail(status);
   }
-}
-
-Status moveDevice(const Op& op) {
-  const Region& there = static_cast<const MappedRemote&>(*op.remote).region;
-  Region far = there.slice(op.remoteOffset, op.size);
-  Region near{op.local, op.size, op.registration->region.device};
-  return op.kind == OpKind::put ? copy(far, near) : copy(near, far);
 }
 
 // Between a device of ours and another process, by way of the host.
@@ -122,7 +120,7 @@ size_t IpcLink::refuseAll(std::span<const Op> ops) {
   return ops.size();
 }
 
-// A copy that has begun when the link is closed ends by itself, before post() returns.
+// A copy on the host that has begun when the link is closed ends by itself, before post() returns.
 size_t IpcLink::post(std::span<const Op> ops) {
   if (closing_.load(std::memory_order_acquire)) [[unlikely]]
     return refuseAll(ops);
@@ -160,7 +158,7 @@ size_t IpcLink::runSlow(std::span<const Op> ops) {
     case Way::ring:
       return throughRing(ops);
     default:
-      settle(ops[0], moveDevice(ops[0]));
+      shared_.deviceCopies.start(*this, ops[0], farOf(ops[0]));
       return 1;
   }
 }

@@ -8,6 +8,7 @@
 #include "base/fd_exchange.h"
 #include "transport/ipc/bells.h"
 #include "transport/ipc/copiers.h"
+#include "transport/ipc/device_copies.h"
 #include "transport/ipc/ipc.h"
 #include "transport/ipc/outgoing.h"
 #include "transport/ipc/service.h"
@@ -24,6 +25,7 @@ struct Shared {
   OwnBells bells;
   Service service{bells};
   Copiers copiers;
+  DeviceCopies deviceCopies;
 
   // The rings that progress() looks at.
   void add(std::shared_ptr<Outgoing> ring);

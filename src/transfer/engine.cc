@@ -71,9 +71,11 @@ Status Engine::runSlowly(OpKind kind, const Route& route, const Shape& shape, De
 
 std::shared_ptr<TransferState> Engine::start(OpKind kind, const Route& route,
                                              std::vector<Shape> shapes,
-                                             std::vector<std::shared_ptr<const void>> keep) {
-  auto transfer = std::make_shared<TransferState>(*this, ++lastId_, observer_, kind, route,
-                                                  std::move(shapes), std::move(keep));
+                                             std::vector<std::shared_ptr<const void>> keep,
+                                             std::shared_ptr<DeviceEvent> after) {
+  auto transfer =
+      std::make_shared<TransferState>(*this, ++lastId_, observer_, kind, route, std::move(shapes),
+                                      std::move(keep), std::move(after));
   if (tracer_) tracer_->start(*transfer);
   if (route.far) poster_.addSlotHolder(*transfer);
   poster_.post(*transfer, Deadline::now(), kBytesInPassing);
@@ -87,9 +89,10 @@ Status Engine::wait(Transfer& transfer, Deadline deadline) {
     const PostResult result = poster_.post(transfer, deadline);
     if (transfer.done()) return transfer.completion.status();
     if (deadline.passed()) return late(transfer.kind);
+    bool onDevice = result == PostResult::onDevice;
     // Transfers that nobody waits for may have all slots at the target.
-    if (result == PostResult::noFarSlot) poster_.moveSlotHolders();
-    poller_.round(transfer.completion, seen, deadline);
+    if (result == PostResult::noFarSlot) onDevice = poster_.moveSlotHolders();
+    poller_.round(transfer.completion, seen, onDevice ? earlier(deadline, kDevicePoll) : deadline);
   }
 }
 

@@ -37,9 +37,12 @@ class Engine {
   Status run(OpKind kind, const Route& route, uint64_t localOffset, uint64_t remoteOffset,
              size_t size, std::chrono::nanoseconds timeout);
 
-  // `keep` holds alive whatever the route points at.
+  // `keep` holds alive whatever the route points at. With an event, the local memory is read or
+  // written only after it has passed: the device sees to that where it can, else the transfer is
+  // not posted before.
   std::shared_ptr<TransferState> start(OpKind kind, const Route& route, std::vector<Shape> shapes,
-                                       std::vector<std::shared_ptr<const void>> keep);
+                                       std::vector<std::shared_ptr<const void>> keep,
+                                       std::shared_ptr<DeviceEvent> after = nullptr);
   Status wait(Transfer& transfer, Deadline deadline);
   bool test(Transfer& transfer);
   Status cancel(Transfer& transfer);

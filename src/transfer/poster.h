@@ -31,11 +31,13 @@ class Poster {
 
   // The transfer may hold slots at the target while nobody moves it, from now on until it is done.
   void addSlotHolder(Transfer& transfer);
-  // Moves such transfers, without ending any of them, so that they give their slots back.
-  void moveSlotHolders();
+  // Moves such transfers, without ending any of them, so that they give their slots back. True when
+  // one of them is on a device.
+  bool moveSlotHolders();
 
  private:
   PostResult postLocked(Transfer& transfer, Deadline until, size_t most);
+  bool waitsForEvent(Transfer& transfer);
   PostResult postPieces(Transfer& transfer, Deadline until, size_t most);
   void end(Transfer& transfer);
 

@@ -100,7 +100,7 @@ struct Op {
   Completion* completion;
   // The local memory is ready when this has passed; null: it is ready. Only for transports whose
   // device copies can wait for it (Facts::waitsForEvents): for others the engine posts later.
-  const DeviceEvent* after = nullptr;
+  DeviceEvent* after = nullptr;
 };
 
 // The data path to one peer. Safe from any thread.

@@ -20,6 +20,7 @@
 #include "hmc/device.h"
 #include "hmc/export.h"
 #include "hmc/result.h"
+#include "hmc/trace.h"
 
 namespace hmc {
 
@@ -173,6 +174,15 @@ struct PathReport {
   std::optional<double> measuredNs;
 };
 
+// What one transport of a Node did so far.
+struct TransportCounts {
+  std::string transport;
+  uint64_t operations = 0;  // pieces that it accepted or that were copied into mapped memory
+  uint64_t bytes = 0;       // of those
+  uint64_t retries = 0;     // operations that it had to start again
+  uint64_t stalls = 0;      // how often it took fewer operations than it was offered
+};
+
 struct PeerFacts {
   std::string version;                     // of HMC over there
   std::chrono::nanoseconds clockOffset{};  // its wall clock minus ours
@@ -229,6 +239,9 @@ struct NodeOptions {
   // A peer that is silent for so long is lost, and a cancelled transfer ends after twice that at
   // the latest.
   std::chrono::milliseconds lease{10000};
+  // Hears of every transfer: when it starts, when pieces of it are posted, when it ends. Small
+  // copies into mapped memory are slower with it. Without one, HMC_TRACE=stderr prints the same.
+  TraceHook trace;
 };
 
 class HMC_API Node {
@@ -242,6 +255,9 @@ class HMC_API Node {
 
   // The transports of this process, best first, and for each that cannot run here why.
   std::vector<PathReport> transports() const;
+  // What each of those that can run did, as the origin of transfers. Counting costs nothing, and
+  // the numbers of one moment need not fit together.
+  std::vector<TransportCounts> counters() const;
 
   // Opens a listener: "tcp://127.0.0.1:0", "tcp://[::1]:5001", "unix:///run/me.sock". Answers the
   // address with the port that was picked.

@@ -48,6 +48,8 @@ inline constexpr Variable kRdmaMtu{"HMC_RDMA_MTU", "256, 512, 1024, 2048 or 4096
                                    "what the port has"};
 inline constexpr Variable kMemoryPlugin{
     "HMC_MEMORY_PLUGIN", "shared libraries with further memory backends, separated by :", "none"};
+inline constexpr Variable kTrace{"HMC_TRACE", "stderr: one line for every step of every transfer",
+                                 "off", Variable::Form::choice, "off stderr"};
 inline constexpr Variable kMeasurements{
     "HMC_MEASUREMENTS", "a file of hmc bench --save: choose paths by the times in it", "none"};
 }  // namespace variable
@@ -65,6 +67,7 @@ inline constexpr const Variable* kVariables[] = {
     &variable::kRdmaGidIndex,
     &variable::kRdmaMtu,
     &variable::kMemoryPlugin,
+    &variable::kTrace,
     &variable::kMeasurements,
 };
 

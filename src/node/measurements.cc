@@ -28,14 +28,6 @@ bool isValid(const Measurement& one) {
          one.nanoseconds > 0;
 }
 
-std::optional<DeviceKind> deviceKindOf(const std::string& name) {
-  for (int i = 0; i <= static_cast<int>(DeviceKind::musa); ++i) {
-    auto kind = static_cast<DeviceKind>(i);
-    if (name == deviceKindName(kind)) return kind;
-  }
-  return std::nullopt;
-}
-
 template <class T>
 bool parseWhole(const std::string& text, T& number) {
   const char* end = text.data() + text.size();
@@ -54,7 +46,7 @@ std::optional<Measurement> parseLine(const std::string& line) {
   if (!in) return std::nullopt;
   one.away = in >> more && more == kAway;
   if (!more.empty() && (!one.away || in >> more)) return std::nullopt;
-  auto known = deviceKindOf(kind);
+  const DeviceKind* known = findDeviceKind(kind);
   bool numbers = parseWhole(size, one.size) && parseWhole(nanoseconds, one.nanoseconds);
   if (!known || !numbers || !isValid(one)) return std::nullopt;
   one.kind = *known;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/codec.h"
+#include "base/environment.h"
 #include "base/error.h"
 #include "base/random.h"
 
@@ -13,6 +14,11 @@ namespace hmc {
 namespace {
 // Peers that left messages which nobody asks for are forgotten, oldest first.
 constexpr size_t kMostLeftBehind = 1024;
+
+TraceHook traceFor(const NodeOptions& options) {
+  if (options.trace) return options.trace;
+  return valueOf(variable::kTrace) == "stderr" ? traceToStderr() : TraceHook{};
+}
 }  // namespace
 
 Result<std::shared_ptr<NodeImpl>> NodeImpl::create(const NodeOptions& options,
@@ -20,8 +26,8 @@ Result<std::shared_ptr<NodeImpl>> NodeImpl::create(const NodeOptions& options,
   HMC_ASSIGN(auto fds, FdExchange::create());
   HMC_ASSIGN(auto transports, make(options.transports, {*fds, options.channels}));
   std::string name = options.name.empty() ? "node-" + hex(randomBytes(4)) : options.name;
-  std::shared_ptr<NodeImpl> node(
-      new NodeImpl(name, std::move(fds), std::move(transports), !options.transports.empty()));
+  std::shared_ptr<NodeImpl> node(new NodeImpl(name, std::move(fds), std::move(transports),
+                                              !options.transports.empty(), traceFor(options)));
   HMC_ASSIGN(node->measurements_, Measurements::fromEnvironment());
   ControlOptions control;
   control.name = name;
@@ -36,13 +42,13 @@ Result<std::shared_ptr<NodeImpl>> NodeImpl::create(const NodeOptions& options,
 }
 
 NodeImpl::NodeImpl(std::string name, std::unique_ptr<FdExchange> fds, TransportSet transports,
-                   bool named)
+                   bool named, TraceHook trace)
     : name_(std::move(name)),
       fds_(std::move(fds)),
       named_(named),
       missing_(std::move(transports.missing)) {
   for (auto& transport : transports.ready)
-    engines_.push_back(std::make_unique<Engine>(std::move(transport)));
+    engines_.push_back(std::make_unique<Engine>(std::move(transport), trace));
 }
 
 NodeImpl::~NodeImpl() {
@@ -55,6 +61,16 @@ Status NodeImpl::checkUsable() const {
   if (fork_.inChild()) return ForkGuard::refusal();
   std::lock_guard lock(mutex_);
   return closed_ ? error(Code::disconnected, "the Node {} was closed", name_) : Status();
+}
+
+std::vector<TransportCounts> NodeImpl::counters() const {
+  std::vector<TransportCounts> all;
+  for (const auto& engine : engines_) {
+    const TransportTotals totals = engine->transport().counters().totals();
+    all.push_back({engine->transport().facts().name, totals.operations, totals.bytes,
+                   totals.retries, totals.stalls});
+  }
+  return all;
 }
 
 Attributes NodeImpl::attributes(std::optional<uint32_t> rank) const {

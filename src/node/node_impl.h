@@ -108,6 +108,7 @@ class NodeImpl final : public ControlEvents, public std::enable_shared_from_this
 
   // Every transport that there is, usable or not, with the reason: in this process, and to a peer.
   std::vector<PathReport> transports() const;
+  std::vector<TransportCounts> counters() const;
   std::vector<PathReport> explain(const PeerState& peer) const;
   // The same for a put of `size` bytes of memory on that device, with predictions.
   std::vector<PathReport> explain(const PeerState& peer, Device local, size_t size) const;
@@ -134,7 +135,8 @@ class NodeImpl final : public ControlEvents, public std::enable_shared_from_this
   void note(const std::shared_ptr<Channel>& channel, std::string payload) override;
 
  private:
-  NodeImpl(std::string name, std::unique_ptr<FdExchange> fds, TransportSet transports, bool named);
+  NodeImpl(std::string name, std::unique_ptr<FdExchange> fds, TransportSet transports, bool named,
+           TraceHook trace);
   Attributes attributes(std::optional<uint32_t> rank) const;
   std::shared_ptr<PeerState> find(const Channel* channel) const;
   Result<std::string> describeRegion(std::string_view request);

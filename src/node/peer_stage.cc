@@ -1,4 +1,5 @@
 #include "base/codec.h"
+#include "memory/backends.h"
 #include "memory/copy.h"
 #include "node/node_impl.h"
 #include "node/peer_state.h"
@@ -69,6 +70,8 @@ Result<std::string> PeerState::copySlot(std::string_view request) {
   if (channel_->lease()->expired())
     return error(Code::disconnected, "the copy comes after the end of the lease");
   const Region there = whole.slice(wanted.offset, wanted.size);
+  HMC_ASSIGN(Backend * backend, findBackend(there.device));
+  stage->pinFor(*backend);  // we are the only thread that uses it
   const Region slot = stage->slot(wanted.slot, wanted.size);
   HMC_TRY(wanted.kind == OpKind::put ? copy(there, slot) : copy(slot, there));
   return std::string();

@@ -17,15 +17,28 @@ bool linkEnded(const Status& status) {
 
 using Paths = std::vector<std::unique_ptr<OpenPath>>;
 
-Mapped mappedOf(const Paths& paths) {
+// The path whose memory lies here; null when there is none.
+const OpenPath* mappedPath(const Paths& paths) {
   for (const auto& path : paths) {
-    if (path->memory && path->memory->mapped.data) return path->memory->mapped;
+    if (path->memory && path->memory->mapped.data) return path.get();
   }
-  return {};
+  return nullptr;
 }
 
-// Sizes from 1 to this one are copied into the mapped path, when they come from the host.
+Mapped mappedOf(const Paths& paths) {
+  const OpenPath* path = mappedPath(paths);
+  return path ? path->memory->mapped : Mapped{};
+}
+
+TransportCounters* mappedCountersOf(const Paths& paths) {
+  const OpenPath* path = mappedPath(paths);
+  return path ? &path->engine.transport().counters() : nullptr;
+}
+
+// Sizes from 1 to this one are copied into the mapped path, when they come from the host. None
+// where transfers are traced: the engine does that.
 uint64_t mappedUpTo(const Paths& paths, const PathTables& tables, OpKind kind) {
+  if (paths.front()->engine.traced()) return 0;
   const auto& smallest = tables.of(kind, DeviceKind::cpu).ranges().front();
   const auto& memory = paths[smallest.path]->memory;
   return memory && memory->mapped.data ? smallest.largest : 0;
@@ -63,6 +76,7 @@ RemoteMapping::RemoteMapping(std::shared_ptr<NodeImpl> node, std::shared_ptr<Pee
       paths_(std::move(paths)),
       tables_(std::move(tables)),
       mapped_(mappedOf(paths_)),
+      mappedCounters_(mappedCountersOf(paths_)),
       mappedUpTo_{mappedUpTo(paths_, tables_, OpKind::put),
                   mappedUpTo(paths_, tables_, OpKind::get)},
       atOnce_{std::min(mappedUpTo_[0], uint64_t{kAtOnce}),
@@ -162,6 +176,7 @@ bool RemoteMapping::copyAtOnce(OpKind kind, const LocalMemory& local,
     if (i + 1 < blocks.size()) foresee(kind, local, blocks[i + 1]);
     copy(kind, local, blocks[i].localOffset, blocks[i].remoteOffset, blocks[i].size);
   }
+  mappedCounters_->count(blocks.size(), total);
   return true;
 }
 
@@ -232,7 +247,7 @@ Route RemoteMapping::routeFrom(const LocalMemory& local, const OpenPath& path) c
   return {path.link.get(), entry.registration.get(),
           local.region(),  path.memory.get(),
           entry.staged,    lease_,
-          path.far.get()};
+          path.far.get(),  peer_->title().c_str()};
 }
 
 }  // namespace hmc

@@ -8,7 +8,7 @@
 
 #include "base/fork_guard.h"
 #include "hmc/node.h"
-#include "memory/quick_copy.h"
+#include "memory/host_copy.h"
 #include "node/local_memory.h"
 #include "node/path_chooser.h"
 #include "node/peer_state.h"
@@ -88,6 +88,7 @@ class RemoteMapping {
       return false;
     }
     copy(kind, local, localOffset, remoteOffset, size);
+    mappedCounters_->count(1, size);
     return true;
   }
   // For the handles of node.h; `self` is what they share.
@@ -126,13 +127,13 @@ class RemoteMapping {
             size_t size) const {
     char* here = local.host() + localOffset;
     char* there = mapped_.data + remoteOffset;
-    kind == OpKind::put ? quickCopy(there, here, size) : quickCopy(here, there, size);
+    kind == OpKind::put ? copyHost(there, here, size) : copyHost(here, there, size);
   }
   void foresee(OpKind kind, const LocalMemory& local, const Block& block) const {
     const char* here = local.host() + block.localOffset;
     const char* there = mapped_.data + block.remoteOffset;
-    kind == OpKind::put ? foreseeCopy(there, here, block.size)
-                        : foreseeCopy(here, there, block.size);
+    kind == OpKind::put ? prefetchCopy(there, here, block.size)
+                        : prefetchCopy(here, there, block.size);
   }
   // copyAtOnce() for a list.
   bool copyAtOnce(OpKind kind, const LocalMemory& local, const std::vector<Block>& blocks) const;
@@ -154,6 +155,7 @@ class RemoteMapping {
   // it is the one to take, by OpKind, and that much or kAtOnce.
   const ForkGuard fork_;
   const Mapped mapped_;
+  TransportCounters* const mappedCounters_;  // of that path's transport
   const std::array<uint64_t, 2> mappedUpTo_;
   const std::array<uint64_t, 2> atOnce_;
   const uint64_t size_;

@@ -14,7 +14,14 @@ Result<std::shared_ptr<StageHost>> StageHost::create(Transport& transport) {
 
 StageHost::~StageHost() {
   registration.reset();
+  pins.clear();
   if (host.ptr) hostBackend().release(host.ptr);
+}
+
+void StageHost::pinFor(Backend& backend) {
+  const auto [at, added] = pins.try_emplace(&backend);
+  if (!added) return;
+  if (auto pinned = backend.pin(host); pinned.ok()) at->second = *std::move(pinned);
 }
 
 std::string StageOffer::encode() const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -24,8 +25,12 @@ struct StageHost {
   Region slot(uint32_t index, size_t size) const {
     return host.slice(index * StagePool::kSlotSize, size);
   }
+  // Pins the slots for that kind, once. Where they cannot be pinned, copies are slower. One thread
+  // at a time.
+  void pinFor(Backend& backend);
 
   Region host;
+  std::map<Backend*, std::unique_ptr<PinnedMemory>> pins;  // null: it refused
   std::unique_ptr<Registration> registration;
 };
 

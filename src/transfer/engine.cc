@@ -19,6 +19,16 @@ Status late(OpKind kind) {
 
 }  // namespace
 
+Engine::Engine(std::unique_ptr<Transport> transport, TraceHook trace)
+    : progressThread_(poster_, poller_),
+      tracer_(trace ? std::make_unique<Tracer>(trace, transport->facts().name, progressThread_)
+                    : nullptr),
+      observer_(tracer_ ? static_cast<CompletionObserver*>(tracer_.get()) : &progressThread_),
+      transport_(std::move(transport)),
+      poller_(*transport_),
+      ops_(*transport_, tracer_.get()),
+      poster_(*transport_, ops_, poller_) {}
+
 bool Engine::touches(DeviceKind kind) const {
   const auto& kinds = transport_->facts().local;
   return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
@@ -27,7 +37,7 @@ bool Engine::touches(DeviceKind kind) const {
 Status Engine::run(OpKind kind, const Route& route, uint64_t localOffset, uint64_t remoteOffset,
                    size_t size, std::chrono::nanoseconds timeout) {
   if (size <= transport_->facts().largest && size <= Poster::kLargestPiece && !route.staged &&
-      !route.far) {
+      !route.far && !tracer_) {
     Completion completion(1);
     Op op{kind,
           route.local.at(localOffset),
@@ -36,7 +46,7 @@ Status Engine::run(OpKind kind, const Route& route, uint64_t localOffset, uint64
           remoteOffset,
           size,
           &completion};
-    if (route.link->post({&op, 1}) == 1) {
+    if (ops_.post(*route.link, {&op, 1}, 0) == 1) {
       if (completion.done()) return completion.status();
       Deadline deadline(timeout);
       do {
@@ -51,7 +61,8 @@ Status Engine::run(OpKind kind, const Route& route, uint64_t localOffset, uint64
 }
 
 Status Engine::runSlowly(OpKind kind, const Route& route, const Shape& shape, Deadline deadline) {
-  Transfer transfer(++lastId_, nullptr, kind, route, {shape}, {});
+  Transfer transfer(++lastId_, tracer_.get(), kind, route, {shape}, {});
+  if (tracer_) tracer_->start(transfer);
   Status status = wait(transfer, deadline);
   if (status.code() != Code::deadlineExceeded || transfer.done()) return status;
   cancel(transfer);
@@ -60,9 +71,12 @@ Status Engine::runSlowly(OpKind kind, const Route& route, const Shape& shape, De
 
 std::shared_ptr<TransferState> Engine::start(OpKind kind, const Route& route,
                                              std::vector<Shape> shapes,
-                                             std::vector<std::shared_ptr<const void>> keep) {
-  auto transfer = std::make_shared<TransferState>(*this, ++lastId_, &progressThread_, kind, route,
-                                                  std::move(shapes), std::move(keep));
+                                             std::vector<std::shared_ptr<const void>> keep,
+                                             std::shared_ptr<DeviceEvent> after) {
+  auto transfer =
+      std::make_shared<TransferState>(*this, ++lastId_, observer_, kind, route, std::move(shapes),
+                                      std::move(keep), std::move(after));
+  if (tracer_) tracer_->start(*transfer);
   if (route.far) poster_.addSlotHolder(*transfer);
   poster_.post(*transfer, Deadline::now(), kBytesInPassing);
   return transfer;
@@ -75,9 +89,10 @@ Status Engine::wait(Transfer& transfer, Deadline deadline) {
     const PostResult result = poster_.post(transfer, deadline);
     if (transfer.done()) return transfer.completion.status();
     if (deadline.passed()) return late(transfer.kind);
+    bool onDevice = result == PostResult::onDevice;
     // Transfers that nobody waits for may have all slots at the target.
-    if (result == PostResult::noFarSlot) poster_.moveSlotHolders();
-    poller_.round(transfer.completion, seen, deadline);
+    if (result == PostResult::noFarSlot) onDevice = poster_.moveSlotHolders();
+    poller_.round(transfer.completion, seen, onDevice ? earlier(deadline, kDevicePoll) : deadline);
   }
 }
 

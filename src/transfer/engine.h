@@ -22,14 +22,12 @@ class TransferState;
 // TransferState, the handle of a transfer's owner.
 class Engine {
  public:
-  explicit Engine(std::unique_ptr<Transport> transport)
-      : progressThread_(poster_, poller_),
-        transport_(std::move(transport)),
-        poller_(*transport_),
-        poster_(*transport_, poller_) {}
+  // With a hook, every step of every transfer is traced, which costs time; without one, nothing.
+  explicit Engine(std::unique_ptr<Transport> transport, TraceHook trace = {});
   ~Engine() { progressThread_.stop(); }
 
   Transport& transport() const { return *transport_; }
+  bool traced() const { return tracer_ != nullptr; }
 
   // Can post() read and write memory of this kind?
   bool touches(DeviceKind kind) const;
@@ -39,9 +37,12 @@ class Engine {
   Status run(OpKind kind, const Route& route, uint64_t localOffset, uint64_t remoteOffset,
              size_t size, std::chrono::nanoseconds timeout);
 
-  // `keep` holds alive whatever the route points at.
+  // `keep` holds alive whatever the route points at. With an event, the local memory is read or
+  // written only after it has passed: the device sees to that where it can, else the transfer is
+  // not posted before.
   std::shared_ptr<TransferState> start(OpKind kind, const Route& route, std::vector<Shape> shapes,
-                                       std::vector<std::shared_ptr<const void>> keep);
+                                       std::vector<std::shared_ptr<const void>> keep,
+                                       std::shared_ptr<DeviceEvent> after = nullptr);
   Status wait(Transfer& transfer, Deadline deadline);
   bool test(Transfer& transfer);
   Status cancel(Transfer& transfer);
@@ -57,9 +58,13 @@ class Engine {
   void end(Link& link, const Completion& completion, std::chrono::milliseconds lease);
 
   std::atomic<uint64_t> lastId_{0};
-  ProgressThread progressThread_;  // outlives the transport, whose threads tell it of ends
+  // These outlive the transport, whose threads tell them of ends.
+  ProgressThread progressThread_;
+  const std::unique_ptr<Tracer> tracer_;  // none when nothing is traced
+  CompletionObserver* const observer_;    // the first of those two that there is
   const std::unique_ptr<Transport> transport_;
   Poller poller_;
+  const OpPoster ops_;
   Poster poster_;
 };
 

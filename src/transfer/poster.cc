@@ -33,21 +33,35 @@ void Poster::addSlotHolder(Transfer& transfer) {
   slotHolders_.insert(&transfer);
 }
 
-void Poster::moveSlotHolders() {
+bool Poster::moveSlotHolders() {
+  bool onDevice = false;
   // None of them can end, and go, before we are through: end() needs this lock.
   std::lock_guard lock(mutex_);
   for (Transfer* holder : slotHolders_) {
     std::unique_lock mine(holder->mutex, std::try_to_lock);
-    if (mine) staging_.move(*holder);
+    if (mine && holder->ready)
+      onDevice = staging_.move(*holder) == PostResult::onDevice || onDevice;
   }
+  return onDevice;
 }
 
 PostResult Poster::postLocked(Transfer& transfer, Deadline until, size_t most) {
   if (transfer.allPosted) return PostResult::allPosted;
+  if (waitsForEvent(transfer)) return PostResult::onDevice;
   const PostResult result =
       transfer.direct() ? postPieces(transfer, until, most) : staging_.move(transfer);
   if (result == PostResult::allPosted) end(transfer);
   return result;
+}
+
+// Where the transport's device copies wait for the event by themselves, nobody does here.
+bool Poster::waitsForEvent(Transfer& transfer) {
+  if (transfer.ready || !transfer.stopped.ok()) return false;
+  if (transfer.direct() && transport_.facts().waitsForEvents) return false;
+  const auto passed = transfer.after->passed();
+  if (!passed.ok()) transfer.stopped = passed.status();
+  transfer.ready = !passed.ok() || *passed;
+  return !transfer.ready;
 }
 
 PostResult Poster::postPieces(Transfer& transfer, Deadline until, size_t most) {
@@ -59,17 +73,19 @@ PostResult Poster::postPieces(Transfer& transfer, Deadline until, size_t most) {
     Op ops[kPiecesPerPost];
     size_t filled = 0;
     size_t bytes = 0;
+    DeviceEvent* const after = transfer.ready ? nullptr : transfer.after.get();
     Cursor at = transfer.next;
     for (; !at.atEnd() && filled < kPiecesPerPost && bytes < most; ++filled) {
       const size_t size = at.left(largest);
       bytes += size;
-      ops[filled] = {
-          transfer.kind, route.local.at(at.local()), route.registration, route.remote, at.remote(),
-          size,          &transfer.completion};
+      ops[filled] = {transfer.kind,        route.local.at(at.local()),
+                     route.registration,   route.remote,
+                     at.remote(),          size,
+                     &transfer.completion, after};
       at.advance(size);
     }
     transfer.completion.expect(static_cast<uint32_t>(filled));
-    size_t accepted = route.link->post({ops, filled});
+    size_t accepted = ops_.post(*route.link, {ops, filled}, transfer.id);
     if (accepted < filled) {
       transfer.completion.finish(static_cast<uint32_t>(filled - accepted));
       for (size_t i = 0; i < accepted; ++i) transfer.next.advance(ops[i].size);

@@ -3,6 +3,7 @@
 #include <mutex>
 #include <unordered_set>
 
+#include "transfer/op_poster.h"
 #include "transfer/poller.h"
 #include "transfer/staging.h"
 #include "transfer/transfer.h"
@@ -16,8 +17,8 @@ class Poster {
   // Pieces are no larger than this, so that deadlines and cancels are looked at now and then.
   static constexpr size_t kLargestPiece = size_t{64} << 20;
 
-  Poster(Transport& transport, Poller& poller)
-      : transport_(transport), staging_(transport, poller) {}
+  Poster(Transport& transport, const OpPoster& ops, Poller& poller)
+      : transport_(transport), ops_(ops), staging_(transport, ops, poller) {}
 
   // Posts until the time is over, and at least once; not much more than `most` bytes at a time.
   PostResult post(Transfer& transfer, Deadline until, size_t most = SIZE_MAX);
@@ -30,15 +31,18 @@ class Poster {
 
   // The transfer may hold slots at the target while nobody moves it, from now on until it is done.
   void addSlotHolder(Transfer& transfer);
-  // Moves such transfers, without ending any of them, so that they give their slots back.
-  void moveSlotHolders();
+  // Moves such transfers, without ending any of them, so that they give their slots back. True when
+  // one of them is on a device.
+  bool moveSlotHolders();
 
  private:
   PostResult postLocked(Transfer& transfer, Deadline until, size_t most);
+  bool waitsForEvent(Transfer& transfer);
   PostResult postPieces(Transfer& transfer, Deadline until, size_t most);
   void end(Transfer& transfer);
 
   Transport& transport_;
+  const OpPoster& ops_;
   Staging staging_;
   // Taken after a transfer's mutex; whoever has it only tries to take those.
   std::mutex mutex_;

@@ -1,5 +1,6 @@
 #include "transfer/progress_thread.h"
 
+#include <algorithm>
 #include <system_error>
 
 #include "base/error.h"
@@ -9,7 +10,7 @@ namespace hmc {
 
 namespace {
 // Transfers of one link that are posted before the others get their turn.
-constexpr int kTransfersPerTurn = 64;
+constexpr size_t kTransfersPerTurn = 64;
 }  // namespace
 
 void ProgressThread::stop() {
@@ -87,38 +88,46 @@ void ProgressThread::run(const std::stop_token& stop) {
   while (wanted_.wait(lock, stop, [this] { return !watched_.empty(); })) {
     const uint64_t seen = poller_.kicks();
     if (stop.stop_requested()) return;
-    const bool more = moveAll(lock);
+    const Deadline until = moveAll(lock);
     lock.unlock();
-    poller_.round(seen, more ? Deadline::now() : Deadline::never());
+    poller_.round(seen, until);
     lock.lock();
   }
 }
 
-bool ProgressThread::moveAll(Lock& lock) {
-  bool more = false;
+Deadline ProgressThread::moveAll(Lock& lock) {
+  Deadline until = Deadline::never();
   // Others only add to it meanwhile.
   for (auto link = unposted_.begin(); link != unposted_.end();) {
-    more = moveQueue(lock, link->second) || more;
+    until = earlier(until, moveQueue(lock, link->second));
     link = link->second.empty() ? unposted_.erase(link) : std::next(link);
   }
-  moveStaged(lock);
-  return more;
+  return earlier(until, moveStaged(lock));
 }
 
-bool ProgressThread::moveQueue(Lock& lock, Queue& queue) {
-  for (int left = kTransfersPerTurn; left > 0 && !queue.empty(); --left) {
+Deadline ProgressThread::moveQueue(Lock& lock, Queue& queue) {
+  bool onDevice = false;
+  for (size_t left = std::min(kTransfersPerTurn, queue.size()); left > 0; --left) {
     const PostResult result = post(lock, queue.front());
-    if (result != PostResult::allPosted) return result == PostResult::outOfTime;
+    if (result == PostResult::outOfTime) return Deadline::now();
+    if (result == PostResult::underWay) return onDevice ? Deadline(kDevicePoll) : Deadline::never();
+    if (result == PostResult::onDevice) {
+      onDevice = true;
+      queue.push_back(queue.front());  // the link is free for those behind it
+    }
     queue.pop_front();
   }
-  return !queue.empty();
+  if (queue.empty()) return Deadline::never();
+  return onDevice ? Deadline(kDevicePoll) : Deadline::now();
 }
 
-void ProgressThread::moveStaged(Lock& lock) {
+Deadline ProgressThread::moveStaged(Lock& lock) {
   bool noFarSlot = false;
+  bool onDevice = false;
   for (size_t i = 0; i < staged_.size();) {
     const PostResult result = post(lock, staged_[i]);
     noFarSlot = noFarSlot || result == PostResult::noFarSlot;
+    onDevice = onDevice || result == PostResult::onDevice;
     if (result == PostResult::allPosted) {
       staged_[i] = staged_.back();
       staged_.pop_back();
@@ -126,10 +135,12 @@ void ProgressThread::moveStaged(Lock& lock) {
       ++i;
     }
   }
-  if (!noFarSlot) return;
-  lock.unlock();
-  poster_.moveSlotHolders();
-  lock.lock();
+  if (noFarSlot) {
+    lock.unlock();
+    onDevice = poster_.moveSlotHolders() || onDevice;
+    lock.lock();
+  }
+  return onDevice ? Deadline(kDevicePoll) : Deadline::never();
 }
 
 PostResult ProgressThread::post(Lock& lock, uint64_t id) {

@@ -50,11 +50,11 @@ class ProgressThread final : public CompletionObserver {
   // With mutex_ held. True when the thread has to look at it.
   bool enqueue(const Transfer& transfer);
   void run(const std::stop_token& stop);
-  // With mutex_ held, which they let go of while they move something. True when there is more to do
-  // at once.
-  bool moveAll(Lock& lock);
-  bool moveQueue(Lock& lock, Queue& queue);
-  void moveStaged(Lock& lock);
+  // With mutex_ held, which they let go of while they move something. They answer until when the
+  // thread may sleep.
+  Deadline moveAll(Lock& lock);
+  Deadline moveQueue(Lock& lock, Queue& queue);
+  Deadline moveStaged(Lock& lock);
   PostResult post(Lock& lock, uint64_t id);
   // With mutex_ held.
   void tell(uint64_t id, Code code);

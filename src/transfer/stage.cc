@@ -5,12 +5,14 @@
 
 namespace hmc {
 
-StageSlot::~StageSlot() {
-  registration.reset();
-  if (host.ptr) hostBackend().release(host.ptr);
+Result<std::unique_ptr<StageSlot>> StagePool::take(const Device& device) {
+  HMC_ASSIGN(Backend * backend, findBackend(device));
+  HMC_ASSIGN(auto slot, takeAny());
+  slot->host->pinFor(*backend);
+  return slot;
 }
 
-Result<std::unique_ptr<StageSlot>> StagePool::take() {
+Result<std::unique_ptr<StageSlot>> StagePool::takeAny() {
   {
     std::lock_guard lock(mutex_);
     if (!idle_.empty()) {
@@ -20,9 +22,10 @@ Result<std::unique_ptr<StageSlot>> StagePool::take() {
     }
   }
   auto slot = std::make_unique<StageSlot>();
-  HMC_ASSIGN(slot->host, hostBackend().allocate(0, kSlotSize));
+  HMC_ASSIGN(slot->host, StagingBuffer::create(kSlotSize));
   // Peers never reach a slot: its key is not handed out.
-  HMC_ASSIGN(slot->registration, transport_.registerRegion(slot->host, Access::read));
+  HMC_ASSIGN(slot->registration,
+             transport_.registerRegion(slot->host->region(kSlotSize), Access::read));
   return slot;
 }
 

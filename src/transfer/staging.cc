@@ -11,11 +11,14 @@ using Step = StagedPiece::Step;
 
 PostResult Staging::move(Transfer& transfer) {
   bool busy = false;
+  bool onDevice = false;
   for (auto& piece : transfer.staged) {
     while (advance(transfer, piece)) {
     }
     busy = busy || piece.step != Step::idle;
+    onDevice = onDevice || piece.step == Step::filling || piece.step == Step::emptying;
   }
+  if (onDevice) return PostResult::onDevice;
   if (busy) return PostResult::underWay;
   return transfer.stopped.ok() && !transfer.next.atEnd() ? PostResult::noFarSlot
                                                          : PostResult::allPosted;
@@ -27,85 +30,133 @@ void Staging::release(Transfer& transfer) {
   }
 }
 
-// One step of one piece: fill, post, have it copied, empty. False when it has to wait or has
-// nothing to do.
+// One step of one piece. False when it has to wait or has nothing to do.
 bool Staging::advance(Transfer& transfer, StagedPiece& piece) {
-  const bool put = transfer.kind == OpKind::put;
-  if (piece.step == Step::idle) return begin(transfer, piece);
-  if (piece.step == Step::toPost) {
-    if (transfer.stopped.ok()) return post(transfer, piece);
-    end(transfer, piece, transfer.stopped);
-    return true;
+  switch (piece.step) {
+    case Step::idle:
+      return begin(transfer, piece);
+    case Step::toPost:
+      if (transfer.stopped.ok()) return post(transfer, piece);
+      end(transfer, piece, transfer.stopped);
+      return true;
+    case Step::filling:
+    case Step::emptying:
+      return advanceCopy(transfer, piece);
+    case Step::posted:
+    case Step::copyingFar:
+      break;
   }
   if (!piece.completion->done()) return false;
-  Status status = piece.completion->status();
-  if (status.ok()) status = transfer.stopped;
-  if (status.ok() && put && piece.farSlot && piece.step == Step::posted) {
-    copyFar(transfer, piece);
-  } else if (status.ok() && !put && piece.step == Step::copying) {
-    piece.step = Step::toPost;
-  } else {
-    end(transfer, piece, std::move(status));
-  }
+  const Status status = piece.completion->status();
+  proceed(transfer, piece, status.ok() ? transfer.stopped : status);
   return true;
+}
+
+// What was under way for the piece has ended. A put goes: filling, post, copyingFar. A get goes:
+// copyingFar, post, emptying. Steps that the route does not need are left out.
+void Staging::proceed(Transfer& transfer, StagedPiece& piece, const Status& status) {
+  const bool put = transfer.kind == OpKind::put;
+  const bool posted = piece.step == Step::posted;
+  if (!status.ok()) {
+    end(transfer, piece, status);
+  } else if (piece.step == Step::filling || (piece.step == Step::copyingFar && !put)) {
+    piece.step = Step::toPost;
+  } else if (posted && put && piece.farSlot) {
+    copyFar(transfer, piece);
+  } else if (posted && !put && transfer.route.staged) {
+    const size_t size = piece.local.size;
+    startCopy(transfer, piece, Step::emptying, piece.local, piece.slot->host->region(size));
+  } else {
+    end(transfer, piece, Status());
+  }
 }
 
 bool Staging::begin(Transfer& transfer, StagedPiece& piece) {
   if (!transfer.stopped.ok() || transfer.next.atEnd()) return false;
-  if (FarStage* far = transfer.route.far) {
-    piece.farSlot = far->take();
+  const Route& route = transfer.route;
+  if (route.far) {
+    piece.farSlot = route.far->take();
     if (!piece.farSlot) return false;
   }
-  Status filled = fill(transfer, piece);
-  if (!filled.ok()) {
-    end(transfer, piece, filled);
-  } else if (piece.farSlot && transfer.kind == OpKind::get) {
+  if (route.staged && !piece.slot) {
+    auto slot = pool_.take(route.local.device);
+    if (!slot.ok()) {
+      end(transfer, piece, slot.status());
+      return false;
+    }
+    piece.slot = *std::move(slot);
+  }
+  const size_t size =
+      transfer.next.left(std::min(transport_.facts().largest, StagePool::kSlotSize));
+  piece.local = route.local.slice(transfer.next.local(), size);
+  piece.remote = transfer.next.remote();
+  transfer.next.advance(size);
+  if (piece.farSlot && transfer.kind == OpKind::get) {
     copyFar(transfer, piece);
+  } else if (route.staged && transfer.kind == OpKind::put) {
+    startCopy(transfer, piece, Step::filling, piece.slot->host->region(size), piece.local);
   } else {
     piece.step = Step::toPost;
   }
-  return filled.ok();
+  return true;
 }
 
-// Takes the next piece of the transfer, for a put with its bytes.
-Status Staging::fill(Transfer& transfer, StagedPiece& piece) {
-  const bool staged = transfer.route.staged;
-  if (staged && !piece.slot) {
-    HMC_ASSIGN(piece.slot, pool_.take());
+void Staging::startCopy(Transfer& transfer, StagedPiece& piece, Step step, const Region& to,
+                        const Region& from) {
+  auto copy = PendingCopy::start(to, from);
+  if (!copy.ok()) return abandon(transfer, piece, copy.status());
+  piece.copy = *std::move(copy);
+  piece.copyUntil = Deadline(kCopyTimeout);
+  piece.step = step;
+}
+
+// A device does not stop half-way, so a transfer that was stopped waits for it, too.
+bool Staging::advanceCopy(Transfer& transfer, StagedPiece& piece) {
+  auto passed = piece.copy->passed();
+  if (passed.ok() && !*passed) {
+    if (!piece.copyUntil.passed()) return false;
+    passed = error(Code::deadlineExceeded, "{} did not finish a copy of {} bytes within {} s",
+                   piece.local.device.toString(), piece.local.size, kCopyTimeout.count());
   }
-  size_t size = transfer.next.left(std::min(transport_.facts().largest, StagePool::kSlotSize));
-  piece.local = transfer.route.local.slice(transfer.next.local(), size);
-  piece.remote = transfer.next.remote();
-  if (staged && transfer.kind == OpKind::put) HMC_TRY(copy(piece.slot->host, piece.local));
-  transfer.next.advance(size);
-  return Status();
+  piece.copy.reset();
+  if (!passed.ok()) {
+    abandon(transfer, piece, passed.status());
+  } else {
+    proceed(transfer, piece, transfer.stopped);
+  }
+  return true;
+}
+
+// The device may touch the slot's memory again, and nobody knows when: it is lost for good.
+void Staging::abandon(Transfer& transfer, StagedPiece& piece, const Status& why) {
+  (void)piece.slot->host.release();
+  piece.slot.reset();
+  end(transfer, piece, why);
 }
 
 bool Staging::post(Transfer& transfer, StagedPiece& piece) {
   const Route& route = transfer.route;
   piece.completion.emplace(1U);
   Op op{transfer.kind,
-        route.staged ? piece.slot->host.ptr : piece.local.ptr,
+        route.staged ? piece.slot->host->region(piece.local.size).ptr : piece.local.ptr,
         route.staged ? piece.slot->registration.get() : route.registration,
         piece.farSlot ? &route.far->slots() : route.remote,
         piece.farSlot ? *piece.farSlot * StagePool::kSlotSize : piece.remote,
         piece.local.size,
         &*piece.completion};
-  if (route.link->post({&op, 1}) == 0) return false;
+  if (ops_.post(*route.link, {&op, 1}, transfer.id) == 0) return false;
   piece.step = Step::posted;
   return true;
 }
 
 void Staging::copyFar(Transfer& transfer, StagedPiece& piece) {
-  piece.step = Step::copying;
+  piece.step = Step::copyingFar;
   piece.completion.emplace(1U, &farCopies_);
   transfer.route.far->copy(transfer.kind, *piece.farSlot, piece.remote, piece.local.size,
                            *piece.completion);
 }
 
-void Staging::end(Transfer& transfer, StagedPiece& piece, Status status) {
-  if (status.ok() && transfer.route.staged && transfer.kind == OpKind::get)
-    status = copy(piece.local, piece.slot->host.slice(0, piece.local.size));
+void Staging::end(Transfer& transfer, StagedPiece& piece, const Status& status) {
   if (!status.ok() && transfer.stopped.ok()) transfer.stopped = status;
   if (piece.farSlot) {
     transfer.route.far->give(*piece.farSlot);

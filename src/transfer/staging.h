@@ -1,15 +1,20 @@
 #pragma once
 
+#include "transfer/op_poster.h"
 #include "transfer/poller.h"
 #include "transfer/stage.h"
 #include "transfer/transfer.h"
 
 namespace hmc {
 
+// How often somebody who waits for a device looks whether it is done.
+inline constexpr std::chrono::microseconds kDevicePoll{50};
+
 // What posting more of a transfer led to.
 enum class PostResult {
   allPosted,  // nothing is left to post; also when the transfer has failed or was cancelled
   underWay,   // the link takes no more for now, or pieces pass through slots
+  onDevice,   // a device is at it, and will not wake anybody: look again soon
   outOfTime,
   noFarSlot,  // all slots at the target are in use
 };
@@ -18,8 +23,8 @@ enum class PostResult {
 // one end or at both. All methods are called with the transfer's mutex held.
 class Staging {
  public:
-  Staging(Transport& transport, Poller& poller)
-      : transport_(transport), farCopies_(poller), pool_(transport) {}
+  Staging(Transport& transport, const OpPoster& ops, Poller& poller)
+      : transport_(transport), ops_(ops), farCopies_(poller), pool_(transport) {}
 
   // Takes every piece as far as it goes without waiting.
   PostResult move(Transfer& transfer);
@@ -36,12 +41,17 @@ class Staging {
 
   bool advance(Transfer& transfer, StagedPiece& piece);
   bool begin(Transfer& transfer, StagedPiece& piece);
-  Status fill(Transfer& transfer, StagedPiece& piece);
+  void proceed(Transfer& transfer, StagedPiece& piece, const Status& status);
+  void startCopy(Transfer& transfer, StagedPiece& piece, StagedPiece::Step step, const Region& to,
+                 const Region& from);
+  bool advanceCopy(Transfer& transfer, StagedPiece& piece);
+  void abandon(Transfer& transfer, StagedPiece& piece, const Status& why);
   bool post(Transfer& transfer, StagedPiece& piece);
   void copyFar(Transfer& transfer, StagedPiece& piece);
-  void end(Transfer& transfer, StagedPiece& piece, Status status);
+  void end(Transfer& transfer, StagedPiece& piece, const Status& status);
 
   Transport& transport_;
+  const OpPoster& ops_;
   FarCopies farCopies_;
   StagePool pool_;
 };

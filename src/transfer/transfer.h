@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "memory/pending_copy.h"
 #include "transfer/far_stage.h"
 #include "transfer/shape.h"
 #include "transfer/stage.h"
@@ -22,18 +23,27 @@ struct Route {
   bool staged = false;  // the transport cannot touch local memory of that kind
   std::chrono::milliseconds lease{0};
   FarStage* far = nullptr;  // it cannot reach the target's memory: in the place of `remote`
+  const char* peer = "";    // for traces
 };
 
-// A piece that passes through a host slot, of ours, of the target's, or both. A put is posted and
-// then copied at the target, a get the other way round.
+// A piece that passes through a host slot, of ours, of the target's, or both.
 struct StagedPiece {
-  enum class Step { idle, toPost, posted, copying };
+  enum class Step {
+    idle,
+    filling,  // a device copies it into our slot
+    toPost,
+    posted,
+    copyingFar,  // the target copies it out of its slot, or into it
+    emptying,    // a device copies it out of our slot
+  };
   Step step = Step::idle;
   std::unique_ptr<StageSlot> slot;  // ours, kept for the next piece
   std::optional<uint32_t> farSlot;
   Region local;
   uint64_t remote = 0;
-  std::optional<Completion> completion;  // of what is under way
+  std::optional<Completion> completion;  // of what is posted or copied at the target
+  std::unique_ptr<PendingCopy> copy;     // between our slot and a device
+  Deadline copyUntil = Deadline::never();
 };
 
 // A transfer or batch on its way: what is left to post, and what is under way. Poster moves it.
@@ -42,14 +52,17 @@ struct Transfer {
   static constexpr size_t kStagedPieces = 4;
 
   // `number` is never used again for another transfer of the same engine. `holds` keeps alive
-  // whatever the route points at.
+  // whatever the route points at. The local memory is ready when `event` has passed, if there is
+  // one.
   Transfer(uint64_t number, CompletionObserver* observer, OpKind what, const Route& over,
-           std::vector<Shape> pieces, std::vector<std::shared_ptr<const void>> holds)
+           std::vector<Shape> pieces, std::vector<std::shared_ptr<const void>> holds,
+           std::shared_ptr<DeviceEvent> event = nullptr)
       : id(number),
         kind(what),
         route(over),
         shapes(std::move(pieces)),
         keep(std::move(holds)),
+        after(std::move(event)),
         completion(1, observer, id),
         next(shapes) {}
 
@@ -62,11 +75,13 @@ struct Transfer {
   const Route route;
   const std::vector<Shape> shapes;
   const std::vector<std::shared_ptr<const void>> keep;
+  const std::shared_ptr<DeviceEvent> after;  // null when the local memory is ready
   // One count of it belongs to the pieces that were not posted yet.
   Completion completion;
 
   std::mutex mutex;        // held while pieces are posted, which does not block
   Cursor next;             // guarded by mutex
+  bool ready = !after;     // guarded by mutex: nothing has to wait for `after` here
   bool allPosted = false;  // guarded by mutex
   Status stopped;          // guarded by mutex: why the rest is not posted
   std::array<StagedPiece, kStagedPieces> staged;  // guarded by mutex

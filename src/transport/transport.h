@@ -13,6 +13,7 @@
 #include "hmc/result.h"
 #include "memory/region.h"
 #include "transport/completion.h"
+#include "transport/counters.h"
 
 namespace hmc {
 
@@ -99,7 +100,7 @@ struct Op {
   Completion* completion;
   // The local memory is ready when this has passed; null: it is ready. Only for transports whose
   // device copies can wait for it (Facts::waitsForEvents): for others the engine posts later.
-  const DeviceEvent* after = nullptr;
+  DeviceEvent* after = nullptr;
 };
 
 // The data path to one peer. Safe from any thread.
@@ -151,15 +152,6 @@ struct LinkOptions {
   // Secret bytes that this link's two ends alone know, from the handshake of the control channel. A
   // transport that opens connections of its own proves with them who it is.
   std::string credentials;
-};
-
-// What a transport did since it was made. Read at any time; the numbers of one moment need not fit
-// together.
-struct TransportCounters {
-  std::atomic<uint64_t> operations{0};  // accepted by post()
-  std::atomic<uint64_t> bytes{0};       // of those operations
-  std::atomic<uint64_t> retries{0};     // operations that the transport had to start again
-  std::atomic<uint64_t> stalls{0};      // post() accepted fewer operations than it was offered
 };
 
 class Transport {

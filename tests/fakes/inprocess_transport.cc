@@ -10,6 +10,7 @@
 
 #include "base/codec.h"
 #include "base/error.h"
+#include "memory/backend.h"
 #include "memory/copy.h"
 #include "transport/check.h"
 
@@ -167,6 +168,7 @@ class InProcessLink : public Link {
       return true;
     }
     Op op = queue_.front();
+    if (op.after && !*op.after->passed()) return false;
     queue_.pop_front();
     Status status = execute(*wire_, op);
     status.ok() ? op.completion->finish() : op.completion->fail(status);
@@ -198,7 +200,8 @@ class InProcessTransport : public Transport {
                    {DeviceKind::cpu},
                    options.largest,
                    options.paths,
-                   options.onDemand}),
+                   options.onDemand,
+                   options.waitsForEvents}),
         wire_(std::move(wire)),
         options_(std::move(options)) {}
 

@@ -32,7 +32,7 @@ TEST(Command, aUsageErrorNamesTheFix) {
   expectHmc("frobnicate", 2, {"The commands are demo, "});
   expectHmc("", 2, {"Try: hmc demo"});
   expectHmc("explain", 2, {"address is required", "hmc explain worker-3:5001"});
-  expectHmc("explain host:1 --kind abacus", 2, {"\"abacus\" is none of cpu, cuda"});
+  expectHmc("explain host:1 --kind abacus", 2, {"\"abacus\": the kinds are cpu, cuda"});
 }
 
 TEST(Command, infoListsEverySetting) {

@@ -70,7 +70,7 @@ class IpcRegistration final : public Registration {
 
  private:
   Status offerMapping(Backend& backend, Key& key) {
-    auto share = backend.share(region);
+    auto share = backend.share(region, ShareFor::process);
     if (!share.ok()) return Status();
     if (share->fd) {
       HMC_ASSIGN(share_, shared_.fds.offer(share->fd.get()));
@@ -78,6 +78,7 @@ class IpcRegistration final : public Registration {
     }
     key.shareHandle = share->handle;
     key.shareOffset = share->offset;
+    key.uuid = share->device;
     return Status();
   }
   Status offerRing(Key& key) {
@@ -99,8 +100,7 @@ class IpcTransport final : public Transport {
   IpcTransport(FdExchange& fds, IpcOptions options, std::string domain)
       : Transport({"ipc",
                    std::move(domain),
-                   {DeviceKind::cpu, DeviceKind::cuda, DeviceKind::hip, DeviceKind::cnrt,
-                    DeviceKind::acl, DeviceKind::musa},
+                   {std::begin(kDeviceKinds), std::end(kDeviceKinds)},
                    kLargest,
                    {{describe(ipc::Way::mappedHost), 20, 10},
                     {describe(ipc::Way::processVm), 700, 8},
@@ -125,11 +125,7 @@ class IpcTransport final : public Transport {
   }
 
   bool progress(Deadline until) override {
-    if (!shared_.hasRings()) {
-      // Everything finishes inside post(), perhaps in another thread, which wakes nobody.
-      futexWait(never_, 0, earlier(until, kSpin));
-      return false;
-    }
+    if (!shared_.hasRings()) return progressWithoutRings(earlier(until, kSpin));
     Bell& bell = shared_.bells.get()->progress;
     Deadline spin = earlier(until, kSpin);
     uint32_t seen = 0;
@@ -138,7 +134,8 @@ class IpcTransport final : public Transport {
       if (shared_.pump()) return true;
       if (wanted_.load() && wanted_.exchange(false)) return false;
     } while (!spin.passed());
-    bell.sleep(seen, earlier(until, kNap));
+    // Devices ring no bell.
+    bell.sleep(seen, earlier(until, shared_.deviceCopies.idle() ? kNap : kSpin));
     return shared_.pump();
   }
   void wake() override {
@@ -147,6 +144,15 @@ class IpcTransport final : public Transport {
   }
 
  private:
+  // What devices do not copy finishes inside post(), perhaps in another thread, which wakes nobody.
+  bool progressWithoutRings(Deadline until) {
+    while (!shared_.deviceCopies.idle() && !until.passed()) {
+      if (shared_.deviceCopies.poll()) return true;
+    }
+    futexWait(never_, 0, until);
+    return false;
+  }
+
   Shared shared_;
   std::atomic<uint32_t> never_{0};
   std::atomic<bool> wanted_{false};  // progress() shall return

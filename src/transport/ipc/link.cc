@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "memory/copy.h"
 #include "transport/check.h"
 
 namespace hmc::ipc {
@@ -49,6 +50,7 @@ IpcLink::IpcLink(Shared& shared, const LinkOptions& options)
 
 IpcLink::~IpcLink() {
   close(error(Code::cancelled, "the link was destroyed"));
+  shared_.deviceCopies.drain(*this, kCopyTimeout);
   if (!outgoing_) return;
   // The ring itself gives up when the lease is over.
   Bell& bell = shared_.bells.get()->progress;
@@ -85,6 +87,7 @@ void IpcLink::close(const Status& why) {
   }
   closing_.store(true, std::memory_order_release);
   if (ring) ring->close(reason);
+  shared_.deviceCopies.close(*this, reason);
   shared_.service.removeLink(nonce_);
 }
 

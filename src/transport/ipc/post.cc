@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "memory/copy.h"
-#include "memory/quick_copy.h"
+#include "memory/host_copy.h"
 #include "transport/check.h"
 #include "transport/ipc/link.h"
 
@@ -35,7 +35,7 @@ struct HostCopy {
   }
   void run(Copiers& copiers) const {
     if (size < Copiers::kWorthwhile) {
-      quickCopy(dst, src, size);
+      copyHost(dst, src, size);
     } else {
       copiers.copy(dst, src, size);
     }
@@ -74,19 +74,17 @@ class Finisher {
   uint32_t count_ = 0;
 };
 
+// The operation's remote memory, as it is mapped here.
+Region farOf(const Op& op) {
+  return static_cast<const MappedRemote&>(*op.remote).region.slice(op.remoteOffset, op.size);
+}
+
 void settle(const Op& op, const Status& status) {
   if (status.ok()) {
     op.completion->finish();
   } else {
     op.completion->fail(status);
   }
-}
-
-Status moveDevice(const Op& op) {
-  const Region& there = static_cast<const MappedRemote&>(*op.remote).region;
-  Region far = there.slice(op.remoteOffset, op.size);
-  Region near{op.local, op.size, op.registration->region.device};
-  return op.kind == OpKind::put ? copy(far, near) : copy(near, far);
 }
 
 // Between a device of ours and another process, by way of the host.
@@ -114,7 +112,7 @@ size_t IpcLink::refuseAll(std::span<const Op> ops) {
   return ops.size();
 }
 
-// A copy that has begun when the link is closed ends by itself, before post() returns.
+// A copy on the host that has begun when the link is closed ends by itself, before post() returns.
 size_t IpcLink::post(std::span<const Op> ops) {
   if (closing_.load(std::memory_order_acquire)) [[unlikely]]
     return refuseAll(ops);
@@ -130,7 +128,7 @@ size_t IpcLink::post(std::span<const Op> ops) {
       const auto& mapped = static_cast<const MappedRemote&>(remote);
       if (++i < ops.size() && ops[i].remote == &mapped && allowed(ops[i])) {
         const HostCopy next(ops[i], mapped);
-        foreseeCopy(next.dst, next.src, next.size);
+        prefetchCopy(next.dst, next.src, next.size);
       }
       HostCopy(op, mapped).run(shared_.copiers);
       finisher.add(op.completion);
@@ -153,7 +151,7 @@ size_t IpcLink::runSlow(std::span<const Op> ops) {
     case Way::ring:
       return throughRing(ops);
     default:
-      settle(ops[0], moveDevice(ops[0]));
+      shared_.deviceCopies.start(*this, ops[0], farOf(ops[0]));
       return 1;
   }
 }

@@ -51,7 +51,8 @@ Result<std::unique_ptr<RemoteMemory>> importMapped(const Key& key, const std::at
   share.handle = key.shareHandle;
   share.offset = key.shareOffset;
   share.size = key.size;
-  share.device = key.device;
+  share.kind = key.device.kind;
+  share.device = key.uuid;
   HMC_ASSIGN(Region region, backend->attach(share));
   if (region.device.isHost()) populate(region, key.access);
   return std::unique_ptr<RemoteMemory>(

@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "memory/row_copy.h"
+#include "memory/host_copy.h"
 #include "transport/transport.h"
 #include "transport/ucx/hardware_ops.h"
 #include "transport/ucx/path.h"

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "base/lease.h"
-#include "memory/row_copy.h"
+#include "memory/host_copy.h"
 #include "transport/exports.h"
 #include "transport/ucx/wire.h"
 #include "transport/ucx/worker.h"

@@ -125,6 +125,19 @@ TEST_F(EngineTest, manyThreadsWaitWhileOneOfThemPolls) {
   EXPECT_EQ(local_, remote_);
 }
 
+TEST_F(EngineTest, countsWhatTheLinkTookAndWhenItTookLess) {
+  const auto totals = [&] { return a_->transport().counters().totals(); };
+  ASSERT_TRUE(a_->run(OpKind::put, route_, 0, 0, 100, 30s).ok());
+  EXPECT_EQ(totals().operations, 1U);
+  EXPECT_EQ(totals().bytes, 100U);
+  EXPECT_EQ(totals().stalls, 0U);
+  faults_->mostPerPost = 1;
+  ASSERT_TRUE(a_->run(OpKind::get, route_, 0, 0, 5 * (64 << 10), 30s).ok());
+  EXPECT_EQ(totals().operations, 6U);
+  EXPECT_EQ(totals().bytes, 100U + 5 * (64 << 10));
+  EXPECT_GE(totals().stalls, 4U);
+}
+
 // Local memory that the transport cannot touch goes through the host, both ways.
 TEST_F(EngineTest, stagesDeviceMemoryThroughTheHost) {
   Backend& gpu = **findBackend(DeviceKind::cuda);
@@ -143,6 +156,49 @@ TEST_F(EngineTest, stagesDeviceMemoryThroughTheHost) {
   ASSERT_TRUE(copy(hostRegion(local_), device).ok());
   EXPECT_EQ(local_, remote_);
   gpu.release(device.ptr);
+}
+
+TEST_F(EngineTest, startsAfterTheEventThatItWasGiven) {
+  Backend& gpu = **findBackend(DeviceKind::cuda);
+  std::shared_ptr<DeviceEvent> event = *gpu.event(0);
+  auto transfer = a_->start(OpKind::put, route_, {{0, 0, 0, 0, 1, kSize}}, {}, event);
+  EXPECT_EQ(a_->wait(*transfer, 20ms).code(), Code::deadlineExceeded);
+  EXPECT_EQ(remote_, std::vector<char>(kSize));
+  ASSERT_TRUE(event->signal().ok());
+  EXPECT_TRUE(a_->wait(*transfer, 30s).ok());
+  EXPECT_EQ(local_, remote_);
+}
+
+TEST_F(EngineTest, aTransferWhoseEventHasNotPassedCanBeCancelled) {
+  Backend& gpu = **findBackend(DeviceKind::cuda);
+  std::shared_ptr<DeviceEvent> event = *gpu.event(0);
+  auto transfer = a_->start(OpKind::put, route_, {{0, 0, 0, 0, 1, kSize}}, {}, event);
+  EXPECT_EQ(a_->cancel(*transfer).code(), Code::cancelled);
+  ASSERT_TRUE(event->signal().ok());
+  EXPECT_EQ(remote_, std::vector<char>(kSize));
+}
+
+TEST_F(EngineTest, aTransportThatWaitsForEventsGetsThem) {
+  auto wire = fakes::makeInProcessWire();
+  fakes::InProcessOptions options;
+  options.waitsForEvents = true;
+  Engine engine(*fakes::createInProcess(wire, options));
+  auto target = *fakes::createInProcess(wire, options);
+  auto link = *engine.transport().openLink({});
+  auto back = *target->openLink({});
+  ASSERT_TRUE(link->connect(back->address()).ok());
+  ASSERT_TRUE(back->connect(link->address()).ok());
+  auto from = *engine.transport().registerRegion(hostRegion(local_), Access::readWrite);
+  auto to = *target->registerRegion(hostRegion(remote_), Access::readWrite);
+  auto memory = *link->importKey(to->key(), 10s, nullptr);
+  std::shared_ptr<DeviceEvent> event = *(*findBackend(DeviceKind::cuda))->event(0);
+  const Route route{link.get(), from.get(), hostRegion(local_), memory.get(), false, kLease};
+  auto transfer = engine.start(OpKind::put, route, {{0, 0, 0, 0, 1, 1000}}, {}, event);
+  EXPECT_EQ(engine.transport().counters().totals().operations, 1U) << "posted at once";
+  EXPECT_FALSE(engine.test(*transfer));
+  ASSERT_TRUE(event->signal().ok());
+  EXPECT_TRUE(engine.wait(*transfer, 30s).ok());
+  EXPECT_EQ(0, memcmp(local_.data(), remote_.data(), 1000));
 }
 
 TEST_F(EngineTest, aStagedTransferReportsItsFailedPiece) {

@@ -105,6 +105,20 @@ TEST_F(ProgressThreadTest, movesDeviceMemoryThroughTheHost) {
   gpu.release(device.ptr);
 }
 
+TEST_F(ProgressThreadTest, waitsForEventsAndLetsOthersPass) {
+  std::shared_ptr<DeviceEvent> event = *(*findBackend(DeviceKind::cuda))->event(0);
+  auto first = a_->start(OpKind::put, route_, {{0, 0, 0, 0, 1, 100}}, {}, event);
+  ASSERT_TRUE(list_->watch(first, 1).ok());
+  faults_->mostPerPost = 0;
+  auto second = put(kSize);
+  faults_->mostPerPost = 8;
+  ASSERT_TRUE(list_->watch(second, 2).ok());
+  EXPECT_THAT(takeAll(*list_, 1), ElementsAre(2));
+  EXPECT_FALSE(first->done());
+  ASSERT_TRUE(event->signal().ok());
+  EXPECT_THAT(takeAll(*list_, 1), ElementsAre(1));
+}
+
 TEST_F(ProgressThreadTest, aListMayGoWhileItsTransfersMove) {
   faults_->mostPerPost = 1;
   for (int round = 0; round < 100; ++round) {

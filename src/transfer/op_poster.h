@@ -1,0 +1,31 @@
+#pragma once
+
+#include <span>
+
+#include "transfer/tracer.h"
+
+namespace hmc {
+
+// Posts operations, counts what the link took and traces it. The only caller of Link::post.
+class OpPoster {
+ public:
+  // Without a tracer nothing is traced.
+  OpPoster(Transport& transport, Tracer* tracer)
+      : counters_(transport.counters()), tracer_(tracer) {}
+
+  size_t post(Link& link, std::span<const Op> ops, uint64_t transfer) const {
+    const size_t accepted = link.post(ops);
+    size_t bytes = 0;
+    for (const Op& op : ops.first(accepted)) bytes += op.size;
+    counters_.count(accepted, bytes);
+    if (accepted < ops.size()) counters_.countStall();
+    if (tracer_ && accepted > 0) tracer_->post(transfer, bytes);
+    return accepted;
+  }
+
+ private:
+  TransportCounters& counters_;
+  Tracer* const tracer_;
+};
+
+}  // namespace hmc

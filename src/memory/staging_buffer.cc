@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/log.h"
 
 namespace hmc {
 
@@ -28,17 +27,6 @@ Result<std::unique_ptr<StagingBuffer>> StagingBuffer::create(size_t size) {
   void* ptr = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (ptr == MAP_FAILED) return errnoStatus(fmt::format("map {} bytes to stage copies", size));
   return std::unique_ptr<StagingBuffer>(new StagingBuffer(Mapping(ptr, size)));
-}
-
-void StagingBuffer::pinFor(Backend& backend) {
-  auto [place, isNew] = pins_.try_emplace(&backend);
-  if (!isNew) return;
-  auto pinned = backend.pin(region(size()));
-  if (pinned.ok()) {
-    place->second = *std::move(pinned);
-  } else {
-    logDebug("staging {} bytes without pinning them: {}", size(), pinned.status().message());
-  }
 }
 
 Result<BorrowedBuffer> BorrowedBuffer::take() {

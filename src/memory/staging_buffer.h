@@ -1,10 +1,9 @@
 #pragma once
 
-#include <map>
 #include <memory>
 
-#include "memory/backend.h"
 #include "memory/cpu/mapping.h"
+#include "memory/device_pins.h"
 
 namespace hmc {
 
@@ -16,15 +15,13 @@ class StagingBuffer {
   size_t size() const { return memory_.size(); }
   Region region(size_t size) const { return {memory_.get(), size, Device{}}; }
 
-  // Once for each backend. Where it cannot be pinned, as in a process that may not lock so much
-  // memory, copies are slower and right all the same.
-  void pinFor(Backend& backend);
+  void pinFor(Backend& backend) { pins_.pin(region(size()), backend); }
 
  private:
   explicit StagingBuffer(Mapping memory) : memory_(std::move(memory)) {}
 
   Mapping memory_;
-  std::map<Backend*, std::unique_ptr<PinnedMemory>> pins_;  // null: it refused. Unpinned first
+  DevicePins pins_;  // last: unpinned first
 };
 
 // Takes a buffer that was used before, or makes one; back it goes at the end. Those that wait for

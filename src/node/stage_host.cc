@@ -18,12 +18,6 @@ StageHost::~StageHost() {
   if (host.ptr) hostBackend().release(host.ptr);
 }
 
-void StageHost::pinFor(Backend& backend) {
-  const auto [at, added] = pins.try_emplace(&backend);
-  if (!added) return;
-  if (auto pinned = backend.pin(host); pinned.ok()) at->second = *std::move(pinned);
-}
-
 std::string StageOffer::encode() const {
   return Writer().string(key).u32(slots).u64(StagePool::kSlotSize).take();
 }

@@ -27,10 +27,10 @@ struct StageHost {
   }
   // Pins the slots for that kind, once. Where they cannot be pinned, copies are slower. One thread
   // at a time.
-  void pinFor(Backend& backend);
+  void pinFor(Backend& backend) { pins.pin(host, backend); }
 
   Region host;
-  std::map<Backend*, std::unique_ptr<PinnedMemory>> pins;  // null: it refused
+  DevicePins pins;
   std::unique_ptr<Registration> registration;
 };
 

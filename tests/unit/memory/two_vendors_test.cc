@@ -7,6 +7,7 @@
 #include "memory/backends.h"
 #include "memory/copy.h"
 #include "memory/device_of.h"
+#include "memory/device_pins.h"
 #include "memory/pending_copy.h"
 
 namespace hmc {
@@ -106,6 +107,22 @@ TEST_F(TwoVendors, exchangeBytesThroughPinnedMemoryThatIsKept) {
   }
   release(first);
   release(second);
+}
+
+TEST_F(TwoVendors, bothPinHostMemoryThatMayMeetEither) {
+  const size_t before = fake(DeviceKind::hip).pinned();
+  std::string bytes(5000, 'x');
+  DevicePins pins;
+  pins.pinForAll(host(bytes));
+  pins.pinForAll(host(bytes));
+  EXPECT_EQ(fake(DeviceKind::hip).pinned(), before + 1);
+  const Region region = allocate(musa, 5000);
+  const size_t unpinned = fake(DeviceKind::musa).unpinnedCopies();
+  EXPECT_TRUE(copy(region, host(bytes)).ok());
+  EXPECT_EQ(fake(DeviceKind::musa).unpinnedCopies(), unpinned);
+  pins.clear();
+  EXPECT_EQ(fake(DeviceKind::hip).pinned(), before);
+  release(region);
 }
 
 TEST_F(TwoVendors, sayWhichCopyFailedAndGoOn) {

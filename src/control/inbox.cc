@@ -31,10 +31,9 @@ const char* kindName(MessageKind kind) {
       return "integer";
     case MessageKind::structure:
       return "structure";
-    case MessageKind::bulkData:
-      return "data";
-    case MessageKind::bulkGrant:
-      return "grant";
+    case MessageKind::custom1:
+    case MessageKind::custom2:
+      break;
     case MessageKind::note:
       return "note";
   }

@@ -20,12 +20,6 @@ namespace hmc {
 
 class NodeImpl;
 
-// How far a visitor of the first generation says it is.
-enum class Visit : uint8_t { arriving, connected, wrote };
-inline const char* visitWord(Visit visit) {
-  return visit == Visit::wrote ? "wrote" : "connected";
-}
-
 // One peer: the channel to it and the links that were opened to it. Safe from any thread.
 class PeerState {
  public:
@@ -69,10 +63,6 @@ class PeerState {
   // There is nothing to flush.
   bool quiet() const { return activeCount_.load(std::memory_order_acquire) == 0; }
 
-  // What the visitor said last.
-  Visit visit() const { return visit_.load(std::memory_order_acquire); }
-  void setVisit(Visit visit) { visit_.store(visit, std::memory_order_release); }
-
   // Ends the conversation from our side: goodbye on the channel, and end().
   void close(const Status& why);
   // The channel ended: every link goes, everything pending finishes with the reason.
@@ -107,7 +97,6 @@ class PeerState {
   size_t lookAt_ = 0;        // guarded by mutex_: when active_ may have much that is done
   std::atomic<size_t> activeCount_{0};  // its size: spares flush() the lock
   Status ended_;                        // guarded by mutex_
-  std::atomic<Visit> visit_{Visit::arriving};
 };
 
 }  // namespace hmc

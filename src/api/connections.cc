@@ -37,13 +37,10 @@ bool isAddressOfThisHost(const std::string& ip) {
   return found;
 }
 
-bool isUnixSocket(const Channel& channel) {
-  return channel.remotePort() == 0;
-}
-
 bool answersTo(const PeerState& peer, const std::string& ip) {
-  const Channel& channel = peer.channel();
-  return channel.remoteHost() == ip || (isUnixSocket(channel) && isAddressOfThisHost(ip));
+  const auto& channel = peer.channel();
+  const bool unixSocket = channel.remotePort() == 0;
+  return channel.remoteHost() == ip || (unixSocket && isAddressOfThisHost(ip));
 }
 
 bool answersTo(const PeerState& peer, uint16_t port) {

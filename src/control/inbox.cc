@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/futex.h"
 
-namespace hmc {
+namespace hmc::control {
 
 namespace {
 
@@ -277,4 +277,4 @@ Status Inbox::status() const {
   return ended_;
 }
 
-}  // namespace hmc
+}  // namespace hmc::control

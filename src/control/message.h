@@ -5,7 +5,7 @@
 #include <initializer_list>
 #include <string>
 
-namespace hmc {
+namespace hmc::control {
 
 // What users send each other. Each kind has its own queue at the receiver, in the order sent.
 // custom1 and custom2 are for whoever stands on the Node, who says what they carry. `note` comes
@@ -38,4 +38,4 @@ struct Message {
   std::string payload;
 };
 
-}  // namespace hmc
+}  // namespace hmc::control

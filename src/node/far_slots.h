@@ -40,8 +40,8 @@ class StagedRegion final : public FarStage {
     std::string region;
     uint64_t number = 0;  // LocalMemory::number()
   };
-  StagedRegion(std::shared_ptr<Channel> channel, What what, std::shared_ptr<FarSlots> slots,
-               std::unique_ptr<RemoteMemory> memory)
+  StagedRegion(std::shared_ptr<control::Channel> channel, What what,
+               std::shared_ptr<FarSlots> slots, std::unique_ptr<RemoteMemory> memory)
       : channel_(std::move(channel)),
         what_(std::move(what)),
         slots_(std::move(slots)),
@@ -56,7 +56,7 @@ class StagedRegion final : public FarStage {
   void await(uint64_t seen, Deadline until) override { slots_->await(seen, until); }
 
  private:
-  const std::shared_ptr<Channel> channel_;
+  const std::shared_ptr<control::Channel> channel_;
   const What what_;
   const std::shared_ptr<FarSlots> slots_;
   const std::unique_ptr<RemoteMemory> memory_;

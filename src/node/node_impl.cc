@@ -18,14 +18,14 @@ Result<std::shared_ptr<NodeImpl>> NodeImpl::create(const NodeOptions& options,
   std::string name = options.name.empty() ? "node-" + hex(randomBytes(4)) : options.name;
   std::shared_ptr<NodeImpl> node(new NodeImpl(name, std::move(fds), std::move(transports),
                                               !options.transports.empty(), std::move(extension)));
-  ControlOptions control;
+  control::ControlOptions control;
   control.name = name;
   control.secret = options.secret;
   control.heartbeat = options.heartbeat;
   control.lease = options.lease;
   const auto& asked = options.transports;
   control.ring = asked.empty() || std::find(asked.begin(), asked.end(), "ipc") != asked.end();
-  HMC_ASSIGN(node->control_, Control::create(control, *node->fds_, *node));
+  HMC_ASSIGN(node->control_, control::Control::create(control, *node->fds_, *node));
   node->control_->setAttributes(node->attributes({}).encode());
   return node;
 }
@@ -210,7 +210,7 @@ void NodeImpl::close() {
   for (const auto& peer : all) peer->close(why);
 }
 
-Status NodeImpl::joined(const std::shared_ptr<Channel>& channel) {
+Status NodeImpl::joined(const std::shared_ptr<control::Channel>& channel) {
   HMC_ASSIGN(auto theirs, Attributes::decode(channel->peer().attributes));
   auto peer = std::make_shared<PeerState>(*this, channel, std::move(theirs));
   std::lock_guard lock(mutex_);
@@ -220,7 +220,7 @@ Status NodeImpl::joined(const std::shared_ptr<Channel>& channel) {
   return Status();
 }
 
-Status NodeImpl::joinedAgain(const std::shared_ptr<Channel>& channel,
+Status NodeImpl::joinedAgain(const std::shared_ptr<control::Channel>& channel,
                              const std::string& attributes) {
   HMC_ASSIGN(auto theirs, Attributes::decode(attributes));
   if (auto peer = find(channel.get())) peer->setAttributes(std::move(theirs));
@@ -229,7 +229,7 @@ Status NodeImpl::joinedAgain(const std::shared_ptr<Channel>& channel,
   return Status();
 }
 
-void NodeImpl::left(const std::shared_ptr<Channel>& channel, const Status& why) {
+void NodeImpl::left(const std::shared_ptr<control::Channel>& channel, const Status& why) {
   auto peer = find(channel.get());
   if (!peer) return;
   peer->end(why);
@@ -239,8 +239,8 @@ void NodeImpl::left(const std::shared_ptr<Channel>& channel, const Status& why) 
   changed_.notify_all();
 }
 
-Result<std::string> NodeImpl::answer(const std::shared_ptr<Channel>& channel, uint16_t method,
-                                     std::string_view request) {
+Result<std::string> NodeImpl::answer(const std::shared_ptr<control::Channel>& channel,
+                                     uint16_t method, std::string_view request) {
   if (method == kOpenRegion) return describeRegion(request);
   if (method == kProbe) return describeSelf();
   auto peer = find(channel.get());
@@ -260,7 +260,7 @@ Result<std::string> NodeImpl::answerFor(PeerState& peer, uint16_t method,
   return answer;
 }
 
-void NodeImpl::note(const std::shared_ptr<Channel>& channel, std::string payload) {
+void NodeImpl::note(const std::shared_ptr<control::Channel>& channel, std::string payload) {
   auto peer = find(channel.get());
   if (!peer) return;
   std::lock_guard lock(mutex_);
@@ -269,7 +269,7 @@ void NodeImpl::note(const std::shared_ptr<Channel>& channel, std::string payload
   setNoteEventLocked();
 }
 
-std::shared_ptr<PeerState> NodeImpl::find(const Channel* channel) const {
+std::shared_ptr<PeerState> NodeImpl::find(const control::Channel* channel) const {
   std::lock_guard lock(mutex_);
   for (const auto& peer : peers_) {
     if (&peer->channel() == channel) return peer;

@@ -43,7 +43,8 @@ class NodeExtension {
 
 // One participant: its transports, listeners, peers and registered memory. Handles share it;
 // close() ends it for all of them. Safe from any thread.
-class NodeImpl final : public ControlEvents, public std::enable_shared_from_this<NodeImpl> {
+class NodeImpl final : public control::ControlEvents,
+                       public std::enable_shared_from_this<NodeImpl> {
  public:
   // Where the transports come from; tests bring their own.
   using TransportMaker =
@@ -117,19 +118,19 @@ class NodeImpl final : public ControlEvents, public std::enable_shared_from_this
   void close();
 
   // ControlEvents
-  Status joined(const std::shared_ptr<Channel>& channel) override;
-  Status joinedAgain(const std::shared_ptr<Channel>& channel,
+  Status joined(const std::shared_ptr<control::Channel>& channel) override;
+  Status joinedAgain(const std::shared_ptr<control::Channel>& channel,
                      const std::string& attributes) override;
-  void left(const std::shared_ptr<Channel>& channel, const Status& why) override;
-  Result<std::string> answer(const std::shared_ptr<Channel>& channel, uint16_t method,
+  void left(const std::shared_ptr<control::Channel>& channel, const Status& why) override;
+  Result<std::string> answer(const std::shared_ptr<control::Channel>& channel, uint16_t method,
                              std::string_view request) override;
-  void note(const std::shared_ptr<Channel>& channel, std::string payload) override;
+  void note(const std::shared_ptr<control::Channel>& channel, std::string payload) override;
 
  private:
   NodeImpl(std::string name, std::unique_ptr<FdExchange> fds, TransportSet transports, bool named,
            std::shared_ptr<NodeExtension> extension);
   Attributes attributes(std::optional<uint32_t> rank) const;
-  std::shared_ptr<PeerState> find(const Channel* channel) const;
+  std::shared_ptr<PeerState> find(const control::Channel* channel) const;
   Result<std::string> describeRegion(std::string_view request);
   std::string describeSelf() const;
   Result<std::string> answerFor(PeerState& peer, uint16_t method, std::string_view request);
@@ -167,7 +168,7 @@ class NodeImpl final : public ControlEvents, public std::enable_shared_from_this
   bool noteEventSet_ = false;  // guarded by mutex_: it is readable
   bool closed_ = false;        // guarded by mutex_
 
-  std::unique_ptr<Control> control_;  // last: its thread calls us until it is gone
+  std::unique_ptr<control::Control> control_;  // last: its thread calls us until it is gone
 };
 
 }  // namespace hmc

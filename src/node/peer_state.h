@@ -20,12 +20,17 @@ namespace hmc {
 
 class NodeImpl;
 
+// What peers say to each other through PeerState::channel().
+using control::KindSet;
+using control::Message;
+using control::MessageKind;
+
 // One peer: the channel to it and the links that were opened to it. Safe from any thread.
 class PeerState {
  public:
-  PeerState(NodeImpl& node, std::shared_ptr<Channel> channel, Attributes attributes);
+  PeerState(NodeImpl& node, std::shared_ptr<control::Channel> channel, Attributes attributes);
 
-  Channel& channel() const { return *channel_; }
+  control::Channel& channel() const { return *channel_; }
   // "worker-3 (10.0.0.3:41234)"
   const std::string& title() const { return title_; }
   Attributes attributes() const;
@@ -85,7 +90,7 @@ class PeerState {
   Active takeDoneLocked();
 
   NodeImpl& node_;
-  const std::shared_ptr<Channel> channel_;
+  const std::shared_ptr<control::Channel> channel_;
   const std::string title_;
   PathNotes paths_;
 

@@ -4,15 +4,17 @@
 
 #include "base/codec.h"
 #include "base/random.h"
-#include "memory/copy.h"
+#include "node/facade.h"
 
 namespace hmc {
 
 namespace {
 
 constexpr size_t kSlots = 2;
+constexpr MessageKind kBulkChunk = MessageKind::custom1;
+constexpr MessageKind kBulkGrant = MessageKind::custom2;
 
-// What a receiver tells a sender in bulkGrant. Every recvDataFrom() draws a number, and both sides
+// What a receiver tells a sender in kBulkGrant. Every recvDataFrom() draws a number, and both sides
 // drop what carries another one: a call that failed or gave up leaves messages behind.
 enum class Word : uint8_t { ready, taken, refused };
 
@@ -23,7 +25,7 @@ struct Grant {
   std::string sentence;  // of `refused`
 };
 
-// What a sender tells in bulkData: so many bytes are in the next slot.
+// What a sender tells in kBulkChunk: so many bytes are in the next slot.
 struct Chunk {
   uint64_t number = 0;
   uint64_t size = 0;
@@ -52,13 +54,13 @@ Status sendGrant(PeerState& peer, const Grant& grant, Deadline deadline) {
   Writer out;
   out.u8(static_cast<uint8_t>(grant.word)).u64(grant.number).u64(grant.slot);
   out.string(grant.sentence);
-  return peer.channel().send(MessageKind::bulkGrant, 0, out.bytes(), deadline);
+  return peer.channel().send(kBulkGrant, 0, out.bytes(), deadline);
 }
 
 // The next word about that number, or the `ready` of a newer receiver. 0 waits for any `ready`.
 Result<Grant> receiveGrant(PeerState& peer, uint64_t number, Deadline deadline) {
   for (;;) {
-    auto message = peer.channel().receive(MessageKind::bulkGrant, deadline);
+    auto message = peer.channel().receive(kBulkGrant, deadline);
     if (!message.ok()) return message.status();
     Reader in(message->payload);
     Grant grant;
@@ -80,13 +82,12 @@ Result<Grant> receiveGrant(PeerState& peer, uint64_t number, Deadline deadline) 
 Status sendChunk(PeerState& peer, const Chunk& chunk, Deadline deadline) {
   Writer out;
   out.u64(chunk.number).u64(chunk.size);
-  return peer.channel().send(MessageKind::bulkData, chunk.last ? kLastChunk : 0, out.bytes(),
-                             deadline);
+  return peer.channel().send(kBulkChunk, chunk.last ? kLastChunk : 0, out.bytes(), deadline);
 }
 
 Result<Chunk> receiveChunk(PeerState& peer, uint64_t number, size_t slot, Deadline deadline) {
   for (;;) {
-    auto message = peer.channel().receive(MessageKind::bulkData, deadline);
+    auto message = peer.channel().receive(kBulkChunk, deadline);
     if (!message.ok()) return message.status();
     Reader in(message->payload);
     Chunk chunk;

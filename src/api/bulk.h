@@ -3,7 +3,6 @@
 #include <cstddef>
 
 #include "api/connections.h"
-#include "memory/region.h"
 #include "node/local_memory.h"
 
 namespace hmc {

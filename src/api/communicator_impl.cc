@@ -1,7 +1,6 @@
 #include "api/communicator_impl.h"
 
 #include <algorithm>
-#include <atomic>
 #include <optional>
 
 #include "api/bulk.h"
@@ -9,7 +8,6 @@
 #include "api/device_map.h"
 #include "api/transport_for.h"
 #include "base/error.h"
-#include "base/futex.h"
 
 namespace hmc {
 
@@ -28,19 +26,6 @@ std::string figuresOf(const PathReport& path, size_t size) {
   return text;
 }
 
-// A server of the first generation may be about to read from a client whose program ends here. It
-// is asked as long as it says so, and taken for silent when it does not answer soon.
-void stayWhileRead(PeerState& server, Deadline deadline) {
-  constexpr std::chrono::seconds kSoon{1};
-  constexpr std::chrono::milliseconds kMoment{5};
-  static const std::atomic<uint32_t> kNobodyWakesThis{0};
-  while (!deadline.passed()) {
-    auto answer = server.channel().call(kLeave, "", earlier(deadline, Deadline(kSoon)));
-    if (!answer.ok() || answer->empty()) return;
-    futexWait(kNobodyWakesThis, 0, earlier(deadline, Deadline(kMoment)));
-  }
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Communicator::Impl>> Communicator::Impl::create(
@@ -52,22 +37,25 @@ Result<std::unique_ptr<Communicator::Impl>> Communicator::Impl::create(
   }
   HMC_ASSIGN(Settings settings, Settings::fromEnvironment());
   settings.node.channels = static_cast<int>(channels);
-  HMC_ASSIGN(auto node, NodeImpl::create(settings.node));
+  auto sessions = std::make_shared<Sessions>();
+  HMC_ASSIGN(auto node, NodeImpl::create(settings.node, makeTransports, sessions));
   HMC_ASSIGN(auto memory, node->registerMemory(kBufferRegion, regionOf(*buffer), Access::readWrite,
                                                /*owned=*/false));
-  return std::unique_ptr<Impl>(
-      new Impl(std::move(settings), std::move(node), std::move(buffer), std::move(memory)));
+  return std::unique_ptr<Impl>(new Impl(std::move(settings), std::move(sessions), std::move(node),
+                                        std::move(buffer), std::move(memory)));
 }
 
-Communicator::Impl::Impl(Settings settings, std::shared_ptr<NodeImpl> node,
-                         std::shared_ptr<ConnBuffer> buffer, std::shared_ptr<LocalMemory> memory)
+Communicator::Impl::Impl(Settings settings, std::shared_ptr<Sessions> sessions,
+                         std::shared_ptr<NodeImpl> node, std::shared_ptr<ConnBuffer> buffer,
+                         std::shared_ptr<LocalMemory> memory)
     : settings_(std::move(settings)),
+      sessions_(std::move(sessions)),
       node_(std::move(node)),
       buffer_(std::move(buffer)),
       memory_(std::move(memory)),
       listeners_(node_),
-      ranks_(node_),
-      connections_(node_, settings_) {}
+      ranks_(node_, sessions_),
+      connections_(node_, sessions_, settings_) {}
 
 Communicator::Impl::~Impl() {
   close();
@@ -81,7 +69,7 @@ void Communicator::Impl::close() {
     servers.swap(dialledLegacy_);
   }
   for (const auto& server : servers) {
-    if (auto peer = server.lock()) stayWhileRead(*peer, settings_.transfer);
+    if (auto peer = server.lock()) Sessions::stayWhileRead(*peer, settings_.transfer);
   }
   node_->close();
 }
@@ -125,14 +113,14 @@ Result<std::shared_ptr<Connection>> Communicator::Impl::findLegacy(const std::st
 
 Status Communicator::Impl::runLegacy(OpKind kind, const std::string& ip, size_t offset, size_t size,
                                      ConnType type) {
-  std::optional<NodeImpl::Reading> reading;
-  if (kind == OpKind::get) reading.emplace(*node_, ip);
+  std::optional<Sessions::Reading> reading;
+  if (kind == OpKind::get) reading.emplace(*sessions_, ip);
   HMC_ASSIGN(auto connection, findLegacy(ip, type));
   HMC_TRY(finish(connection, connection->buffer->run(kind, *memory_, offset, offset, size,
                                                      settings_.transfer)));
-  const bool visitor = connection->peer->channel().initiator();
-  if (kind == OpKind::put && visitor && !connection->saidWrote.exchange(true))
-    connection->say(Visit::wrote);
+  const bool client = connection->peer->channel().initiator();
+  if (kind == OpKind::put && client && !connection->toldWrote.exchange(true))
+    Sessions::tell(*connection->peer, ClientStage::wrote);
   return Status();
 }
 
@@ -142,14 +130,13 @@ Status Communicator::Impl::start(OpKind kind, const std::string& ip, uint16_t po
   if (!id) return error(Code::invalidArgument, "putNB and getNB need a place for the id");
   *id = 0;
   HMC_ASSIGN(auto connection, connections_.find(ip, port, type));
-  auto started = connection->buffer->start(
-      kind, memory_, {{localOffset, 0, remoteOffset, 0, 1, size}}, connection->buffer);
+  auto started = RemoteMapping::start(connection->buffer, kind, memory_,
+                                      std::vector<Block>{{localOffset, remoteOffset, size}});
   HMC_TRY(finish(connection, started.status()));
-  if ((*started)->done())
-    return finish(connection, (*started)->engine().wait(**started, Deadline::now()));
+  if (started->over()) return finish(connection, started->wait(Timeout(0)));
   std::lock_guard lock(mutex_);
-  *id = ++lastTicket_;
-  tickets_[*id] = *started;
+  *id = ++lastPending_;
+  pending_.emplace(*id, Pending{*std::move(started), std::move(connection)});
   return Status();
 }
 
@@ -167,29 +154,30 @@ Status Communicator::Impl::runPipeline(OpKind kind, const std::string& ip, uint1
         {localOffset + whole * chunk, 0, remoteOffset + whole * chunk, 0, 1, size % chunk});
   }
   HMC_ASSIGN(auto connection, connections_.find(ip, port, type));
-  HMC_ASSIGN(auto transfer,
-             connection->buffer->start(kind, memory_, std::move(shapes), connection->buffer));
-  Status status = transfer->engine().wait(*transfer, settings_.transfer);
-  if (!transfer->done()) transfer->engine().cancel(*transfer);
+  HMC_ASSIGN(Ticket ticket,
+             RemoteMapping::start(connection->buffer, kind, memory_, std::move(shapes)));
+  Status status = ticket.wait(settings_.transfer);
+  if (!ticket.over()) ticket.cancel();
   return finish(connection, status);
 }
 
 Status Communicator::Impl::wait(uint64_t id, Deadline deadline) {
   if (id == 0) return Status();
-  std::shared_ptr<TransferState> transfer;
+  std::optional<Pending> pending;
   {
     std::lock_guard lock(mutex_);
-    auto found = tickets_.find(id);
-    if (found == tickets_.end())
+    auto found = pending_.find(id);
+    if (found == pending_.end())
       return error(Code::notFound, "there is no transfer {} to wait for", id);
-    transfer = found->second;
+    pending = found->second;
   }
-  Status status = transfer->engine().wait(*transfer, deadline);
-  if (transfer->done()) {
+  Status status = pending->ticket.wait(deadline.left());
+  if (!pending->ticket.over()) return status;
+  {
     std::lock_guard lock(mutex_);
-    tickets_.erase(id);
+    pending_.erase(id);
   }
-  return status;
+  return finish(pending->connection, status);
 }
 
 Result<Region> Communicator::Impl::userRegion(void* data, size_t size, MemoryType type) const {
@@ -272,9 +260,9 @@ Status Communicator::Impl::connectLegacy(const std::string& ip, uint16_t port, C
                                          Deadline deadline) {
   HMC_TRY(checkType(type));
   HMC_ASSIGN(auto peer, dialPatiently(*node_, tcpAddress(ip, port), {}, deadline));
-  HMC_ASSIGN(auto connection, connections_.open(peer, ip, port, type, deadline));
+  HMC_TRY(connections_.open(peer, ip, port, type, deadline).status());
   connections_.remember(ip, port);
-  connection->say(Visit::connected);
+  Sessions::tell(*peer, ClientStage::connected);
   std::lock_guard lock(mutex_);
   dialledLegacy_.push_back(peer);
   return Status();

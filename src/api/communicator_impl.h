@@ -60,8 +60,13 @@ class Communicator::Impl {
   std::string explain(const std::string& ip, uint16_t port);
 
  private:
-  Impl(Settings settings, std::shared_ptr<NodeImpl> node, std::shared_ptr<ConnBuffer> buffer,
-       std::shared_ptr<LocalMemory> memory);
+  // What putNB() and getNB() started.
+  struct Pending {
+    Ticket ticket;
+    std::shared_ptr<Connection> connection;
+  };
+  Impl(Settings settings, std::shared_ptr<Sessions> sessions, std::shared_ptr<NodeImpl> node,
+       std::shared_ptr<ConnBuffer> buffer, std::shared_ptr<LocalMemory> memory);
   Status finish(const std::shared_ptr<Connection>& connection, Status status);
   Status checkDataPort(const std::shared_ptr<PeerState>& peer, const std::string& ip, uint16_t port,
                        Deadline deadline);
@@ -69,6 +74,7 @@ class Communicator::Impl {
 
   const ForkGuard fork_;
   const Settings settings_;
+  const std::shared_ptr<Sessions> sessions_;
   const std::shared_ptr<NodeImpl> node_;
   const std::shared_ptr<ConnBuffer> buffer_;
   const std::shared_ptr<LocalMemory> memory_;
@@ -77,9 +83,9 @@ class Communicator::Impl {
   Connections connections_;
 
   std::mutex mutex_;
-  std::unordered_map<uint64_t, std::shared_ptr<TransferState>> tickets_;  // guarded by mutex_
-  uint64_t lastTicket_ = 0;                                               // guarded by mutex_
-  std::map<CtrlId, std::string> dialled_;  // guarded by mutex_: address by rank
+  std::unordered_map<uint64_t, Pending> pending_;  // guarded by mutex_, by id
+  uint64_t lastPending_ = 0;                       // guarded by mutex_
+  std::map<CtrlId, std::string> dialled_;          // guarded by mutex_: address by rank
   // guarded by mutex_: those that we dialled as the first generation does
   std::vector<std::weak_ptr<PeerState>> dialledLegacy_;
 };

@@ -6,8 +6,7 @@
 #include "api/device_map.h"
 #include "api/status_map.h"
 #include "base/error.h"
-#include "memory/copy.h"
-#include "memory/device_of.h"
+#include "node/facade.h"
 
 namespace hmc {
 

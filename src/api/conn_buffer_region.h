@@ -1,7 +1,7 @@
 #pragma once
 
 #include "hmc/conn_buffer.h"
-#include "memory/region.h"
+#include "node/facade.h"
 
 namespace hmc {
 

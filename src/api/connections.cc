@@ -37,13 +37,10 @@ bool isAddressOfThisHost(const std::string& ip) {
   return found;
 }
 
-bool isUnixSocket(const Channel& channel) {
-  return channel.remotePort() == 0;
-}
-
 bool answersTo(const PeerState& peer, const std::string& ip) {
-  const Channel& channel = peer.channel();
-  return channel.remoteHost() == ip || (isUnixSocket(channel) && isAddressOfThisHost(ip));
+  const auto& channel = peer.channel();
+  const bool unixSocket = channel.remotePort() == 0;
+  return channel.remoteHost() == ip || (unixSocket && isAddressOfThisHost(ip));
 }
 
 bool answersTo(const PeerState& peer, uint16_t port) {
@@ -168,16 +165,16 @@ std::vector<std::shared_ptr<PeerState>> Connections::peersAt(const std::string& 
 
 Status Connections::waitFor(const std::string& ip, Deadline deadline) {
   constexpr std::chrono::seconds kMoment{1};
-  auto waitUntil = [&](Visit least, Deadline until) {
+  auto waitUntil = [&](ClientStage least, Deadline until) {
     auto fromThere = [&](const PeerState& peer) {
       const bool tells = !peer.attributes().rank.has_value();
       return peer.channel().status().ok() && answersTo(peer, ip) &&
-             (!tells || peer.visit() >= least);
+             (!tells || sessions_->stageOf(peer) >= least);
     };
     return node_->waitForPeer(fromThere, "a peer from " + ip, until).status();
   };
-  HMC_TRY(waitUntil(Visit::connected, deadline));
-  (void)waitUntil(Visit::wrote, earlier(deadline, Deadline(kMoment)));
+  HMC_TRY(waitUntil(ClientStage::connected, deadline));
+  (void)waitUntil(ClientStage::wrote, earlier(deadline, Deadline(kMoment)));
   return Status();
 }
 

@@ -9,9 +9,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "api/sessions.h"
 #include "api/settings.h"
 #include "hmc/conn_type.h"
-#include "node/node_impl.h"
 
 namespace hmc {
 
@@ -26,23 +26,18 @@ struct BulkTurns {
 
 // A peer's buffer, reachable.
 struct Connection {
-  // Tells a server of the first generation how far we are. Does not wait.
-  void say(Visit visit) const {
-    peer->channel().ask(kVisit, visitWord(visit), [](const Result<std::string>&) {});
-  }
-
   std::shared_ptr<PeerState> peer;
   std::shared_ptr<RemoteMapping> buffer;
   std::shared_ptr<BulkTurns> turns;
-  std::atomic<bool> saidWrote{false};
-  std::atomic<bool> ended{false};  // its link is gone: the next find() opens another
+  std::atomic<bool> toldWrote{false};  // ClientStage::wrote
+  std::atomic<bool> ended{false};      // its link is gone: the next find() opens another
 };
 
 // Connections by the documented key: address, data port and type. Safe from any thread.
 class Connections {
  public:
-  Connections(std::shared_ptr<NodeImpl> node, Settings settings)
-      : node_(std::move(node)), settings_(std::move(settings)) {}
+  Connections(std::shared_ptr<NodeImpl> node, std::shared_ptr<Sessions> sessions, Settings settings)
+      : node_(std::move(node)), sessions_(std::move(sessions)), settings_(std::move(settings)) {}
 
   // Opens the buffer of a peer that we know, under that key.
   Result<std::shared_ptr<Connection>> open(const std::shared_ptr<PeerState>& peer,
@@ -113,6 +108,7 @@ class Connections {
   void warnOnce(ConnType type, const std::string& why, const std::string& instead);
 
   const std::shared_ptr<NodeImpl> node_;
+  const std::shared_ptr<Sessions> sessions_;
   const Settings settings_;
   // Changes with table_, and no two tables of this process ever have the same.
   std::atomic<uint64_t> version_{nextVersion()};

@@ -43,8 +43,9 @@ Result<std::shared_ptr<CtrlSocketManager::Impl::Running>> CtrlSocketManager::Imp
   std::lock_guard lock(mutex_);
   if (!running_) {
     HMC_ASSIGN(Settings settings, Settings::fromEnvironment());
-    HMC_ASSIGN(auto node, NodeImpl::create(settings.node));
-    running_ = std::make_shared<Running>(std::move(settings), std::move(node));
+    auto sessions = std::make_shared<Sessions>();
+    HMC_ASSIGN(auto node, NodeImpl::create(settings.node, makeTransports, sessions));
+    running_ = std::make_shared<Running>(std::move(settings), std::move(sessions), std::move(node));
   }
   return running_;
 }
@@ -149,7 +150,7 @@ Status CtrlSocketManager::Impl::receive(const std::string& ip, MessageKind kind,
   HMC_ASSIGN(auto now, running());
   Deadline deadline(now->settings.receive);
   auto fromThere = [&](const PeerState& peer) { return hears(*now->node, peer, ip); };
-  if (auto left = now->node->takeLeftBehind(
+  if (auto left = now->sessions->departed(
           [&](const PeerState& peer) { return fromThere(peer) && peer.channel().unread(kind); })) {
     return unpack(left->channel().receive(kind, Deadline::now()), data, size);
   }

@@ -38,10 +38,15 @@ class CtrlSocketManager::Impl {
 
  private:
   struct Running {
-    Running(Settings from, std::shared_ptr<NodeImpl> made)
-        : settings(std::move(from)), node(std::move(made)), listeners(node), ranks(node) {}
+    Running(Settings from, std::shared_ptr<Sessions> with, std::shared_ptr<NodeImpl> made)
+        : settings(std::move(from)),
+          sessions(std::move(with)),
+          node(std::move(made)),
+          listeners(node),
+          ranks(node, sessions) {}
     ~Running() { node->close(); }
     const Settings settings;
+    const std::shared_ptr<Sessions> sessions;
     const std::shared_ptr<NodeImpl> node;
     Listeners listeners;
     Ranks ranks;

@@ -1,7 +1,7 @@
 #include "api/device_map.h"
 
 #include "base/error.h"
-#include "memory/backends.h"
+#include "node/facade.h"
 
 namespace hmc {
 

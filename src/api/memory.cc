@@ -5,8 +5,7 @@
 #include "api/device_map.h"
 #include "api/status_map.h"
 #include "base/error.h"
-#include "memory/backends.h"
-#include "memory/copy.h"
+#include "node/facade.h"
 
 namespace hmc {
 

@@ -73,7 +73,7 @@ Status Ranks::send(uint32_t rank, MessageKind kind, uint16_t flags, std::string_
 }
 
 std::optional<Message> Ranks::tryReceive(uint32_t rank, KindSet kinds) {
-  if (node_->someLeftBehind()) return std::nullopt;
+  if (sessions_->anyDeparted()) return std::nullopt;
   auto peer = bound(rank);
   if (!peer) return std::nullopt;
   return peer->channel().tryReceive(kinds);
@@ -81,7 +81,7 @@ std::optional<Message> Ranks::tryReceive(uint32_t rank, KindSet kinds) {
 
 Result<Message> Ranks::receive(uint32_t rank, KindSet kinds, std::chrono::milliseconds timeout) {
   Deadline deadline(timeout);
-  auto left = node_->takeLeftBehind([rank, kinds](const PeerState& peer) {
+  auto left = sessions_->departed([rank, kinds](const PeerState& peer) {
     return peer.attributes().rank == rank && peer.channel().unread(kinds);
   });
   if (left) return left->channel().receive(kinds, Deadline::now());

@@ -7,8 +7,7 @@
 #include <optional>
 #include <string_view>
 
-#include "control/message.h"
-#include "node/node_impl.h"
+#include "api/sessions.h"
 
 namespace hmc {
 
@@ -16,7 +15,8 @@ namespace hmc {
 // under the number that they gave. Safe from any thread.
 class Ranks {
  public:
-  explicit Ranks(std::shared_ptr<NodeImpl> node) : node_(std::move(node)) {}
+  Ranks(std::shared_ptr<NodeImpl> node, std::shared_ptr<Sessions> sessions)
+      : node_(std::move(node)), sessions_(std::move(sessions)) {}
 
   void bind(uint32_t rank, std::shared_ptr<PeerState> peer);
   // The peer if it is connected now.
@@ -41,6 +41,7 @@ class Ranks {
   void unbind(uint32_t rank, const std::shared_ptr<PeerState>& peer);
 
   const std::shared_ptr<NodeImpl> node_;
+  const std::shared_ptr<Sessions> sessions_;
   std::mutex mutex_;
   std::map<uint32_t, std::shared_ptr<PeerState>> peers_;  // guarded by mutex_
 };

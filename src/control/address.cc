@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 
-namespace hmc {
+namespace hmc::control {
 
 namespace {
 
@@ -98,4 +98,4 @@ Result<Address> parseAddress(const std::string& text) {
                text);
 }
 
-}  // namespace hmc
+}  // namespace hmc::control

@@ -5,7 +5,7 @@
 
 #include "hmc/result.h"
 
-namespace hmc {
+namespace hmc::control {
 
 // Where a listener is: "tcp://host:port", "tcp://[::1]:port" or "unix:///path".
 struct Address {
@@ -20,4 +20,4 @@ struct Address {
 // Strict: the sentence of an error names the part that is wrong.
 Result<Address> parseAddress(const std::string& text);
 
-}  // namespace hmc
+}  // namespace hmc::control

@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 
-namespace hmc {
+namespace hmc::control {
 
 namespace {
 
@@ -85,7 +85,7 @@ bool numeric(const sockaddr_storage& address, socklen_t size, std::string& host,
     return false;
   }
   host = text;
-  if (host.starts_with("::ffff:")) host.erase(0, 7);  // an IPv4 visitor of an IPv6 listener
+  if (host.starts_with("::ffff:")) host.erase(0, 7);  // an IPv4 client of an IPv6 listener
   port = ntohs(address.ss_family == AF_INET
                    ? reinterpret_cast<const sockaddr_in&>(address).sin_port
                    : reinterpret_cast<const sockaddr_in6&>(address).sin6_port);
@@ -145,15 +145,15 @@ Status readAll(ByteStream& stream, char* into, size_t size, const std::string& w
   while (size > 0) {
     Moved moved = stream.read(into, size);
     if (moved.errnum != 0) return errnoStatus(who + " broke the connection", moved.errnum);
-    if (moved.ended) return error(Code::disconnected, "{} hung up during the greeting", who);
+    if (moved.ended) return error(Code::disconnected, "{} hung up during the handshake", who);
     into += moved.bytes;
     size -= moved.bytes;
     if (moved.bytes == 0 && !waitReady(stream.fd(), POLLIN, deadline)) {
-      return error(Code::deadlineExceeded, "{} did not answer the greeting before the deadline",
+      return error(Code::deadlineExceeded, "{} did not answer the handshake before the deadline",
                    who);
     }
   }
   return Status();
 }
 
-}  // namespace hmc
+}  // namespace hmc::control

@@ -11,7 +11,7 @@
 #include "hmc/deadline.h"
 #include "hmc/result.h"
 
-namespace hmc {
+namespace hmc::control {
 
 // What one non-blocking read or write did.
 struct Moved {
@@ -49,11 +49,11 @@ SocketEnds endsOf(int socket);
 // True when the descriptor got ready before the deadline. `events` as for poll(2).
 bool waitReady(int fd, short events, Deadline deadline);
 
-// Blocking ends of a ByteStream, for a dialler's greeting in its own thread. `who` begins the
+// Blocking ends of a ByteStream, for a dialler's handshake in its own thread. `who` begins the
 // sentence.
 Status writeAll(ByteStream& stream, std::string_view bytes, const std::string& who,
                 Deadline deadline);
 Status readAll(ByteStream& stream, char* into, size_t size, const std::string& who,
                Deadline deadline);
 
-}  // namespace hmc
+}  // namespace hmc::control

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 
-namespace hmc {
+namespace hmc::control {
 
 uint64_t Calls::begin(Then then) {
   std::unique_lock lock(mutex_);
@@ -71,4 +71,4 @@ void Calls::end(const Status& why) {
   for (const Then& then : left) then(reason);
 }
 
-}  // namespace hmc
+}  // namespace hmc::control

@@ -11,7 +11,7 @@
 #include "hmc/deadline.h"
 #include "hmc/result.h"
 
-namespace hmc {
+namespace hmc::control {
 
 // The questions that wait for a peer's answer. Safe from any thread.
 class Calls {
@@ -43,4 +43,4 @@ class Calls {
   Status ended_;
 };
 
-}  // namespace hmc
+}  // namespace hmc::control

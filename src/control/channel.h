@@ -12,7 +12,7 @@
 #include "hmc/deadline.h"
 #include "hmc/result.h"
 
-namespace hmc {
+namespace hmc::control {
 
 // An authenticated conversation with one peer. Safe from any thread. It ends once, for one reason:
 // we close it, the peer says goodbye, its process dies, it breaks the protocol, or nothing was
@@ -29,6 +29,9 @@ class Channel {
   virtual const std::string& remoteHost() const = 0;
   virtual uint16_t remotePort() const = 0;
   virtual const std::shared_ptr<Lease>& lease() const = 0;
+  // 32 bytes of this channel's own, the same at both ends and known to nobody who lacks the secret.
+  // Without a secret, to nobody who did not read the handshake.
+  virtual const std::string& credentials() const = 0;
 
   // Ok while it lasts, then why it ended.
   virtual Status status() const = 0;
@@ -65,4 +68,4 @@ class Channel {
   virtual void close(const Status& why) = 0;
 };
 
-}  // namespace hmc
+}  // namespace hmc::control

@@ -1,11 +1,11 @@
 #include "base/codec.h"
 #include "base/error.h"
 #include "control/channel_impl.h"
-#include "control/greeting.h"
+#include "control/handshake.h"
 
 // What a channel does with the frames of its peer, on the control thread and with the turn to read.
 
-namespace hmc {
+namespace hmc::control {
 
 namespace {
 constexpr size_t kPingSize = 8;
@@ -137,4 +137,4 @@ Status ChannelImpl::broke(std::string_view how) const {
   return error(Code::failed, "{} broke the protocol: {}", who_, how);
 }
 
-}  // namespace hmc
+}  // namespace hmc::control

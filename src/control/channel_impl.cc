@@ -2,9 +2,9 @@
 
 #include "base/codec.h"
 #include "base/error.h"
-#include "control/greeting.h"
+#include "control/handshake.h"
 
-namespace hmc {
+namespace hmc::control {
 
 namespace {
 
@@ -271,4 +271,4 @@ uint64_t ChannelImpl::probe() {
   return probes_;
 }
 
-}  // namespace hmc
+}  // namespace hmc::control

@@ -15,7 +15,7 @@
 #include "control/outbox.h"
 #include "control/ring.h"
 
-namespace hmc {
+namespace hmc::control {
 
 class ChannelImpl;
 
@@ -49,6 +49,7 @@ struct ChannelFacts {
   bool initiator = false;
   SocketEnds ends;
   std::string where;  // "127.0.0.1:5001" or "unix:///path", for sentences
+  std::string credentials;
   std::chrono::milliseconds lease;
   std::shared_ptr<RingMemory> ring;  // null when the two share no host
   std::unique_ptr<RingOffer> offer;  // on the accepting side
@@ -67,6 +68,7 @@ class ChannelImpl final : public Channel, public std::enable_shared_from_this<Ch
   const std::string& remoteHost() const override { return facts_.ends.remoteHost; }
   uint16_t remotePort() const override { return facts_.ends.remotePort; }
   const std::shared_ptr<Lease>& lease() const override { return lease_; }
+  const std::string& credentials() const override { return facts_.credentials; }
   Status status() const override { return inbox_.status(); }
   Status send(MessageKind kind, uint16_t flags, std::string_view payload,
               Deadline deadline) override;
@@ -143,4 +145,4 @@ class ChannelImpl final : public Channel, public std::enable_shared_from_this<Ch
   bool gone_ = false;
 };
 
-}  // namespace hmc
+}  // namespace hmc::control

@@ -8,21 +8,22 @@
 #include "control/control_impl.h"
 #include "control/host_id.h"
 
-namespace hmc {
+namespace hmc::control {
 
 namespace {
 // How long the destructor waits for goodbyes to be delivered.
 constexpr std::chrono::milliseconds kFarewell{1000};
+constexpr std::chrono::seconds kRingPatience{5};
 }  // namespace
 
 Result<std::unique_ptr<Control>> Control::create(const ControlOptions& options, FdExchange& fds,
                                                  ControlEvents& events) {
   if (options.heartbeat.count() <= 0 || options.lease <= options.heartbeat ||
-      options.greeting.count() <= 0) {
+      options.handshake.count() <= 0) {
     return error(Code::invalidArgument,
-                 "a heartbeat of {} ms, a lease of {} ms and a greeting of {} ms: all must be "
+                 "a heartbeat of {} ms, a lease of {} ms and a handshake of {} ms: all must be "
                  "positive and the lease longer than the heartbeat",
-                 options.heartbeat.count(), options.lease.count(), options.greeting.count());
+                 options.heartbeat.count(), options.lease.count(), options.handshake.count());
   }
   HMC_ASSIGN(auto loop, Loop::create("hmc-control"));
   return std::unique_ptr<Control>(new ControlImpl(options, fds, events, std::move(loop)));
@@ -35,20 +36,16 @@ ControlImpl::ControlImpl(ControlOptions options, FdExchange& fds, ControlEvents&
       events_(events),
       id_(randomBytes(kIdSize)),
       hostId_(options_.ring ? hostId() : std::string()),
-      loop_(std::move(loop)) {
-  loop_->run([this] {
-    beat_ = std::make_unique<Loop::Timer>(*loop_);
-    beat();
-  });
+      loop_(std::move(loop)),
+      acceptor_(*this, *loop_, id_, options_.secret, options_.handshake),
+      beat_(*loop_) {
+  loop_->run([this] { beat(); });
 }
 
 ControlImpl::~ControlImpl() {
   loop_->run([this] {
-    listeners_.clear();
     held_.clear();
-    for (const auto& visitor : std::vector<VisitorPtr>(visitors_.begin(), visitors_.end())) {
-      visitor->refuse(error(Code::disconnected, "the peer is closing"));
-    }
+    acceptor_.closeAll(error(Code::disconnected, "the peer is closing"));
     for (const auto& channel : channels_)
       channel->close(error(Code::disconnected, "it is closing"));
   });
@@ -58,7 +55,7 @@ ControlImpl::~ControlImpl() {
     noSockets_.wait_until(lock, deadline.at(), [this] { return sockets_ == 0; });
   }
   loop_->run([this] {
-    beat_.reset();
+    beat_.cancel();
     for (const auto& channel : std::vector<ChannelPtr>(channels_.begin(), channels_.end())) {
       channel->end(error(Code::disconnected, "this side is closing"));
     }
@@ -81,24 +78,16 @@ Result<std::string> ControlImpl::listen(const std::string& text) {
   HMC_ASSIGN(auto listener, Listener::open(address));
   std::string name = listener->address().toString();
   Status status;
-  loop_->run([&] {
-    OpenListener& open = listeners_[name];
-    auto watch = loop_->watch(listener->fd(), EPOLLIN, [this, &open](uint32_t) { visitors(open); });
-    status = watch.status();
-    if (!status.ok()) return static_cast<void>(listeners_.erase(name));
-    open.listener = std::move(listener);
-    open.watch = *std::move(watch);
-    open.pause = std::make_unique<Loop::Timer>(*loop_);
-  });
+  loop_->run([&] { status = acceptor_.add(std::move(listener)); });
   if (!status.ok()) return status;
   return name;
 }
 
 Status ControlImpl::closeListener(const std::string& text) {
   HMC_ASSIGN(Address address, parseAddress(text));
-  size_t closed = 0;
-  loop_->run([&] { closed = listeners_.erase(address.toString()); });
-  if (closed == 0) return error(Code::notFound, "no listener is open at {}", text);
+  bool closed = false;
+  loop_->run([&] { closed = acceptor_.remove(address.toString()); });
+  if (!closed) return error(Code::notFound, "no listener is open at {}", text);
   return Status();
 }
 
@@ -108,7 +97,197 @@ ControlImpl::ChannelPtr ControlImpl::connectedTo(const std::string& peerId) cons
   return found != table_.end() && found->second->status().ok() ? found->second : nullptr;
 }
 
-// The greeting is over on both sides. The peer hears `first` after our side has agreed and the
+// While it lives, the control thread knows that we are dialling that peer.
+class ControlImpl::DialMark {
+ public:
+  DialMark(ControlImpl& control, std::string peerId)
+      : control_(control), peerId_(std::move(peerId)) {
+    std::lock_guard lock(control_.mutex_);
+    control_.dialling_.insert(peerId_);
+    auto found = control_.table_.find(peerId_);
+    bool connected = found != control_.table_.end() && found->second->status().ok();
+    again_ = connected || control_.accepting_.count(peerId_) > 0;
+  }
+  ~DialMark() {
+    {
+      std::lock_guard lock(control_.mutex_);
+      control_.dialling_.erase(control_.dialling_.find(peerId_));
+    }
+    control_.loop_->post([control = &control_, id = peerId_] { control->decideAgain(id); });
+  }
+  DialMark(const DialMark&) = delete;
+  DialMark& operator=(const DialMark&) = delete;
+
+  // There was a channel with that peer when we began, or it was about to be.
+  bool again() const { return again_; }
+
+ private:
+  ControlImpl& control_;
+  const std::string peerId_;
+  bool again_ = false;
+};
+
+Result<std::shared_ptr<Channel>> ControlImpl::connect(const std::string& text,
+                                                      const std::string& attributes,
+                                                      Deadline deadline) {
+  HMC_ASSIGN(Address address, parseAddress(text));
+  if (loop_->onThread()) {
+    return error(Code::failed, "connect to {} on the control thread, which would wait for itself",
+                 text);
+  }
+  bool retry = false;
+  auto channel = dialOnce(address, attributes, deadline, retry);
+  if (!channel.ok() && retry) channel = dialOnce(address, attributes, deadline, retry);
+  if (!channel.ok()) return channel.status();
+  return std::shared_ptr<Channel>(*std::move(channel));
+}
+
+// `retry` is set when the peer pointed us to a channel that ended meanwhile.
+Result<ControlImpl::ChannelPtr> ControlImpl::dialOnce(const Address& address,
+                                                      const std::string& attributes,
+                                                      Deadline deadline, bool& retry) {
+  HMC_ASSIGN(Dialler dialler, Dialler::dial(address, options_.secret, deadline));
+  DialMark mark(*this, dialler.peerId());
+  Ident ident{id_, mark.again(), options_.name,
+              attributes.empty() ? this->attributes() : attributes, hostId_};
+  HMC_ASSIGN(auto welcome, dialler.introduce(ident, deadline));
+  if (welcome) return open(dialler, *welcome, deadline);
+  if (ChannelPtr other = connectedTo(dialler.peerId())) return other;
+  retry = true;
+  return error(Code::disconnected, "the channel to {} ended while it was dialled again",
+               dialler.who());
+}
+
+Result<ControlImpl::ChannelPtr> ControlImpl::open(Dialler& dialler, const Welcome& welcome,
+                                                  Deadline deadline) {
+  ChannelFacts facts;
+  facts.peer = {dialler.peerId(), welcome.name, welcome.attributes};
+  facts.initiator = true;
+  facts.ends = dialler.ends();
+  facts.where = dialler.where();
+  facts.credentials = dialler.credentials();
+  facts.lease = options_.lease;
+  bool offered = !welcome.token.empty();
+  if (offered) {
+    auto fd = FdExchange::fetch(welcome.exchange, welcome.token, earlier(deadline, kRingPatience));
+    auto ring = fd.ok() ? RingMemory::attach(*fd) : fd.status();
+    if (ring.ok()) facts.ring = *ring;
+    if (!ring.ok()) logInfo("no message ring with {}: {}", dialler.who(), ring.status().message());
+  }
+  std::string first = offered && !facts.ring ? frameBytes(FrameType::ringNo) : std::string();
+  auto channel = ChannelImpl::create(loop_, *this, events_, dialler.takeStream(), std::move(facts));
+  Status status;
+  loop_->run([&] {
+    status = admitChannel(channel, first);
+    if (status.ok()) return;
+    channel->refuse(first + frameBytes(FrameType::bye, encodeStatus(status)), status);
+  });
+  if (!status.ok()) return status;
+  return channel;
+}
+
+// One channel per pair of Controls. A dialler that has a channel with us says so, and uses it. One
+// that has none although we have: either it gave that channel up and we have not heard so yet, or
+// it is about to learn of it; a probe through the channel tells. When both dial at once, see
+// claim(). Our own id is no peer: who dials its own listener has two ends that know nothing of each
+// other.
+void ControlImpl::introduced(const PendingPtr& pending) {
+  const Ident& ident = pending->ident();
+  if (ident.id == id_) return accept(pending);
+  if (ChannelPtr channel = connectedTo(ident.id)) {
+    if (ident.again) return joinAgain(pending, channel);
+    held_.push_back({pending, channel, channel->probe()});
+    return;
+  }
+  if (!claim(ident)) {
+    held_.push_back({pending, nullptr});
+    return;
+  }
+  accept(pending);
+  std::lock_guard lock(mutex_);
+  accepting_.erase(accepting_.find(ident.id));
+}
+
+// May this dial be let in, or is our own dial to the same peer the one that counts? When both dial
+// at once it is that of the smaller id, whose owner holds the other's until its own is through. But
+// if the peer let our dial in before it began its own, it says "again", and we are about to hear
+// its welcome. DialMark is the other half of this: what the two write and read under one lock makes
+// sure that at least one side notices.
+bool ControlImpl::claim(const Ident& ident) {
+  std::lock_guard lock(mutex_);
+  if (dialling_.count(ident.id) > 0 && (id_ < ident.id || ident.again)) return false;
+  accepting_.insert(ident.id);
+  return true;
+}
+
+void ControlImpl::dropped(const PendingPtr& pending) {
+  std::erase_if(held_, [&](const Held& held) { return held.pending == pending; });
+}
+
+// Takes out of held_ what `settled` is true for.
+template <class Test>
+std::vector<ControlImpl::Held> ControlImpl::takeHeld(Test settled) {
+  std::vector<Held> taken;
+  std::copy_if(held_.begin(), held_.end(), std::back_inserter(taken), settled);
+  std::erase_if(held_, settled);
+  return taken;
+}
+
+void ControlImpl::decideAgain(const std::vector<Held>& settled) {
+  for (const Held& held : settled) {
+    if (acceptor_.holds(held.pending)) introduced(held.pending);
+  }
+}
+
+void ControlImpl::decideAgain(const std::string& peerId) {
+  decideAgain(takeHeld(
+      [&](const Held& held) { return !held.channel && held.pending->ident().id == peerId; }));
+}
+
+void ControlImpl::ponged(const ChannelPtr& channel, uint64_t number) {
+  const auto settled =
+      takeHeld([&](const Held& held) { return held.channel == channel && held.probe <= number; });
+  for (const Held& held : settled) {
+    if (acceptor_.holds(held.pending)) joinAgain(held.pending, channel);
+  }
+}
+
+void ControlImpl::joinAgain(const PendingPtr& pending, const ChannelPtr& channel) {
+  Status status = events_.joinedAgain(channel, pending->ident().attributes);
+  if (status.ok()) {
+    pending->yield();
+  } else {
+    pending->refuse(status);
+  }
+}
+
+void ControlImpl::accept(const PendingPtr& pending) {
+  const Ident& ident = pending->ident();
+  Welcome welcome{options_.name, attributes(), {}, {}};
+  ChannelFacts facts;
+  facts.peer = {ident.id, ident.name, ident.attributes};
+  facts.ends = pending->ends();
+  facts.where = pending->where();
+  facts.credentials = pending->credentials();
+  facts.lease = options_.lease;
+  if (!hostId_.empty() && ident.hostId == hostId_) {
+    auto ring = RingMemory::create();
+    auto token = ring.ok() ? fds_.offer(ring->fd.get()) : Result<std::string>(ring.status());
+    if (token.ok()) {
+      facts.ring = ring->memory;
+      facts.offer = std::make_unique<RingOffer>(fds_, *token);
+      welcome.exchange = fds_.name();
+      welcome.token = *token;
+    }
+  }
+  auto channel = ChannelImpl::create(loop_, *this, events_, pending->take(), std::move(facts));
+  Status status = admitChannel(channel, frameBytes(FrameType::welcome, encodeWelcome(welcome)));
+  if (!status.ok()) {
+    channel->refuse(frameBytes(FrameType::refused, encodeStatus(status)), status);
+  }
+}
+
+// The handshake is over on both sides. The peer hears `first` after our side has agreed and the
 // table knows the channel.
 Status ControlImpl::admitChannel(const ChannelPtr& channel, std::string_view first) {
   const std::string& peer = channel->peer().id;
@@ -144,9 +323,7 @@ void ControlImpl::ended(const ChannelPtr& channel, const Status& why) {
   }
   logDebug("left: {}", why.toString());
   events_.left(channel, why);
-  std::vector<Held> settled;
-  std::copy_if(held_.begin(), held_.end(), std::back_inserter(settled),
-               [&](const Held& held) { return held.channel == channel; });
+  auto settled = takeHeld([&](const Held& held) { return held.channel == channel; });
   // Later: we may be here because a channel that follows this one is being made.
   if (!settled.empty()) loop_->post([this, settled] { decideAgain(settled); });
 }
@@ -163,7 +340,7 @@ void ControlImpl::beat() {
   }
   auto pause =
       std::max(std::min(options_.heartbeat, options_.lease / 4), std::chrono::milliseconds(1));
-  beat_->after(pause, [this] { beat(); });
+  beat_.after(pause, [this] { beat(); });
 }
 
-}  // namespace hmc
+}  // namespace hmc::control

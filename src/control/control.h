@@ -10,7 +10,7 @@
 #include "hmc/deadline.h"
 #include "hmc/result.h"
 
-namespace hmc {
+namespace hmc::control {
 
 // What happens on the control plane, told to node/. All of it runs on the control thread and must
 // not block on a peer.
@@ -37,8 +37,8 @@ struct ControlOptions {
   std::string secret;  // both sides must have the same; empty on both sides means none
   std::chrono::milliseconds heartbeat{1000};
   std::chrono::milliseconds lease{10000};
-  // How long a visitor may take to say who it is.
-  std::chrono::milliseconds greeting{10000};
+  // How long a dialler may take to say who it is.
+  std::chrono::milliseconds handshake{10000};
   // Messages to peers of this host go through shared memory, if those want it too.
   bool ring = true;
 };
@@ -71,4 +71,4 @@ class Control {
                                                    Deadline deadline) = 0;
 };
 
-}  // namespace hmc
+}  // namespace hmc::control

@@ -9,14 +9,14 @@
 #include <vector>
 
 #include "base/loop.h"
+#include "control/acceptor.h"
 #include "control/channel_impl.h"
 #include "control/control.h"
-#include "control/listener.h"
-#include "control/visitor.h"
+#include "control/dialler.h"
 
-namespace hmc {
+namespace hmc::control {
 
-class ControlImpl final : public Control, private ChannelOwner, private VisitorHost {
+class ControlImpl final : public Control, private ChannelOwner, private Acceptor::Owner {
  public:
   ControlImpl(ControlOptions options, FdExchange& fds, ControlEvents& events,
               std::shared_ptr<Loop> loop);
@@ -32,53 +32,43 @@ class ControlImpl final : public Control, private ChannelOwner, private VisitorH
 
  private:
   using ChannelPtr = std::shared_ptr<ChannelImpl>;
-  using VisitorPtr = std::shared_ptr<Visitor>;
+  using PendingPtr = std::shared_ptr<PendingConnection>;
 
-  struct OpenListener {
-    std::unique_ptr<Listener> listener;
-    std::unique_ptr<Loop::Watch> watch;
-    std::unique_ptr<Loop::Timer> pause;  // after an accept that failed
-  };
-  // A visitor that is answered when the question of who else talks to its Control is settled: when
-  // our own dial to it is over, or when the channel that we believe in answers a probe or ends.
+  // A pending connection that is answered when the question of who else talks to its Control is
+  // settled: when our own dial to it is over, or when the channel that we believe in answers a
+  // probe or ends.
   struct Held {
-    VisitorPtr visitor;
+    PendingPtr pending;
     ChannelPtr channel;  // null: our own dial
     uint64_t probe = 0;
   };
-  struct Dialled;
   class DialMark;
 
-  // connect(), on the caller's thread (control_dial.cc).
+  // connect(), on the caller's thread.
   Result<ChannelPtr> dialOnce(const Address& address, const std::string& attributes,
                               Deadline deadline, bool& retry);
-  Result<ChannelPtr> welcomed(Dialled& dialled, std::string_view payload, Deadline deadline);
+  Result<ChannelPtr> open(Dialler& dialler, const Welcome& welcome, Deadline deadline);
   ChannelPtr connectedTo(const std::string& peerId) const;
   std::string attributes() const;
 
-  // Visitors, on the control thread (control_visit.cc).
-  void visitors(OpenListener& open);
-  void admit(OpenListener& open, Fd socket);
-  void introduced(const VisitorPtr& visitor) override;
-  void dropped(const VisitorPtr& visitor, const Status& why) override;
-  void decide(const VisitorPtr& visitor);
+  // Which of two conversations with one peer stays; on the control thread.
+  void introduced(const PendingPtr& pending) override;
+  void dropped(const PendingPtr& pending) override;
   void decideAgain(const std::string& peerId);
+  template <class Test>
+  std::vector<Held> takeHeld(Test settled);
   void decideAgain(const std::vector<Held>& held);
-  void joinAgain(const VisitorPtr& visitor, const ChannelPtr& channel);
+  void joinAgain(const PendingPtr& pending, const ChannelPtr& channel);
   bool claim(const Ident& ident);
-  void accept(const VisitorPtr& visitor);
-  bool crowded() const { return greeting_ >= kMostGreeting; }
-  void welcomeMore();
+  void accept(const PendingPtr& pending);
 
-  // Channels, on the control thread (control.cc).
+  // Channels, on the control thread.
   Status admitChannel(const ChannelPtr& channel, std::string_view first);
   void retire(const std::string& peerId);
   void ended(const ChannelPtr& channel, const Status& why) override;
   void gone(const ChannelPtr& channel) override;
   void ponged(const ChannelPtr& channel, uint64_t number) override;
   void beat();
-
-  static constexpr size_t kMostGreeting = 128;
 
   const ControlOptions options_;
   FdExchange& fds_;
@@ -90,7 +80,7 @@ class ControlImpl final : public Control, private ChannelOwner, private VisitorH
   // Guards the six below. The table is written on the control thread and read by connect().
   mutable std::mutex mutex_;
   std::map<std::string, ChannelPtr> table_;  // by the peer's id; never ourselves
-  std::multiset<std::string> dialling_;      // ids that connect() is greeting
+  std::multiset<std::string> dialling_;      // ids that connect() is in a handshake with
   std::multiset<std::string> accepting_;     // ids whose dial we are letting in
   std::string attributes_;
   size_t sockets_ = 0;  // channels that still have one
@@ -98,11 +88,9 @@ class ControlImpl final : public Control, private ChannelOwner, private VisitorH
 
   // All below belong to the control thread.
   std::set<ChannelPtr> channels_;  // all that have a socket, also those that linger
-  std::map<std::string, OpenListener> listeners_;
-  std::set<VisitorPtr> visitors_;
+  Acceptor acceptor_;
   std::vector<Held> held_;
-  size_t greeting_ = 0;  // visitors that are not introduced
-  std::unique_ptr<Loop::Timer> beat_;
+  Loop::Timer beat_;
 };
 
-}  // namespace hmc
+}  // namespace hmc::control

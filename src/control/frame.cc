@@ -2,7 +2,7 @@
 
 #include "base/codec.h"
 
-namespace hmc {
+namespace hmc::control {
 
 FrameHeaderBytes frameHeader(FrameType type, uint8_t detail, uint16_t flags, size_t length) {
   auto size = static_cast<uint32_t>(length);
@@ -52,4 +52,4 @@ size_t FrameReader::missing() const {
   return kFrameHeader + length - have;
 }
 
-}  // namespace hmc
+}  // namespace hmc::control

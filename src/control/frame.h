@@ -9,7 +9,7 @@
 #include "control/message.h"
 #include "hmc/result.h"
 
-namespace hmc {
+namespace hmc::control {
 
 // Everything on a control connection is a frame: {u32 length, u8 type, u8 detail, u16 flags} and
 // `length` bytes. docs/wire-format.md lists what each type carries.
@@ -36,7 +36,7 @@ inline constexpr size_t kFrameHeader = 8;
 // What a frame may carry beside the user's bytes: a call's number and method.
 inline constexpr size_t kLargestFrame = kLargestMessage + 64;
 // While the two sides greet each other.
-inline constexpr size_t kLargestGreeting = size_t{1} << 20;
+inline constexpr size_t kLargestHandshake = size_t{1} << 20;
 
 using FrameHeaderBytes = std::array<char, kFrameHeader>;
 
@@ -73,4 +73,4 @@ class FrameReader {
   size_t last_ = 0;
 };
 
-}  // namespace hmc
+}  // namespace hmc::control

@@ -4,7 +4,7 @@
 
 #include <fstream>
 
-namespace hmc {
+namespace hmc::control {
 
 std::string hostId() {
   std::string boot;
@@ -16,4 +16,4 @@ std::string hostId() {
   return boot + "/" + std::to_string(space.st_ino);
 }
 
-}  // namespace hmc
+}  // namespace hmc::control

@@ -2,10 +2,10 @@
 
 #include <string>
 
-namespace hmc {
+namespace hmc::control {
 
 // Equal for two processes that run under one kernel boot and in one network namespace, and so can
 // reach each other's FdExchange. Empty when this host does not tell.
 std::string hostId();
 
-}  // namespace hmc
+}  // namespace hmc::control

@@ -2,7 +2,7 @@
 
 #include <string>
 
-namespace hmc {
+namespace hmc::control {
 
 // Who a participant is. The id is random and new for every Node, so a process that restarts under
 // its old name is somebody else: a new incarnation.
@@ -12,4 +12,4 @@ struct Identity {
   std::string attributes;  // bytes that node/ writes and reads; control only carries them
 };
 
-}  // namespace hmc
+}  // namespace hmc::control

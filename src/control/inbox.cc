@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/futex.h"
 
-namespace hmc {
+namespace hmc::control {
 
 namespace {
 
@@ -31,10 +31,9 @@ const char* kindName(MessageKind kind) {
       return "integer";
     case MessageKind::structure:
       return "structure";
-    case MessageKind::bulkData:
-      return "data";
-    case MessageKind::bulkGrant:
-      return "grant";
+    case MessageKind::custom1:
+    case MessageKind::custom2:
+      break;
     case MessageKind::note:
       return "note";
   }
@@ -278,4 +277,4 @@ Status Inbox::status() const {
   return ended_;
 }
 
-}  // namespace hmc
+}  // namespace hmc::control

@@ -13,7 +13,7 @@
 #include "hmc/deadline.h"
 #include "hmc/result.h"
 
-namespace hmc {
+namespace hmc::control {
 
 // Where messages come from when they do not come through a ring, for a thread that waits. Safe from
 // any thread.
@@ -91,4 +91,4 @@ class Inbox {
   int waiters_ = 0;  // in wait(), asleep or not
 };
 
-}  // namespace hmc
+}  // namespace hmc::control

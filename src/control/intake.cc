@@ -1,6 +1,6 @@
 #include "control/intake.h"
 
-namespace hmc {
+namespace hmc::control {
 
 namespace {
 constexpr size_t kLookSize = size_t{16} << 10;
@@ -106,4 +106,4 @@ bool Intake::stillRead() {
   return read;
 }
 
-}  // namespace hmc
+}  // namespace hmc::control

@@ -10,7 +10,7 @@
 #include "control/frame.h"
 #include "control/inbox.h"
 
-namespace hmc {
+namespace hmc::control {
 
 // Who reads a channel's socket. It is the control thread's business, except that a thread which
 // waits for a message may do it in its place for a moment: to wake the one and then the other takes
@@ -73,4 +73,4 @@ class Intake final : public MessageSource {
   uint64_t looksSeen_ = 0;
 };
 
-}  // namespace hmc
+}  // namespace hmc::control

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "control/socket.h"
 
-namespace hmc {
+namespace hmc::control {
 
 namespace {
 
@@ -115,16 +115,16 @@ Result<Fd> Listener::openUnix(const Address& address) {
   return fd;
 }
 
-Listener::Visit Listener::accept() {
+Listener::Accepted Listener::accept() {
   for (;;) {
-    Fd visitor(accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (visitor && address_.isUnix && !sameUser(visitor.get())) continue;
-    if (visitor) return {std::move(visitor)};
+    Fd client(accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (client && address_.isUnix && !sameUser(client.get())) continue;
+    if (client) return {std::move(client)};
     if (errno == EAGAIN) return {};
-    // That visitor's own misfortune: it hung up, its network did, or a signal came.
+    // Concerns that client alone, or nobody: it hung up, its network failed, or a signal came.
     if (errno == EINTR || errno == ECONNABORTED || errno == EPROTO || errno == EPERM) continue;
     return {Fd(), errno};
   }
 }
 
-}  // namespace hmc
+}  // namespace hmc::control

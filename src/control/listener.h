@@ -9,7 +9,7 @@
 #include "control/address.h"
 #include "hmc/result.h"
 
-namespace hmc {
+namespace hmc::control {
 
 // A listening socket. Destroying it closes it and removes its socket file, if the file is still
 // the one that it made. One thread at a time.
@@ -24,11 +24,11 @@ class Listener {
   const Address& address() const { return address_; }
   int fd() const { return socket_.get(); }
 
-  struct Visit {
+  struct Accepted {
     Fd socket;       // not set: nobody is there, or errnum says why there is nobody
     int errnum = 0;  // the process or host has run out of something
   };
-  Visit accept();
+  Accepted accept();
 
  private:
   Listener(Address address, Fd socket);
@@ -41,4 +41,4 @@ class Listener {
   ino_t inode_ = 0;
 };
 
-}  // namespace hmc
+}  // namespace hmc::control

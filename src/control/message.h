@@ -5,12 +5,12 @@
 #include <initializer_list>
 #include <string>
 
-namespace hmc {
+namespace hmc::control {
 
 // What users send each other. Each kind has its own queue at the receiver, in the order sent.
-// bulkData and bulkGrant are the two directions of sendDataTo(). `note` comes last: it goes to the
-// Node's queue and never through a ring.
-enum class MessageKind : uint8_t { tag, integer, structure, bulkData, bulkGrant, note };
+// custom1 and custom2 are for whoever stands on the Node, who says what they carry. `note` comes
+// last: it goes to the Node's queue and never through a ring.
+enum class MessageKind : uint8_t { tag, integer, structure, custom1, custom2, note };
 inline constexpr size_t kMessageKinds = 6;
 
 // Some of the kinds; one kind is a set too.
@@ -38,4 +38,4 @@ struct Message {
   std::string payload;
 };
 
-}  // namespace hmc
+}  // namespace hmc::control

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 
-namespace hmc {
+namespace hmc::control {
 
 namespace {
 
@@ -149,4 +149,4 @@ Status Outbox::status() const {
   return ended_;
 }
 
-}  // namespace hmc
+}  // namespace hmc::control

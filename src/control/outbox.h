@@ -16,11 +16,11 @@
 #include "hmc/deadline.h"
 #include "hmc/result.h"
 
-namespace hmc {
+namespace hmc::control {
 
 // What goes to a peer, in order: straight to the socket or into the ring from the sender's own
 // thread while there is room, else through a queue that the control thread empties. Safe from any
-// thread. It begins corked: bytes are queued until uncork() has put the greeting's last frame in
+// thread. It begins corked: bytes are queued until uncork() has put the handshake's last frame in
 // front of them.
 class Outbox {
  public:
@@ -85,4 +85,4 @@ class Outbox {
   Status ended_;
 };
 
-}  // namespace hmc
+}  // namespace hmc::control

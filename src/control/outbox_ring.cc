@@ -5,7 +5,7 @@
 
 // The ring's half of Outbox.
 
-namespace hmc {
+namespace hmc::control {
 
 bool Outbox::tryMessage(MessageKind kind, uint16_t flags, std::string_view payload) {
   if (kind == MessageKind::note || payload.size() > kLargestRecord) return false;
@@ -79,4 +79,4 @@ Status Outbox::corruptRing() const {
   return error(Code::failed, "{} broke the protocol: it overwrote the message ring", who_);
 }
 
-}  // namespace hmc
+}  // namespace hmc::control

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/futex.h"
 
-namespace hmc {
+namespace hmc::control {
 
 // Positions count lines and only grow; the place in the ring is the position modulo its size. What
 // one side writes shares no cache line with what the other does.
@@ -239,4 +239,4 @@ void RingReader::announceSleeping() const {
   state_->sleeping.store(1);
 }
 
-}  // namespace hmc
+}  // namespace hmc::control

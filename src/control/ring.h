@@ -11,7 +11,7 @@
 #include "hmc/deadline.h"
 #include "hmc/result.h"
 
-namespace hmc {
+namespace hmc::control {
 
 // Two rings in shared memory, one per direction, for messages between two processes of one host.
 // Each ring has one producer and one consumer and is made of cache lines: a word, and 56 bytes. A
@@ -121,4 +121,4 @@ class RingReader {
   uint64_t released_ = 0;
 };
 
-}  // namespace hmc
+}  // namespace hmc::control

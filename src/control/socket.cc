@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "control/byte_stream.h"
 
-namespace hmc {
+namespace hmc::control {
 
 namespace {
 
@@ -103,4 +103,4 @@ bool sameUser(int socket) {
   return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &size) == 0 && who.uid == geteuid();
 }
 
-}  // namespace hmc
+}  // namespace hmc::control

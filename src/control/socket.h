@@ -9,7 +9,7 @@
 #include "hmc/deadline.h"
 #include "hmc/result.h"
 
-namespace hmc {
+namespace hmc::control {
 
 struct SocketAddress {
   sockaddr_storage bytes{};
@@ -30,4 +30,4 @@ Result<Fd> dial(const Address& address, Deadline deadline);
 // True when both ends of a unix socket belong to this process's user, by the kernel's word.
 bool sameUser(int socket);
 
-}  // namespace hmc
+}  // namespace hmc::control

@@ -33,8 +33,8 @@ class StagedRegion final : public FarStage {
     std::string region;
     uint64_t number = 0;  // LocalMemory::number()
   };
-  StagedRegion(std::shared_ptr<Channel> channel, What what, std::shared_ptr<FarSlots> slots,
-               std::unique_ptr<RemoteMemory> memory)
+  StagedRegion(std::shared_ptr<control::Channel> channel, What what,
+               std::shared_ptr<FarSlots> slots, std::unique_ptr<RemoteMemory> memory)
       : channel_(std::move(channel)),
         what_(std::move(what)),
         slots_(std::move(slots)),
@@ -47,7 +47,7 @@ class StagedRegion final : public FarStage {
             Completion& completion) override;
 
  private:
-  const std::shared_ptr<Channel> channel_;
+  const std::shared_ptr<control::Channel> channel_;
   const What what_;
   const std::shared_ptr<FarSlots> slots_;
   const std::unique_ptr<RemoteMemory> memory_;

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/codec.h"
-#include "control/greeting.h"
+#include "control/handshake.h"
 #include "memory/backends.h"
 #include "node/node_impl.h"
 
@@ -107,7 +107,7 @@ Result<RegionDescription> RegionDescription::decode(std::string_view bytes) {
     if (code == 0) {
       offer.key = std::move(text);
     } else {
-      offer.why = Status(decodeCode(code), std::move(text));
+      offer.why = Status(control::decodeCode(code), std::move(text));
     }
     region.offers.push_back(std::move(offer));
   }

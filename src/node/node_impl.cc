@@ -12,9 +12,6 @@
 namespace hmc {
 
 namespace {
-// Peers that left messages which nobody asks for are forgotten, oldest first.
-constexpr size_t kMostLeftBehind = 1024;
-
 TraceHook traceFor(const NodeOptions& options) {
   if (options.trace) return options.trace;
   return valueOf(variable::kTrace) == "stderr" ? traceToStderr() : TraceHook{};
@@ -22,29 +19,32 @@ TraceHook traceFor(const NodeOptions& options) {
 }  // namespace
 
 Result<std::shared_ptr<NodeImpl>> NodeImpl::create(const NodeOptions& options,
-                                                   const TransportMaker& make) {
+                                                   const TransportMaker& make,
+                                                   std::shared_ptr<NodeExtension> extension) {
   HMC_ASSIGN(auto fds, FdExchange::create());
   HMC_ASSIGN(auto transports, make(options.transports, {*fds, options.channels}));
   std::string name = options.name.empty() ? "node-" + hex(randomBytes(4)) : options.name;
   std::shared_ptr<NodeImpl> node(new NodeImpl(name, std::move(fds), std::move(transports),
-                                              !options.transports.empty(), traceFor(options)));
+                                              !options.transports.empty(), traceFor(options),
+                                              std::move(extension)));
   HMC_ASSIGN(node->measurements_, Measurements::fromEnvironment());
-  ControlOptions control;
+  control::ControlOptions control;
   control.name = name;
   control.secret = options.secret;
   control.heartbeat = options.heartbeat;
   control.lease = options.lease;
   const auto& asked = options.transports;
   control.ring = asked.empty() || std::find(asked.begin(), asked.end(), "ipc") != asked.end();
-  HMC_ASSIGN(node->control_, Control::create(control, *node->fds_, *node));
+  HMC_ASSIGN(node->control_, control::Control::create(control, *node->fds_, *node));
   node->control_->setAttributes(node->attributes({}).encode());
   return node;
 }
 
 NodeImpl::NodeImpl(std::string name, std::unique_ptr<FdExchange> fds, TransportSet transports,
-                   bool named, TraceHook trace)
+                   bool named, TraceHook trace, std::shared_ptr<NodeExtension> extension)
     : name_(std::move(name)),
       fds_(std::move(fds)),
+      extension_(std::move(extension)),
       named_(named),
       missing_(std::move(transports.missing)) {
   for (auto& transport : transports.ready)
@@ -179,42 +179,6 @@ std::vector<std::shared_ptr<PeerState>> NodeImpl::peers() const {
   return peers_;
 }
 
-std::shared_ptr<PeerState> NodeImpl::takeLeftBehind(const PeerTest& wanted) {
-  if (!someLeftBehind()) return nullptr;
-  std::lock_guard lock(mutex_);
-  leftBehind_.erase(std::remove_if(leftBehind_.begin(), leftBehind_.end(),
-                                   [](const auto& peer) { return !peer->channel().unread(); }),
-                    leftBehind_.end());
-  leftBehindCount_.store(leftBehind_.size(), std::memory_order_release);
-  for (const auto& peer : leftBehind_) {
-    if (wanted(*peer)) return peer;
-  }
-  return nullptr;
-}
-
-NodeImpl::Reading::Reading(NodeImpl& node, std::string host) : node_(node), host_(std::move(host)) {
-  std::lock_guard lock(node_.mutex_);
-  node_.reading_.insert(host_);
-}
-
-NodeImpl::Reading::~Reading() {
-  std::lock_guard lock(node_.mutex_);
-  node_.reading_.erase(node_.reading_.find(host_));
-}
-
-bool NodeImpl::readsFrom(const std::string& host) const {
-  std::lock_guard lock(mutex_);
-  return reading_.count(host) > 0;
-}
-
-Result<std::string> NodeImpl::hearVisit(PeerState& peer, std::string_view request) {
-  if (request == visitWord(Visit::connected)) peer.setVisit(Visit::connected);
-  if (request == visitWord(Visit::wrote)) peer.setVisit(Visit::wrote);
-  std::lock_guard lock(mutex_);
-  changed_.notify_all();
-  return std::string();
-}
-
 Result<NodeImpl::NoteFrom> NodeImpl::nextNote(Deadline deadline) {
   if (fork_.inChild()) return ForkGuard::refusal();
   std::unique_lock lock(mutex_);
@@ -265,7 +229,7 @@ void NodeImpl::close() {
   for (const auto& peer : all) peer->close(why);
 }
 
-Status NodeImpl::joined(const std::shared_ptr<Channel>& channel) {
+Status NodeImpl::joined(const std::shared_ptr<control::Channel>& channel) {
   HMC_ASSIGN(auto theirs, Attributes::decode(channel->peer().attributes));
   auto peer = std::make_shared<PeerState>(*this, channel, std::move(theirs));
   std::lock_guard lock(mutex_);
@@ -275,7 +239,7 @@ Status NodeImpl::joined(const std::shared_ptr<Channel>& channel) {
   return Status();
 }
 
-Status NodeImpl::joinedAgain(const std::shared_ptr<Channel>& channel,
+Status NodeImpl::joinedAgain(const std::shared_ptr<control::Channel>& channel,
                              const std::string& attributes) {
   HMC_ASSIGN(auto theirs, Attributes::decode(attributes));
   if (auto peer = find(channel.get())) peer->setAttributes(std::move(theirs));
@@ -284,35 +248,38 @@ Status NodeImpl::joinedAgain(const std::shared_ptr<Channel>& channel,
   return Status();
 }
 
-void NodeImpl::left(const std::shared_ptr<Channel>& channel, const Status& why) {
+void NodeImpl::left(const std::shared_ptr<control::Channel>& channel, const Status& why) {
   auto peer = find(channel.get());
   if (!peer) return;
   peer->end(why);
+  if (extension_) extension_->left(peer);
   std::lock_guard lock(mutex_);
   peers_.erase(std::remove(peers_.begin(), peers_.end(), peer), peers_.end());
-  if (peer->channel().unread()) leftBehind_.push_back(peer);
-  if (leftBehind_.size() > kMostLeftBehind) leftBehind_.erase(leftBehind_.begin());
-  leftBehindCount_.store(leftBehind_.size(), std::memory_order_release);
   changed_.notify_all();
 }
 
-Result<std::string> NodeImpl::answer(const std::shared_ptr<Channel>& channel, uint16_t method,
-                                     std::string_view request) {
+Result<std::string> NodeImpl::answer(const std::shared_ptr<control::Channel>& channel,
+                                     uint16_t method, std::string_view request) {
   if (method == kOpenRegion) return describeRegion(request);
   if (method == kProbe) return describeSelf();
   auto peer = find(channel.get());
-  if (method == kVisit && peer) return hearVisit(*peer, request);
-  if (method == kLeave && peer) {
-    hearVisit(*peer, visitWord(Visit::wrote));
-    return std::string(readsFrom(channel->remoteHost()) ? "stay" : "");
-  }
-  if (method == kOpenLink && peer) return peer->acceptLink(request);
-  if (method == kOpenStage && peer) return peer->offerStage(request);
-  if (method == kCopySlot && peer) return peer->copySlot(request);
-  return error(Code::unsupported, "{} does not know request {}", name_, method);
+  if (peer) return answerFor(*peer, method, request);
+  return error(Code::disconnected, "{} no longer knows the peer that asks", name_);
 }
 
-void NodeImpl::note(const std::shared_ptr<Channel>& channel, std::string payload) {
+Result<std::string> NodeImpl::answerFor(PeerState& peer, uint16_t method,
+                                        std::string_view request) {
+  if (method == kOpenLink) return peer.acceptLink(request);
+  if (method == kOpenStage) return peer.offerStage(request);
+  if (method == kCopySlot) return peer.copySlot(request);
+  if (!extension_) return error(Code::unsupported, "{} does not know request {}", name_, method);
+  auto answer = extension_->answer(peer, method, request);
+  std::lock_guard lock(mutex_);
+  changed_.notify_all();
+  return answer;
+}
+
+void NodeImpl::note(const std::shared_ptr<control::Channel>& channel, std::string payload) {
   auto peer = find(channel.get());
   if (!peer) return;
   std::lock_guard lock(mutex_);
@@ -321,7 +288,7 @@ void NodeImpl::note(const std::shared_ptr<Channel>& channel, std::string payload
   setNoteEventLocked();
 }
 
-std::shared_ptr<PeerState> NodeImpl::find(const Channel* channel) const {
+std::shared_ptr<PeerState> NodeImpl::find(const control::Channel* channel) const {
   std::lock_guard lock(mutex_);
   for (const auto& peer : peers_) {
     if (&peer->channel() == channel) return peer;

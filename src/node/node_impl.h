@@ -8,7 +8,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -30,18 +29,29 @@ namespace hmc {
 inline constexpr uint16_t kOpenLink = 1;
 inline constexpr uint16_t kProbe = 3;
 inline constexpr uint16_t kOpenRegion = 4;
-inline constexpr uint16_t kLeave = 7;
-inline constexpr uint16_t kVisit = 8;
+
+// What a facade adds to a Node. Both are called on the control thread and must not block.
+class NodeExtension {
+ public:
+  virtual ~NodeExtension() = default;
+  // Answers a call of the peer's that the Node does not know.
+  virtual Result<std::string> answer(PeerState& peer, uint16_t method,
+                                     std::string_view request) = 0;
+  // The peer is gone; what it had sent before can still be received.
+  virtual void left(const std::shared_ptr<PeerState>& peer) = 0;
+};
 
 // One participant: its transports, listeners, peers and registered memory. Handles share it;
 // close() ends it for all of them. Safe from any thread.
-class NodeImpl final : public ControlEvents, public std::enable_shared_from_this<NodeImpl> {
+class NodeImpl final : public control::ControlEvents,
+                       public std::enable_shared_from_this<NodeImpl> {
  public:
   // Where the transports come from; tests bring their own.
   using TransportMaker =
       std::function<Result<TransportSet>(const std::vector<std::string>&, const TransportNeeds&)>;
   static Result<std::shared_ptr<NodeImpl>> create(const NodeOptions& options,
-                                                  const TransportMaker& make = makeTransports);
+                                                  const TransportMaker& make = makeTransports,
+                                                  std::shared_ptr<NodeExtension> extension = {});
   ~NodeImpl() override;
 
   const std::string& name() const { return name_; }
@@ -74,29 +84,12 @@ class NodeImpl final : public ControlEvents, public std::enable_shared_from_this
   // `rank` is what the peer shall call us.
   Result<std::shared_ptr<PeerState>> connect(const std::string& address,
                                              std::optional<uint32_t> rank, Deadline deadline);
-  // The newest peer that `wanted` is true for, waiting for it to come. `what` is for the sentence.
+  // The newest peer that `wanted` is true for, waiting for it to come; asked again whenever a peer
+  // came, left or was answered by the extension. `what` is for the sentence.
   using PeerTest = std::function<bool(const PeerState&)>;
   Result<std::shared_ptr<PeerState>> waitForPeer(const PeerTest& wanted, const std::string& what,
                                                  Deadline deadline);
   std::vector<std::shared_ptr<PeerState>> peers() const;
-
-  // While it lives, peers from that host that ask whether they may leave (kLeave) are asked to
-  // stay.
-  class Reading {
-   public:
-    Reading(NodeImpl& node, std::string host);
-    ~Reading();
-    Reading(const Reading&) = delete;
-    Reading& operator=(const Reading&) = delete;
-
-   private:
-    NodeImpl& node_;
-    const std::string host_;
-  };
-
-  // A peer that left before its messages were read, if `wanted` is true for it.
-  std::shared_ptr<PeerState> takeLeftBehind(const PeerTest& wanted);
-  bool someLeftBehind() const { return leftBehindCount_.load(std::memory_order_acquire) > 0; }
 
   // Opens a region of the peer over the best of `transports`, or if none are named, of all; those
   // that want to be named only serve when nothing else does. If none works, the sentence has each
@@ -126,23 +119,22 @@ class NodeImpl final : public ControlEvents, public std::enable_shared_from_this
   void close();
 
   // ControlEvents
-  Status joined(const std::shared_ptr<Channel>& channel) override;
-  Status joinedAgain(const std::shared_ptr<Channel>& channel,
+  Status joined(const std::shared_ptr<control::Channel>& channel) override;
+  Status joinedAgain(const std::shared_ptr<control::Channel>& channel,
                      const std::string& attributes) override;
-  void left(const std::shared_ptr<Channel>& channel, const Status& why) override;
-  Result<std::string> answer(const std::shared_ptr<Channel>& channel, uint16_t method,
+  void left(const std::shared_ptr<control::Channel>& channel, const Status& why) override;
+  Result<std::string> answer(const std::shared_ptr<control::Channel>& channel, uint16_t method,
                              std::string_view request) override;
-  void note(const std::shared_ptr<Channel>& channel, std::string payload) override;
+  void note(const std::shared_ptr<control::Channel>& channel, std::string payload) override;
 
  private:
   NodeImpl(std::string name, std::unique_ptr<FdExchange> fds, TransportSet transports, bool named,
-           TraceHook trace);
+           TraceHook trace, std::shared_ptr<NodeExtension> extension);
   Attributes attributes(std::optional<uint32_t> rank) const;
-  std::shared_ptr<PeerState> find(const Channel* channel) const;
+  std::shared_ptr<PeerState> find(const control::Channel* channel) const;
   Result<std::string> describeRegion(std::string_view request);
   std::string describeSelf() const;
-  bool readsFrom(const std::string& host) const;
-  Result<std::string> hearVisit(PeerState& peer, std::string_view request);
+  Result<std::string> answerFor(PeerState& peer, uint16_t method, std::string_view request);
   // The usable transports among the choices that the caller asked for, or else that open() would
   // try first and second.
   struct Liked {
@@ -160,6 +152,7 @@ class NodeImpl final : public ControlEvents, public std::enable_shared_from_this
   const ForkGuard fork_;
   const std::string name_;
   const std::unique_ptr<FdExchange> fds_;
+  const std::shared_ptr<NodeExtension> extension_;  // may be null
   const bool named_;  // NodeOptions::transports says which transports there are
   Measurements measurements_;  // set by create()
   std::atomic<uint64_t> lastMemory_{0};
@@ -167,20 +160,16 @@ class NodeImpl final : public ControlEvents, public std::enable_shared_from_this
   std::vector<TransportSet::Missing> missing_;
 
   mutable std::mutex mutex_;
-  std::condition_variable changed_;                // peers_, notes_ or closed_
-  std::vector<std::shared_ptr<PeerState>> peers_;  // guarded by mutex_, oldest first
-  std::vector<std::shared_ptr<PeerState>>
-      leftBehind_;                          // guarded by mutex_: gone, with unread messages
-  std::atomic<size_t> leftBehindCount_{0};  // its size: spares takeLeftBehind() the lock
+  std::condition_variable changed_;                           // peers_, notes_ or closed_
+  std::vector<std::shared_ptr<PeerState>> peers_;             // guarded by mutex_, oldest first
   std::map<std::string, std::weak_ptr<LocalMemory>> memory_;  // guarded by mutex_
   std::map<std::string, Attributes::Listener> listeners_;     // guarded by mutex_, by address
   std::deque<NoteFrom> notes_;                                // guarded by mutex_
-  Fd noteEvent_;                        // guarded by mutex_: none until somebody asks for it
-  bool noteEventSet_ = false;           // guarded by mutex_: it is readable
-  std::multiset<std::string> reading_;  // guarded by mutex_: hosts
-  bool closed_ = false;                 // guarded by mutex_
+  Fd noteEvent_;               // guarded by mutex_: none until somebody asks for it
+  bool noteEventSet_ = false;  // guarded by mutex_: it is readable
+  bool closed_ = false;        // guarded by mutex_
 
-  std::unique_ptr<Control> control_;  // last: its thread calls us until it is gone
+  std::unique_ptr<control::Control> control_;  // last: its thread calls us until it is gone
 };
 
 }  // namespace hmc

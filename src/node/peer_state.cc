@@ -12,13 +12,14 @@ namespace {
 // So many transfers may be done and kept without a look.
 constexpr size_t kFewActive = 16;
 
-std::string titleOf(const Channel& channel) {
+std::string titleOf(const control::Channel& channel) {
   return fmt::format("{} ({}:{})", channel.peer().name, channel.remoteHost(), channel.remotePort());
 }
 
 }  // namespace
 
-PeerState::PeerState(NodeImpl& node, std::shared_ptr<Channel> channel, Attributes attributes)
+PeerState::PeerState(NodeImpl& node, std::shared_ptr<control::Channel> channel,
+                     Attributes attributes)
     : node_(node),
       channel_(std::move(channel)),
       title_(titleOf(*channel_)),
@@ -78,6 +79,7 @@ Result<std::shared_ptr<Link>> PeerState::makeLink(size_t transport) {
   options.initiator = channel_->initiator();
   options.localHost = channel_->localHost();
   options.lease = channel_->lease();
+  options.credentials = channel_->credentials();
   HMC_ASSIGN(auto link, node_.engines()[transport]->transport().openLink(options));
   return std::shared_ptr<Link>(std::move(link));
 }

@@ -20,18 +20,17 @@ namespace hmc {
 
 class NodeImpl;
 
-// How far a visitor of the first generation says it is.
-enum class Visit : uint8_t { arriving, connected, wrote };
-inline const char* visitWord(Visit visit) {
-  return visit == Visit::wrote ? "wrote" : "connected";
-}
+// What peers say to each other through PeerState::channel().
+using control::KindSet;
+using control::Message;
+using control::MessageKind;
 
 // One peer: the channel to it and the links that were opened to it. Safe from any thread.
 class PeerState {
  public:
-  PeerState(NodeImpl& node, std::shared_ptr<Channel> channel, Attributes attributes);
+  PeerState(NodeImpl& node, std::shared_ptr<control::Channel> channel, Attributes attributes);
 
-  Channel& channel() const { return *channel_; }
+  control::Channel& channel() const { return *channel_; }
   // "worker-3 (10.0.0.3:41234)"
   const std::string& title() const { return title_; }
   Attributes attributes() const;
@@ -69,10 +68,6 @@ class PeerState {
   // There is nothing to flush.
   bool quiet() const { return activeCount_.load(std::memory_order_acquire) == 0; }
 
-  // What the visitor said last.
-  Visit visit() const { return visit_.load(std::memory_order_acquire); }
-  void setVisit(Visit visit) { visit_.store(visit, std::memory_order_release); }
-
   // Ends the conversation from our side: goodbye on the channel, and end().
   void close(const Status& why);
   // The channel ended: every link goes, everything pending finishes with the reason.
@@ -95,7 +90,7 @@ class PeerState {
   Active takeDoneLocked();
 
   NodeImpl& node_;
-  const std::shared_ptr<Channel> channel_;
+  const std::shared_ptr<control::Channel> channel_;
   const std::string title_;
   PathNotes paths_;
 
@@ -107,7 +102,6 @@ class PeerState {
   size_t lookAt_ = 0;        // guarded by mutex_: when active_ may have much that is done
   std::atomic<size_t> activeCount_{0};  // its size: spares flush() the lock
   Status ended_;                        // guarded by mutex_
-  std::atomic<Visit> visit_{Visit::arriving};
 };
 
 }  // namespace hmc

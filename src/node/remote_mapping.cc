@@ -188,8 +188,7 @@ Result<Ticket> RemoteMapping::start(const Self& self, OpKind kind,
   shapes.reserve(blocks.size());
   for (const Block& block : blocks)
     shapes.push_back({block.localOffset, 0, block.remoteOffset, 0, 1, block.size});
-  HMC_ASSIGN(auto state, self->start(kind, local, std::move(shapes), self));
-  return Ticket(self, std::move(state));
+  return start(self, kind, local, std::move(shapes));
 }
 
 Result<Ticket> RemoteMapping::start(const Self& self, OpKind kind,
@@ -197,7 +196,13 @@ Result<Ticket> RemoteMapping::start(const Self& self, OpKind kind,
                                     const Strided& shape) {
   Shape one{shape.localOffset,  shape.localStride, shape.remoteOffset,
             shape.remoteStride, shape.count,       shape.length};
-  HMC_ASSIGN(auto state, self->start(kind, local, {one}, self));
+  return start(self, kind, local, std::vector<Shape>{one});
+}
+
+Result<Ticket> RemoteMapping::start(const Self& self, OpKind kind,
+                                    const std::shared_ptr<LocalMemory>& local,
+                                    std::vector<Shape> shapes) {
+  HMC_ASSIGN(auto state, self->start(kind, local, std::move(shapes), self));
   return Ticket(self, std::move(state));
 }
 

@@ -98,6 +98,8 @@ class RemoteMapping {
                               const std::vector<Block>& blocks);
   static Result<Ticket> start(const Self& self, OpKind kind,
                               const std::shared_ptr<LocalMemory>& local, const Strided& shape);
+  static Result<Ticket> start(const Self& self, OpKind kind,
+                              const std::shared_ptr<LocalMemory>& local, std::vector<Shape> shapes);
   Result<std::shared_ptr<TransferState>> start(OpKind kind,
                                                std::shared_ptr<const LocalMemory> local,
                                                std::vector<Shape> shapes,

@@ -1,10 +1,10 @@
 #pragma once
 
-#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
 
+#include "memory/device_pins.h"
 #include "transfer/stage.h"
 #include "transport/transport.h"
 

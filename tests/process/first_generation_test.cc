@@ -1,4 +1,4 @@
-// A server that names its visitors by their address, before they come and while they go.
+// A server that names its clients by their address, before they come and while they go.
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,7 +16,7 @@ status_t readWhatComes(Party& server) {
   return server.communicator->readFrom(kHere, 0, 4096, ConnType::TCP);
 }
 
-TEST(FirstGenerationServer, readsWhatAVisitorYetToComeWrites) {
+TEST(FirstGenerationServer, readsWhatAClientYetToComeWrites) {
   Party server(kSize);
   uint16_t port = freePort();
   ASSERT_EQ(server.communicator->initServer(kHere, port, ConnType::TCP), status_t::SUCCESS);
@@ -29,7 +29,7 @@ TEST(FirstGenerationServer, readsWhatAVisitorYetToComeWrites) {
   EXPECT_EQ(server.bytes(0, 4096), Party::pattern(4096, 6));
 }
 
-TEST(FirstGenerationServer, readsFromAVisitorThatNeverWrites) {
+TEST(FirstGenerationServer, readsFromAClientThatNeverWrites) {
   Party server(kSize);
   uint16_t port = freePort();
   ASSERT_EQ(server.communicator->initServer(kHere, port, ConnType::TCP), status_t::SUCCESS);
@@ -41,13 +41,13 @@ TEST(FirstGenerationServer, readsFromAVisitorThatNeverWrites) {
   EXPECT_EQ(server.bytes(0, 4096), Party::pattern(4096, 7));
 }
 
-TEST(FirstGenerationServer, finishesReadingWhenTheVisitorGoes) {
+TEST(FirstGenerationServer, finishesReadingWhenTheClientGoes) {
   for (int round = 0; round < 10; ++round) {
     Party server(kSize);
     uint16_t port = freePort();
     ASSERT_EQ(server.communicator->initServer(kHere, port, ConnType::TCP), status_t::SUCCESS);
     auto reading = std::async(std::launch::async, [&] { return readWhatComes(server); });
-    // Visitors that only look in, until one of them was there when the server read.
+    // Clients that only look in, until one of them was there when the server read.
     do {
       Party client(kSize);
       client.fill(0, 4096, round);

@@ -16,8 +16,8 @@ ALLOWED = {
     "store": {"control", "base"},
     "node": {"transfer", "control", "transport", "memory", "base"},
     "pool": {"store", "node", "transfer", "memory", "base"},
-    # The facades convert and call: node and pool do the work, the rest gives them the words.
-    "api": {"node", "pool", "transfer", "control", "transport", "memory", "base"},
+    # The facades convert and call: node and pool do the work.
+    "api": {"node", "pool", "base"},
     "capi": {"node", "pool", "base"},
 }
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace hmc {
+namespace hmc::control {
 namespace {
 
 std::string complaint(const std::string& text) {
@@ -58,4 +58,4 @@ TEST(Address, unixPathOf107BytesIsTheLongest) {
 }
 
 }  // namespace
-}  // namespace hmc
+}  // namespace hmc::control

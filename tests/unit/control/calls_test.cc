@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 
-namespace hmc {
+namespace hmc::control {
 namespace {
 
 constexpr std::chrono::seconds kPatience{30};
@@ -48,4 +48,4 @@ TEST(Calls, aQuestionAfterTheEndIsAnsweredAtOnce) {
 }
 
 }  // namespace
-}  // namespace hmc
+}  // namespace hmc::control

@@ -8,17 +8,17 @@
 
 #include "base/codec.h"
 #include "base/error.h"
-#include "party.h"
 #include "raw_peer.h"
+#include "test_peer.h"
 
-namespace hmc {
+namespace hmc::control {
 namespace {
 
 using test::kPatience;
-using test::Party;
 using test::RawPeer;
 using test::receiveText;
 using test::sendTag;
+using test::TestPeer;
 
 struct Two {
   Two() {
@@ -27,8 +27,8 @@ struct Two {
     mine = *dialled;
     theirs = server.events.waitJoined();
   }
-  Party server{"server"};
-  Party client{"client"};
+  TestPeer server{"server"};
+  TestPeer client{"client"};
   std::shared_ptr<Channel> mine;
   std::shared_ptr<Channel> theirs;
 };
@@ -177,7 +177,7 @@ TEST(Channel, aQuestionIsAnsweredOnceWithoutWaiting) {
 }
 
 TEST(Channel, aQuestionWithoutAnAnswerEndsWithTheChannel) {
-  Party server("server");
+  TestPeer server("server");
   RawPeer peer(server.listen());
   ASSERT_TRUE(peer.join("raw"));
   auto channel = server.events.waitJoined();
@@ -206,7 +206,7 @@ TEST(Channel, leftIsCalledOncePerSide) {
 }
 
 TEST(Channel, aPeerThatDiesWithoutAWordIsMissed) {
-  Party server("server");
+  TestPeer server("server");
   RawPeer peer(server.listen());
   ASSERT_TRUE(peer.join("raw"));
   auto channel = server.events.waitJoined();
@@ -228,7 +228,7 @@ TEST(Channel, aPeerThatFallsSilentIsGivenUpAfterTheLease) {
   options.name = "server";
   options.heartbeat = std::chrono::milliseconds(50);
   options.lease = std::chrono::milliseconds(400);
-  Party server(options);
+  TestPeer server(options);
   RawPeer peer(server.listen());
   ASSERT_TRUE(peer.join("mute"));
   Status left = server.events.waitLeft();
@@ -243,7 +243,7 @@ TEST(Channel, heartbeatsKeepAnIdleChannelAlive) {
   options.name = "server";
   options.heartbeat = std::chrono::milliseconds(20);
   options.lease = std::chrono::milliseconds(4000);
-  Party server(options);
+  TestPeer server(options);
   RawPeer peer(server.listen());
   ASSERT_TRUE(peer.join("raw"));
   // Answers heartbeats for longer than the lease, and does nothing else.
@@ -261,8 +261,8 @@ TEST(Channel, heartbeatsKeepAnIdleChannelAlive) {
 }
 
 TEST(Channel, aProtocolErrorEndsItAndNoOther) {
-  Party server("server");
-  Party client("client");
+  TestPeer server("server");
+  TestPeer client("client");
   std::string listener = server.listen();
   auto good = client.connect(listener);
   ASSERT_TRUE(good.ok());
@@ -290,7 +290,7 @@ TEST(Channel, aProtocolErrorEndsItAndNoOther) {
 }
 
 TEST(Channel, aMalformedGoodbyeIsStillAGoodbye) {
-  Party server("server");
+  TestPeer server("server");
   RawPeer peer(server.listen());
   ASSERT_TRUE(peer.join("raw"));
   peer.say(FrameType::bye, "x");
@@ -298,7 +298,7 @@ TEST(Channel, aMalformedGoodbyeIsStillAGoodbye) {
 }
 
 TEST(Channel, withoutARingTheSocketCarriesEverything) {
-  Party server("server");
+  TestPeer server("server");
   RawPeer peer(server.listen());
   ASSERT_TRUE(peer.join("raw"));
   auto channel = server.events.waitJoined();
@@ -309,7 +309,7 @@ TEST(Channel, withoutARingTheSocketCarriesEverything) {
 }
 
 TEST(Channel, callsThatNobodyAnswersEndAtTheirDeadline) {
-  Party server("server");
+  TestPeer server("server");
   RawPeer peer(server.listen());
   ASSERT_TRUE(peer.join("raw"));
   auto channel = server.events.waitJoined();
@@ -323,7 +323,7 @@ TEST(Channel, callsThatNobodyAnswersEndAtTheirDeadline) {
 }
 
 TEST(Channel, aPeerThatDoesNotReadHoldsSendersUpToTheirDeadline) {
-  Party server("server");
+  TestPeer server("server");
   RawPeer peer(server.listen());
   ASSERT_TRUE(peer.join("raw"));
   auto channel = server.events.waitJoined();
@@ -344,4 +344,4 @@ TEST(Channel, aPeerThatDoesNotReadHoldsSendersUpToTheirDeadline) {
 }
 
 }  // namespace
-}  // namespace hmc
+}  // namespace hmc::control

@@ -2,22 +2,23 @@
 
 #include <barrier>
 #include <filesystem>
+#include <set>
 #include <thread>
 
-#include "party.h"
 #include "raw_peer.h"
+#include "test_peer.h"
 
-namespace hmc {
+namespace hmc::control {
 namespace {
 
 using test::kPatience;
-using test::Party;
 using test::receiveText;
 using test::sendTag;
+using test::TestPeer;
 
 TEST(Connect, whereNobodyListensIsAnErrorAtOnce) {
-  Party server("server");
-  Party client("client");
+  TestPeer server("server");
+  TestPeer client("client");
   std::string listener = server.listen();
   ASSERT_TRUE(server.control->closeListener(listener).ok());
   auto channel = client.connect(listener);
@@ -30,8 +31,8 @@ TEST(Connect, whereNobodyListensIsAnErrorAtOnce) {
 }
 
 TEST(Connect, aHostNameIsResolved) {
-  Party server("server");
-  Party client("client");
+  TestPeer server("server");
+  TestPeer client("client");
   std::string listener = server.listen();
   std::string port = listener.substr(listener.rfind(':'));
   auto channel = client.connect("tcp://localhost" + port);
@@ -39,9 +40,25 @@ TEST(Connect, aHostNameIsResolved) {
   EXPECT_EQ(client.connect("tcp://no-such-host.invalid:1").status().code(), Code::notFound);
 }
 
+TEST(Connect, bothEndsOfAChannelHaveTheSameCredentialsAndNoOtherChannelHasThem) {
+  std::set<std::string> seen;
+  for (const char* secret : {"", "hush"}) {
+    TestPeer server("server", secret);
+    const std::string address = server.listen();
+    for (int i = 0; i < 2; ++i) {
+      TestPeer client("client", secret);
+      auto mine = client.connect(address);
+      ASSERT_TRUE(mine.ok()) << mine.status().toString();
+      EXPECT_EQ((*mine)->credentials().size(), 32u);
+      EXPECT_EQ((*mine)->credentials(), server.events.waitJoined(i + 1)->credentials());
+      EXPECT_TRUE(seen.insert((*mine)->credentials()).second);
+    }
+  }
+}
+
 TEST(Connect, dialledAgainAnswersTheSameChannelAndTellsThePeer) {
-  Party server("server");
-  Party client("client");
+  TestPeer server("server");
+  TestPeer client("client");
   std::string listener = server.listen();
   auto first = client.connect(listener, "first");
   auto second = client.connect(listener, "second");
@@ -55,8 +72,8 @@ TEST(Connect, dialledAgainAnswersTheSameChannelAndTellsThePeer) {
 }
 
 TEST(Connect, inTheOtherDirectionAnswersTheSameChannelToo) {
-  Party a("a");
-  Party b("b");
+  TestPeer a("a");
+  TestPeer b("b");
   auto forth = a.connect(b.listen());
   auto back = b.connect(a.listen());
   ASSERT_TRUE(forth.ok() && back.ok()) << back.status().toString();
@@ -67,8 +84,8 @@ TEST(Connect, inTheOtherDirectionAnswersTheSameChannelToo) {
 }
 
 TEST(Connect, aPeerMayRefuseTheSecondDial) {
-  Party server("server");
-  Party client("client");
+  TestPeer server("server");
+  TestPeer client("client");
   std::string listener = server.listen();
   auto first = client.connect(listener);
   ASSERT_TRUE(first.ok());
@@ -79,8 +96,8 @@ TEST(Connect, aPeerMayRefuseTheSecondDial) {
 }
 
 TEST(Connect, afterCloseMakesANewChannel) {
-  Party server("server");
-  Party client("client");
+  TestPeer server("server");
+  TestPeer client("client");
   std::string listener = server.listen();
   for (size_t i = 0; i < 50; ++i) {
     auto channel = client.connect(listener);
@@ -98,14 +115,14 @@ TEST(Connect, afterCloseMakesANewChannel) {
 }
 
 TEST(Connect, aRestartedPeerIsSomebodyElse) {
-  Party client("client");
-  auto server = std::make_unique<Party>("server");
+  TestPeer client("client");
+  auto server = std::make_unique<TestPeer>("server");
   std::string listener = server->listen();
   auto old = client.connect(listener);
   ASSERT_TRUE(old.ok());
   server = nullptr;
   ASSERT_EQ(client.events.waitLeft().code(), Code::disconnected);
-  server = std::make_unique<Party>("server");
+  server = std::make_unique<TestPeer>("server");
   ASSERT_EQ(server->listen(listener), listener);
   auto fresh = client.connect(listener);
   ASSERT_TRUE(fresh.ok()) << fresh.status().toString();
@@ -116,8 +133,8 @@ TEST(Connect, aRestartedPeerIsSomebodyElse) {
 
 TEST(Connect, atTheSameTimeFromBothSidesMakesOneChannel) {
   for (int round = 0; round < 100; ++round) {
-    Party a("a");
-    Party b("b");
+    TestPeer a("a");
+    TestPeer b("b");
     std::string listenerA = a.listen();
     std::string listenerB = b.listen();
     Result<std::shared_ptr<Channel>> fromA = Status(Code::failed, "not yet");
@@ -142,8 +159,8 @@ TEST(Connect, atTheSameTimeFromBothSidesMakesOneChannel) {
 }
 
 TEST(Connect, fromManyThreadsMakesOneChannel) {
-  Party server("server");
-  Party client("client");
+  TestPeer server("server");
+  TestPeer client("client");
   std::string listener = server.listen();
   std::vector<std::shared_ptr<Channel>> channels(16);
   {
@@ -162,12 +179,12 @@ TEST(Connect, fromManyThreadsMakesOneChannel) {
 }
 
 TEST(Connect, thirtyTwoPeersToOneListener) {
-  Party server("server");
+  TestPeer server("server");
   std::string listener = server.listen();
-  std::vector<std::unique_ptr<Party>> clients;
+  std::vector<std::unique_ptr<TestPeer>> clients;
   std::vector<std::shared_ptr<Channel>> channels;
   for (int i = 0; i < 32; ++i) {
-    clients.push_back(std::make_unique<Party>("client" + std::to_string(i)));
+    clients.push_back(std::make_unique<TestPeer>("client" + std::to_string(i)));
     auto channel = clients.back()->connect(listener);
     ASSERT_TRUE(channel.ok()) << channel.status().toString();
     channels.push_back(*channel);
@@ -183,27 +200,27 @@ TEST(Connect, thirtyTwoPeersToOneListener) {
 }
 
 TEST(Connect, toOnesOwnListenerMakesTwoEnds) {
-  Party party("self");
-  std::string listener = party.listen();
-  auto dialled = party.connect(listener, "mine");
+  TestPeer peer("self");
+  std::string listener = peer.listen();
+  auto dialled = peer.connect(listener, "mine");
   ASSERT_TRUE(dialled.ok()) << dialled.status().toString();
-  ASSERT_TRUE(party.events.waitJoined(2));
-  auto accepted = party.events.waitJoined(1);
+  ASSERT_TRUE(peer.events.waitJoined(2));
+  auto accepted = peer.events.waitJoined(1);
   EXPECT_TRUE((*dialled)->initiator());
   EXPECT_FALSE(accepted->initiator());
   EXPECT_NE(accepted, *dialled);
-  EXPECT_EQ(accepted->peer().id, party.control->id());
+  EXPECT_EQ(accepted->peer().id, peer.control->id());
   ASSERT_TRUE(sendTag(**dialled, "to myself").ok());
   EXPECT_EQ(receiveText(*accepted, MessageKind::tag), "to myself");
   ASSERT_TRUE(sendTag(*accepted, "and back").ok());
   EXPECT_EQ(receiveText(**dialled, MessageKind::tag), "and back");
   EXPECT_TRUE((*dialled)->call(1, "", kPatience).ok());
 
-  auto second = party.connect(listener);
+  auto second = peer.connect(listener);
   ASSERT_TRUE(second.ok());
   EXPECT_NE(*second, *dialled);
   (*dialled)->close(Status());
-  party.events.waitLeft(2);
+  peer.events.waitLeft(2);
   EXPECT_TRUE((*second)->call(1, "", kPatience).ok());
 }
 
@@ -217,8 +234,8 @@ TEST(Connect, twoHundredTimesLeaksNoDescriptorAndNoThread) {
   size_t fds = entries("/proc/self/fd");
   size_t threads = entries("/proc/self/task");
   {
-    Party server("server");
-    Party client("client");
+    TestPeer server("server");
+    TestPeer client("client");
     std::string listener = server.listen();
     for (size_t i = 0; i < 200; ++i) {
       auto channel = client.connect(listener);
@@ -227,7 +244,7 @@ TEST(Connect, twoHundredTimesLeaksNoDescriptorAndNoThread) {
       server.events.waitLeft(i + 1);
     }
     for (int i = 0; i < 20; ++i) {
-      Party passing("passing");
+      TestPeer passing("passing");
       ASSERT_TRUE(passing.connect(listener).ok());
       passing.connect("tcp://127.0.0.1:1");
     }
@@ -241,4 +258,4 @@ TEST(Connect, twoHundredTimesLeaksNoDescriptorAndNoThread) {
 }
 
 }  // namespace
-}  // namespace hmc
+}  // namespace hmc::control

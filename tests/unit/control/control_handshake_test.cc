@@ -6,19 +6,19 @@
 
 #include "base/codec.h"
 #include "control/host_id.h"
-#include "party.h"
 #include "raw_peer.h"
+#include "test_peer.h"
 
-namespace hmc {
+namespace hmc::control {
 namespace {
 
 using test::kPatience;
-using test::Party;
 using test::RawPeer;
+using test::TestPeer;
 
 TEST(Handshake, introducesBothSidesToEachOther) {
-  Party server("server");
-  Party client("client");
+  TestPeer server("server");
+  TestPeer client("client");
   server.control->setAttributes("server's attributes");
   std::string listener = server.listen();
   auto mine = client.connect(listener, "client's attributes");
@@ -42,24 +42,24 @@ TEST(Handshake, introducesBothSidesToEachOther) {
 }
 
 TEST(Handshake, anEmptyAttributesArgumentMeansThoseOfTheControl) {
-  Party server("server");
-  Party client("client");
+  TestPeer server("server");
+  TestPeer client("client");
   client.control->setAttributes("set before");
   ASSERT_TRUE(client.connect(server.listen()).ok());
   EXPECT_EQ(server.events.waitJoined()->peer().attributes, "set before");
 }
 
 TEST(Handshake, sameSecretIsWelcome) {
-  Party server("server", "hush");
-  Party client("client", "hush");
+  TestPeer server("server", "hush");
+  TestPeer client("client", "hush");
   auto channel = client.connect(server.listen());
   ASSERT_TRUE(channel.ok()) << channel.status().toString();
 }
 
 TEST(Handshake, differentSecretsAreRefusedByTheDialler) {
   for (auto [mine, theirs] : {std::pair{"", "hush"}, {"hush", ""}, {"hush", "shush"}}) {
-    Party server("server", theirs);
-    Party client("client", mine);
+    TestPeer server("server", theirs);
+    TestPeer client("client", mine);
     auto channel = client.connect(server.listen());
     ASSERT_FALSE(channel.ok());
     EXPECT_EQ(channel.status().code(), Code::permissionDenied) << channel.status().toString();
@@ -68,11 +68,11 @@ TEST(Handshake, differentSecretsAreRefusedByTheDialler) {
 }
 
 TEST(Handshake, aVisitorWithoutTheSecretLearnsNothing) {
-  Party server("the name", "hush");
+  TestPeer server("the name", "hush");
   server.control->setAttributes("the attributes");
   std::string listener = server.listen();
   RawPeer peer(listener, "shush");
-  peer.say(FrameType::hello, DiallerGreeting("shush", "").hello());
+  peer.say(FrameType::hello, DiallerHandshake("shush", "").hello());
   auto challenge = peer.hear();
   ASSERT_EQ(challenge.type, FrameType::challenge);
   auto answer = peer.introduce("intruder");
@@ -87,7 +87,7 @@ TEST(Handshake, aVisitorWithoutTheSecretLearnsNothing) {
 }
 
 TEST(Handshake, anotherVersionIsToldBothVersions) {
-  Party server("server");
+  TestPeer server("server");
   RawPeer peer(server.listen());
   peer.say(FrameType::hello,
            Writer().u32(0x31434d48).u16(40).u16(41).raw(std::string(16, 'n')).bytes());
@@ -100,8 +100,8 @@ TEST(Handshake, anotherVersionIsToldBothVersions) {
 }
 
 TEST(Handshake, aRefusalReachesTheDiallerWithItsSentence) {
-  Party server("server");
-  Party client("client");
+  TestPeer server("server");
+  TestPeer client("client");
   server.events.refuseWith(error(Code::exhausted, "no seat left"));
   auto channel = client.connect(server.listen());
   ASSERT_FALSE(channel.ok());
@@ -111,8 +111,8 @@ TEST(Handshake, aRefusalReachesTheDiallerWithItsSentence) {
 }
 
 TEST(Handshake, aDiallerThatRefusesSaysSoAndTheAcceptorSeesItLeave) {
-  Party server("server");
-  Party client("client");
+  TestPeer server("server");
+  TestPeer client("client");
   client.events.refuseWith(error(Code::invalidArgument, "wrong attributes"));
   auto channel = client.connect(server.listen());
   ASSERT_FALSE(channel.ok());
@@ -123,8 +123,8 @@ TEST(Handshake, aDiallerThatRefusesSaysSoAndTheAcceptorSeesItLeave) {
   EXPECT_EQ(client.events.leftCount(), 0u);
 }
 
-// On a busy machine our own greeting may take too long as well.
-Result<std::shared_ptr<Channel>> connectAtLast(Party& client, const std::string& listener) {
+// On a busy machine our own handshake may take too long as well.
+Result<std::shared_ptr<Channel>> connectAtLast(TestPeer& client, const std::string& listener) {
   Deadline deadline = kPatience;
   auto channel = client.connect(listener);
   while (channel.status().code() == Code::disconnected && !deadline.passed()) {
@@ -133,12 +133,12 @@ Result<std::shared_ptr<Channel>> connectAtLast(Party& client, const std::string&
   return channel;
 }
 
-TEST(Handshake, aSilentVisitorIsDroppedAndOthersAreServedMeanwhile) {
+TEST(Handshake, aSilentClientIsDroppedAndOthersAreServedMeanwhile) {
   ControlOptions options;
   options.name = "server";
-  options.greeting = std::chrono::milliseconds(1500);
-  Party server(options);
-  Party client("client");
+  options.handshake = std::chrono::milliseconds(1500);
+  TestPeer server(options);
+  TestPeer client("client");
   std::string listener = server.listen();
   RawPeer silent(listener);
   RawPeer stalled(listener);
@@ -148,12 +148,12 @@ TEST(Handshake, aSilentVisitorIsDroppedAndOthersAreServedMeanwhile) {
   EXPECT_TRUE(stalled.hangsUp());
 }
 
-TEST(Handshake, moreSilentVisitorsThanAreLetInDoNotKeepOthersOutForEver) {
+TEST(Handshake, moreSilentClientsThanAreLetInDoNotKeepOthersOutForEver) {
   ControlOptions options;
   options.name = "server";
-  options.greeting = std::chrono::milliseconds(1500);
-  Party server(options);
-  Party client("client");
+  options.handshake = std::chrono::milliseconds(1500);
+  TestPeer server(options);
+  TestPeer client("client");
   std::string listener = server.listen();
   std::vector<std::unique_ptr<RawPeer>> crowd;
   for (int i = 0; i < 150; ++i) crowd.push_back(std::make_unique<RawPeer>(listener));
@@ -162,8 +162,8 @@ TEST(Handshake, moreSilentVisitorsThanAreLetInDoNotKeepOthersOutForEver) {
 }
 
 TEST(Handshake, garbageIsHungUpOn) {
-  Party server("server");
-  Party client("client");
+  TestPeer server("server");
+  TestPeer client("client");
   std::string listener = server.listen();
   std::string huge(frameHeader(FrameType::hello, 0, 0, 0xffffffffu).data(), kFrameHeader);
   for (const std::string& bytes :
@@ -178,10 +178,10 @@ TEST(Handshake, garbageIsHungUpOn) {
 }
 
 TEST(Handshake, speakingBeforeTheAnswerIsHungUpOn) {
-  Party server("server");
+  TestPeer server("server");
   RawPeer peer(server.listen());
   ASSERT_TRUE(peer.greet());
-  DiallerGreeting other("", "");
+  DiallerHandshake other("", "");
   std::string ident = frameBytes(FrameType::ident, other.ident({std::string(16, 'i'), false}));
   peer.say(std::string_view(ident + frameBytes(FrameType::ping, "12345678")));
   EXPECT_TRUE(peer.hangsUp());
@@ -189,16 +189,17 @@ TEST(Handshake, speakingBeforeTheAnswerIsHungUpOn) {
 }
 
 TEST(Handshake, survivesRandomChangesOfItsBytes) {
-  Party server("server");
-  Party client("client");
+  TestPeer server("server");
+  TestPeer client("client");
   std::string listener = server.listen();
   std::mt19937 random(1);
   for (int round = 0; round < 300; ++round) {
     RawPeer peer(listener);
-    DiallerGreeting greeting("", listener);
-    std::string bytes = frameBytes(FrameType::hello, greeting.hello()) +
-                        frameBytes(FrameType::ident,
-                                   greeting.ident({std::string(16, 'f'), false, "fuzz", "a", "h"}));
+    DiallerHandshake handshake("", listener);
+    std::string bytes =
+        frameBytes(FrameType::hello, handshake.hello()) +
+        frameBytes(FrameType::ident,
+                   handshake.ident({std::string(16, 'f'), false, "fuzz", "a", "h"}));
     for (unsigned change = 0; change < 1 + random() % 3; ++change) {
       bytes[random() % bytes.size()] = static_cast<char>(random());
     }
@@ -209,7 +210,7 @@ TEST(Handshake, survivesRandomChangesOfItsBytes) {
 }
 
 TEST(Handshake, aDialledStrangerThatSpeaksNonsenseIsAnError) {
-  Party client("client");
+  TestPeer client("client");
   auto server = Fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   SocketAddress at = resolve(*parseAddress("tcp://127.0.0.1:0"))->front();
   ASSERT_EQ(bind(server.get(), at.get(), at.size), 0);
@@ -238,7 +239,7 @@ TEST(Handshake, aRingIsOfferedToPeersOfThisHostUnlessToldNotTo) {
     ControlOptions options;
     options.name = "server";
     options.ring = ring;
-    Party server(options);
+    TestPeer server(options);
     RawPeer peer(server.listen());
     ASSERT_TRUE(peer.greet());
     auto welcome = decodeWelcome(peer.introduce("raw", hostId()).payload);
@@ -251,8 +252,8 @@ TEST(Handshake, oneSideThatWantsNoRingIsEnough) {
   for (bool ring : {true, false}) {
     ControlOptions with, without;
     without.ring = false;
-    Party server(ring ? with : without);
-    Party client(ring ? without : with);
+    TestPeer server(ring ? with : without);
+    TestPeer client(ring ? without : with);
     auto channel = client.connect(server.listen());
     ASSERT_TRUE(channel.ok()) << channel.status().toString();
     test::settle(**channel, *server.events.waitJoined());
@@ -261,4 +262,4 @@ TEST(Handshake, oneSideThatWantsNoRingIsEnough) {
 }
 
 }  // namespace
-}  // namespace hmc
+}  // namespace hmc::control

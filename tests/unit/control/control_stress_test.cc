@@ -3,15 +3,15 @@
 #include <cstring>
 #include <thread>
 
-#include "party.h"
 #include "raw_peer.h"
+#include "test_peer.h"
 
-namespace hmc {
+namespace hmc::control {
 namespace {
 
 using test::kPatience;
-using test::Party;
 using test::RawPeer;
+using test::TestPeer;
 
 constexpr uint64_t kTags = 100000;
 
@@ -23,8 +23,8 @@ struct Two {
   Two() : mine(*client.connect(server.listen())), theirs(server.events.waitJoined()) {
     test::settle(*mine, *theirs);
   }
-  Party server{"server"};
-  Party client{"client"};
+  TestPeer server{"server"};
+  TestPeer client{"client"};
   std::shared_ptr<Channel> mine;
   std::shared_ptr<Channel> theirs;
 };
@@ -57,7 +57,7 @@ TEST(ControlStress, tagsThatNobodyReceivesAreQueuedBeyondTheRing) {
 }
 
 TEST(ControlStress, tagsThroughTheSocketKeepTheirOrder) {
-  Party server("server");
+  TestPeer server("server");
   RawPeer peer(server.listen());
   ASSERT_TRUE(peer.join("raw"));
   auto channel = server.events.waitJoined();
@@ -70,7 +70,7 @@ TEST(ControlStress, tagsThroughTheSocketKeepTheirOrder) {
 }
 
 TEST(ControlStress, tagsFromTheSocketKeepTheirOrder) {
-  Party server("server");
+  TestPeer server("server");
   RawPeer peer(server.listen());
   ASSERT_TRUE(peer.join("raw"));
   auto channel = server.events.waitJoined();
@@ -85,8 +85,8 @@ TEST(ControlStress, tagsFromTheSocketKeepTheirOrder) {
 
 TEST(ControlStress, orderHoldsWhileTheAcceptorSwitchesToTheRing) {
   for (int round = 0; round < 50; ++round) {
-    Party server("server");
-    Party client("client");
+    TestPeer server("server");
+    TestPeer client("client");
     auto mine = *client.connect(server.listen());
     auto theirs = server.events.waitJoined();
     std::jthread sender([&] { sendTags(*theirs, MessageKind::tag, 500); });
@@ -175,4 +175,4 @@ TEST(ControlStress, closingUnderSendersAndReceiversHurtsNobody) {
 }
 
 }  // namespace
-}  // namespace hmc
+}  // namespace hmc::control

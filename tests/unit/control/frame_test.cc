@@ -6,7 +6,7 @@
 
 #include "base/codec.h"
 
-namespace hmc {
+namespace hmc::control {
 namespace {
 
 TEST(Frame, comesOutAsItWentIn) {
@@ -107,4 +107,4 @@ TEST(Frame, aFrameThatIsPutBackComesAgainAlsoAfterMoreBytes) {
 }
 
 }  // namespace
-}  // namespace hmc
+}  // namespace hmc::control

@@ -6,7 +6,7 @@
 
 #include <thread>
 
-namespace hmc {
+namespace hmc::control {
 namespace {
 
 constexpr std::chrono::seconds kPatience{30};
@@ -143,4 +143,4 @@ TEST(Inbox, whoTakesOneKindHandsTheOthersToTheirWaiters) {
 }
 
 }  // namespace
-}  // namespace hmc
+}  // namespace hmc::control

@@ -5,17 +5,17 @@
 #include <future>
 #include <thread>
 
-#include "party.h"
 #include "raw_peer.h"
+#include "test_peer.h"
 
-namespace hmc {
+namespace hmc::control {
 namespace {
 
 using test::kPatience;
-using test::Party;
 using test::RawPeer;
 using test::receiveText;
 using test::sendTag;
+using test::TestPeer;
 
 ControlOptions withoutRing(const std::string& name) {
   ControlOptions options;
@@ -26,8 +26,8 @@ ControlOptions withoutRing(const std::string& name) {
 
 struct Two {
   Two() : mine(*client.connect(server.listen())), theirs(server.events.waitJoined()) {}
-  Party server{withoutRing("server")};
-  Party client{withoutRing("client")};
+  TestPeer server{withoutRing("server")};
+  TestPeer client{withoutRing("client")};
   std::shared_ptr<Channel> mine;
   std::shared_ptr<Channel> theirs;
 };
@@ -38,7 +38,7 @@ struct WithRaw {
     if (peer.join("raw")) channel = server.events.waitJoined();
   }
   void say(const std::string& bytes) { ASSERT_TRUE(peer.say(std::string_view(bytes)).ok()); }
-  Party server{"server"};
+  TestPeer server{"server"};
   RawPeer peer;
   std::shared_ptr<Channel> channel;
 };
@@ -249,7 +249,7 @@ TEST(Intake, aReaderIsASignOfLife) {
   ControlOptions options = withoutRing("server");
   options.heartbeat = std::chrono::milliseconds(50);
   options.lease = std::chrono::milliseconds(2000);
-  Party server(options);
+  TestPeer server(options);
   RawPeer peer(server.listen());
   ASSERT_TRUE(peer.join("raw"));
   auto channel = server.events.waitJoined();
@@ -264,4 +264,4 @@ TEST(Intake, aReaderIsASignOfLife) {
 }
 
 }  // namespace
-}  // namespace hmc
+}  // namespace hmc::control

@@ -9,15 +9,15 @@
 #include <fstream>
 
 #include "control/socket.h"
-#include "party.h"
+#include "test_peer.h"
 
-namespace hmc {
+namespace hmc::control {
 namespace {
 
 using test::kPatience;
-using test::Party;
 using test::receiveText;
 using test::sendTag;
+using test::TestPeer;
 
 struct Folder {
   Folder() {
@@ -33,17 +33,17 @@ struct Folder {
 };
 
 TEST(Listener, answersThePortThatWasPicked) {
-  Party party("party");
-  std::string first = party.listen();
-  std::string second = party.listen();
+  TestPeer peer("peer");
+  std::string first = peer.listen();
+  std::string second = peer.listen();
   EXPECT_NE(first, second);
   EXPECT_NE(parseAddress(first)->port, 0);
 }
 
 TEST(Listener, takenPortIsNamedInTheError) {
-  Party party("party");
-  Party other("other");
-  std::string listener = party.listen();
+  TestPeer peer("peer");
+  TestPeer other("other");
+  std::string listener = peer.listen();
   auto again = other.control->listen(listener);
   ASSERT_FALSE(again.ok());
   EXPECT_EQ(again.status().code(), Code::alreadyExists);
@@ -52,8 +52,8 @@ TEST(Listener, takenPortIsNamedInTheError) {
 }
 
 TEST(Listener, closedCanBeOpenedAgainAtOnce) {
-  Party server("server");
-  Party client("client");
+  TestPeer server("server");
+  TestPeer client("client");
   std::string listener = server.listen();
   ASSERT_TRUE(client.connect(listener).ok());
   ASSERT_TRUE(server.control->closeListener(listener).ok());
@@ -64,14 +64,14 @@ TEST(Listener, closedCanBeOpenedAgainAtOnce) {
 }
 
 TEST(Listener, listensOnEveryInterfaceAndOnIpv6) {
-  Party server("server");
-  Party client("client");
+  TestPeer server("server");
+  TestPeer client("client");
   std::string listener = server.listen("tcp://0.0.0.0:0");
   std::string port = listener.substr(listener.rfind(':'));
   EXPECT_TRUE(client.connect("tcp://127.0.0.1" + port).ok());
   auto six = server.control->listen("tcp://[::1]:0");
   if (!six.ok()) GTEST_SKIP() << "no IPv6 here: " << six.status().toString();
-  Party other("other");
+  TestPeer other("other");
   auto channel = other.connect(*six);
   ASSERT_TRUE(channel.ok()) << channel.status().toString();
   EXPECT_EQ((*channel)->remoteHost(), "::1");
@@ -80,8 +80,8 @@ TEST(Listener, listensOnEveryInterfaceAndOnIpv6) {
 TEST(Listener, ofAUnixPathServesAndIsPrivateAndGoesAway) {
   Folder folder;
   {
-    Party server("server");
-    Party client("client");
+    TestPeer server("server");
+    TestPeer client("client");
     umask(0);
     ASSERT_EQ(server.listen(folder.listener()), folder.listener());
     umask(022);
@@ -95,7 +95,7 @@ TEST(Listener, ofAUnixPathServesAndIsPrivateAndGoesAway) {
     EXPECT_EQ((*channel)->remotePort(), 0);
     ASSERT_TRUE(sendTag(**channel, "hello").ok());
     EXPECT_EQ(receiveText(*server.events.waitJoined(), MessageKind::tag), "hello");
-    Party second("second");
+    TestPeer second("second");
     EXPECT_EQ(second.control->listen(folder.listener()).status().code(), Code::alreadyExists);
     EXPECT_TRUE(std::filesystem::exists(folder.file()));
   }
@@ -110,8 +110,8 @@ TEST(Listener, takesOverASocketFileThatNobodyListensOn) {
     ASSERT_EQ(bind(dead.get(), at.get(), at.size), 0);
   }
   ASSERT_TRUE(std::filesystem::exists(folder.file()));
-  Party server("server");
-  Party client("client");
+  TestPeer server("server");
+  TestPeer client("client");
   ASSERT_EQ(server.listen(folder.listener()), folder.listener());
   EXPECT_TRUE(client.connect(folder.listener()).ok());
 }
@@ -119,7 +119,7 @@ TEST(Listener, takesOverASocketFileThatNobodyListensOn) {
 TEST(Listener, leavesOtherFilesAlone) {
   Folder folder;
   std::ofstream(folder.file()) << "precious";
-  Party server("server");
+  TestPeer server("server");
   auto listener = server.control->listen(folder.listener());
   ASSERT_FALSE(listener.ok());
   EXPECT_EQ(listener.status().code(), Code::alreadyExists);
@@ -140,11 +140,11 @@ TEST(Listener, doesNotRemoveAFileThatTookItsPlace) {
 }
 
 TEST(Listener, aFolderThatIsNotThereIsAnErrorWithThePath) {
-  Party server("server");
+  TestPeer server("server");
   auto listener = server.control->listen("unix:///nonexistent/folder/x.sock");
   ASSERT_FALSE(listener.ok());
   EXPECT_NE(listener.status().message().find("/nonexistent/folder/x.sock"), std::string::npos);
 }
 
 }  // namespace
-}  // namespace hmc
+}  // namespace hmc::control

@@ -7,17 +7,17 @@
 #include "control/address.h"
 #include "control/byte_stream.h"
 #include "control/frame.h"
-#include "control/greeting.h"
+#include "control/handshake.h"
 #include "control/socket.h"
-#include "party.h"
+#include "test_peer.h"
 
-namespace hmc::test {
+namespace hmc::control::test {
 
 // A peer that speaks frames by hand, also wrong ones.
 class RawPeer {
  public:
   explicit RawPeer(const std::string& address, const std::string& secret = "")
-      : greeting_(secret, address) {
+      : handshake_(secret, address) {
     auto fd = dial(*parseAddress(address), kPatience);
     if (fd.ok()) stream_ = socketStream(*std::move(fd));
   }
@@ -61,15 +61,15 @@ class RawPeer {
 
   // HELLO and CHALLENGE; false when that failed.
   bool greet() {
-    say(FrameType::hello, greeting_.hello());
+    say(FrameType::hello, handshake_.hello());
     Heard challenge = hear();
     return challenge.type == FrameType::challenge &&
-           greeting_.takeChallenge(challenge.payload).ok();
+           handshake_.takeChallenge(challenge.payload).ok();
   }
   Heard introduce(const std::string& name, const std::string& hostId = "",
                   std::string id = randomBytes(kIdSize)) {
     Ident ident{std::move(id), false, name, "raw attributes", hostId};
-    say(FrameType::ident, greeting_.ident(ident));
+    say(FrameType::ident, handshake_.ident(ident));
     return hear();
   }
   bool join(const std::string& name) {
@@ -78,8 +78,8 @@ class RawPeer {
   void hangUp() { stream_.reset(); }
 
  private:
-  DiallerGreeting greeting_;
+  DiallerHandshake handshake_;
   std::unique_ptr<ByteStream> stream_;
 };
 
-}  // namespace hmc::test
+}  // namespace hmc::control::test

@@ -10,7 +10,7 @@
 
 #include "base/futex.h"
 
-namespace hmc {
+namespace hmc::control {
 namespace {
 
 struct Pair {
@@ -265,4 +265,4 @@ TEST(Ring, memoryThatCouldShrinkIsNotMapped) {
 }
 
 }  // namespace
-}  // namespace hmc
+}  // namespace hmc::control

@@ -113,8 +113,9 @@ TEST_F(TwoVendors, bothPinHostMemoryThatMayMeetEither) {
   const size_t before = fake(DeviceKind::hip).pinned();
   std::string bytes(5000, 'x');
   DevicePins pins;
-  pins.pinForAll(host(bytes));
-  pins.pinForAll(host(bytes));
+  for (auto kind : {DeviceKind::hip, DeviceKind::musa, DeviceKind::hip}) {
+    pins.pin(host(bytes), fake(kind));
+  }
   EXPECT_EQ(fake(DeviceKind::hip).pinned(), before + 1);
   const Region region = allocate(musa, 5000);
   const size_t unpinned = fake(DeviceKind::musa).unpinnedCopies();

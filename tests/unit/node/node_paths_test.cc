@@ -11,7 +11,7 @@
 #include "node/attributes.h"
 #include "node/node_impl.h"
 #include "node/path_notes.h"
-#include "unit/control/party.h"
+#include "unit/control/test_peer.h"
 #include "unit/node/node_pair.h"
 
 // Which path a pair takes, what it says about it, and when it warns. Runs with HMC_LOG=info.
@@ -185,8 +185,8 @@ TEST_F(NodePaths, aTransportThatFailedWarnsEvenAfterTheInformationThatAnotherWas
 }
 
 // A peer of an earlier version.
-class Elder : public test::Events {
-  Result<std::string> answer(const std::shared_ptr<Channel>&, uint16_t method,
+class Elder : public control::test::Events {
+  Result<std::string> answer(const std::shared_ptr<control::Channel>&, uint16_t method,
                              std::string_view) override {
     return error(Code::unsupported, "the elder does not know request {}", method);
   }
@@ -195,12 +195,12 @@ class Elder : public test::Events {
 TEST_F(NodePaths, aPeerThatDoesNotKnowProbesIsSaidToBeTooOld) {
   auto fds = must(FdExchange::create());
   Elder events;
-  ControlOptions options;
+  control::ControlOptions options;
   options.name = "elder";
-  auto control = must(Control::create(options, *fds, events));
+  auto control = must(control::Control::create(options, *fds, events));
   control->setAttributes(Attributes{}.encode());
   Node node = must(Node::create(named("young")));
-  Peer elder = must(node.connect(must(control->listen(test::kAnyPort))));
+  Peer elder = must(node.connect(must(control->listen(control::test::kAnyPort))));
   Status status = elder.probe().status();
   EXPECT_EQ(status.code(), Code::unsupported);
   EXPECT_THAT(status.message(), HasSubstr("elder ("));

@@ -5,9 +5,9 @@
 
 #include "hmc/result.h"
 
-namespace hmc {
+namespace hmc::control {
 
-// The two sides' greeting as functions of bytes, without sockets:
+// The two sides' handshake as functions of bytes, without sockets:
 //
 //   dialler  -> HELLO      magic, versions it speaks, a nonce
 //   acceptor -> CHALLENGE  version chosen, a nonce, its id, whether it has a secret, its proof
@@ -48,37 +48,43 @@ std::string encodeStatus(const Status& status);
 Status decodeStatus(std::string_view payload);
 Code decodeCode(uint8_t code);
 
-class DiallerGreeting {
+class DiallerHandshake {
  public:
   // `who` is the address that was dialled, for sentences.
-  DiallerGreeting(std::string secret, std::string who);
+  DiallerHandshake(std::string secret, std::string who);
 
   const std::string& hello() const { return hello_; }
   // Checks the acceptor's proof and answers its id.
   Result<std::string> takeChallenge(std::string_view payload);
-  std::string ident(const Ident& ident) const;
+  std::string ident(const Ident& ident);
+  // After ident(): Channel::credentials().
+  std::string credentials() const;
 
  private:
   const std::string secret_;
   const std::string who_;
   std::string hello_;
   std::string challenge_;  // what the acceptor's proof covers
+  std::string ident_;
 };
 
-class AcceptorGreeting {
+class AcceptorHandshake {
  public:
-  AcceptorGreeting(std::string secret, std::string id);
+  AcceptorHandshake(std::string secret, std::string id);
 
   // Answers CHALLENGE's payload. Code::unsupported is worth telling the dialler; any other error
-  // means that the visitor does not speak this protocol.
+  // means that the dialler does not speak this protocol.
   Result<std::string> takeHello(std::string_view payload);
-  Result<Ident> takeIdent(std::string_view payload) const;
+  Result<Ident> takeIdent(std::string_view payload);
+  // After takeIdent(): Channel::credentials().
+  std::string credentials() const;
 
  private:
   const std::string secret_;
   const std::string id_;
   std::string hello_;
   std::string challenge_;
+  std::string ident_;
 };
 
-}  // namespace hmc
+}  // namespace hmc::control

@@ -1,4 +1,4 @@
-#include "control/greeting.h"
+#include "control/handshake.h"
 
 #include <algorithm>
 
@@ -6,7 +6,7 @@
 #include "base/random.h"
 #include "base/proof.h"
 
-namespace hmc {
+namespace hmc::control {
 
 namespace {
 
@@ -22,6 +22,12 @@ std::string acceptorProof(const std::string& secret, const std::string& hello,
 std::string diallerProof(const std::string& secret, const std::string& hello,
                          const std::string& challenge, std::string_view ident) {
   return proof(secret, "hmc dialler" + hello + challenge + std::string(ident));
+}
+
+// The nonces of both sides make it one channel's, the secret makes it theirs alone.
+std::string credentialsOf(const std::string& secret, const std::string& hello,
+                          const std::string& challenge, const std::string& ident) {
+  return proof(secret, "hmc credentials" + hello + challenge + ident);
 }
 
 }  // namespace
@@ -63,7 +69,7 @@ Code decodeCode(uint8_t code) {
   return known ? static_cast<Code>(code) : Code::failed;
 }
 
-DiallerGreeting::DiallerGreeting(std::string secret, std::string who)
+DiallerHandshake::DiallerHandshake(std::string secret, std::string who)
     : secret_(std::move(secret)), who_(std::move(who)) {
   hello_ = Writer()
                .u32(kMagic)
@@ -73,7 +79,7 @@ DiallerGreeting::DiallerGreeting(std::string secret, std::string who)
                .take();
 }
 
-Result<std::string> DiallerGreeting::takeChallenge(std::string_view payload) {
+Result<std::string> DiallerHandshake::takeChallenge(std::string_view payload) {
   Reader reader(payload);
   uint16_t version = reader.u16();
   bool hasSecret = (reader.u8() & kHasSecret) != 0;
@@ -100,7 +106,7 @@ Result<std::string> DiallerGreeting::takeChallenge(std::string_view payload) {
   return id;
 }
 
-std::string DiallerGreeting::ident(const Ident& ident) const {
+std::string DiallerHandshake::ident(const Ident& ident) {
   std::string words = Writer()
                           .raw(ident.id)
                           .u8(ident.again ? kAgain : 0)
@@ -109,21 +115,26 @@ std::string DiallerGreeting::ident(const Ident& ident) const {
                           .string(ident.hostId)
                           .take();
   std::string mine = secret_.empty() ? "" : diallerProof(secret_, hello_, challenge_, words);
-  return Writer().string(mine).raw(words).take();
+  ident_ = Writer().string(mine).raw(words).take();
+  return ident_;
 }
 
-AcceptorGreeting::AcceptorGreeting(std::string secret, std::string id)
+std::string DiallerHandshake::credentials() const {
+  return credentialsOf(secret_, hello_, challenge_, ident_);
+}
+
+AcceptorHandshake::AcceptorHandshake(std::string secret, std::string id)
     : secret_(std::move(secret)), id_(std::move(id)) {}
 
 // A later version may append fields to HELLO: what follows ours is proved but not read.
-Result<std::string> AcceptorGreeting::takeHello(std::string_view payload) {
+Result<std::string> AcceptorHandshake::takeHello(std::string_view payload) {
   Reader reader(payload);
   uint32_t magic = reader.u32();
   uint16_t oldest = reader.u16();
   uint16_t newest = reader.u16();
   reader.raw(kNonceSize);
   if (reader.failed() || magic != kMagic || oldest > newest) {
-    return error(Code::invalidArgument, "the visitor does not speak this protocol");
+    return error(Code::invalidArgument, "the dialler does not speak this protocol");
   }
   if (oldest > kNewestVersion || newest < kOldestVersion) {
     return error(Code::unsupported,
@@ -141,7 +152,7 @@ Result<std::string> AcceptorGreeting::takeHello(std::string_view payload) {
   return challenge_ + Writer().string(mine).take();
 }
 
-Result<Ident> AcceptorGreeting::takeIdent(std::string_view payload) const {
+Result<Ident> AcceptorHandshake::takeIdent(std::string_view payload) {
   Reader reader(payload);
   std::string theirs = reader.string();
   std::string_view words = payload.substr(payload.size() - reader.left());
@@ -156,7 +167,12 @@ Result<Ident> AcceptorGreeting::takeIdent(std::string_view payload) const {
   ident.attributes = reader.string();
   ident.hostId = reader.string();
   HMC_TRY(reader.finish("IDENT"));
+  ident_ = std::string(payload);
   return ident;
 }
 
-}  // namespace hmc
+std::string AcceptorHandshake::credentials() const {
+  return credentialsOf(secret_, hello_, challenge_, ident_);
+}
+
+}  // namespace hmc::control

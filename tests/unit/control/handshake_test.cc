@@ -1,4 +1,4 @@
-#include "control/greeting.h"
+#include "control/handshake.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include "base/random.h"
 #include "base/proof.h"
 
-namespace hmc {
+namespace hmc::control {
 namespace {
 
 const std::string kAcceptorId(16, 'A');
@@ -26,10 +26,10 @@ TEST(Proof, isHmacSha256) {
   EXPECT_FALSE(sameProof("", ""));
 }
 
-TEST(Greeting, carriesTheIdentBothWithAndWithoutSecret) {
+TEST(Handshake, carriesTheIdentBothWithAndWithoutSecret) {
   for (const char* secret : {"", "hush"}) {
-    DiallerGreeting dialler(secret, "there");
-    AcceptorGreeting acceptor(secret, kAcceptorId);
+    DiallerHandshake dialler(secret, "there");
+    AcceptorHandshake acceptor(secret, kAcceptorId);
     auto challenge = acceptor.takeHello(dialler.hello());
     ASSERT_TRUE(challenge.ok()) << challenge.status().toString();
     auto id = dialler.takeChallenge(*challenge);
@@ -45,11 +45,21 @@ TEST(Greeting, carriesTheIdentBothWithAndWithoutSecret) {
   }
 }
 
-TEST(Greeting, saysWhichSideLacksTheSecret) {
+TEST(Handshake, credentialsTakeTheSecretToKnow) {
+  DiallerHandshake dialler("hush", "there");
+  AcceptorHandshake acceptor("hush", kAcceptorId);
+  ASSERT_TRUE(dialler.takeChallenge(*acceptor.takeHello(dialler.hello())).ok());
+  std::string said = dialler.hello() + dialler.ident(someIdent());
+  ASSERT_TRUE(acceptor.takeIdent(said.substr(dialler.hello().size())).ok());
+  EXPECT_EQ(dialler.credentials(), acceptor.credentials());
+  EXPECT_NE(dialler.credentials(), DiallerHandshake("", "there").credentials());
+}
+
+TEST(Handshake, saysWhichSideLacksTheSecret) {
   auto challengeFor = [](const std::string& dialler, const std::string& acceptor) {
-    DiallerGreeting greeting(dialler, "tcp://there:1");
-    auto challenge = AcceptorGreeting(acceptor, kAcceptorId).takeHello(greeting.hello());
-    return greeting.takeChallenge(*challenge).status();
+    DiallerHandshake handshake(dialler, "tcp://there:1");
+    auto challenge = AcceptorHandshake(acceptor, kAcceptorId).takeHello(handshake.hello());
+    return handshake.takeChallenge(*challenge).status();
   };
   Status mine = challengeFor("", "hush");
   EXPECT_EQ(mine.code(), Code::permissionDenied);
@@ -62,10 +72,10 @@ TEST(Greeting, saysWhichSideLacksTheSecret) {
   EXPECT_EQ(other.message(), "tcp://there:1 has another secret than this side");
 }
 
-TEST(Greeting, acceptorRefusesAProofOfAnotherConversation) {
-  DiallerGreeting dialler("hush", "there");
-  AcceptorGreeting first("hush", kAcceptorId);
-  AcceptorGreeting second("hush", kAcceptorId);
+TEST(Handshake, acceptorRefusesAProofOfAnotherConversation) {
+  DiallerHandshake dialler("hush", "there");
+  AcceptorHandshake first("hush", kAcceptorId);
+  AcceptorHandshake second("hush", kAcceptorId);
   auto challenge = first.takeHello(dialler.hello());
   ASSERT_TRUE(second.takeHello(dialler.hello()).ok());
   ASSERT_TRUE(dialler.takeChallenge(*challenge).ok());
@@ -74,9 +84,9 @@ TEST(Greeting, acceptorRefusesAProofOfAnotherConversation) {
   EXPECT_EQ(second.takeIdent(ident).status().code(), Code::permissionDenied);
 }
 
-TEST(Greeting, proofCoversTheWholeIdent) {
-  DiallerGreeting dialler("hush", "there");
-  AcceptorGreeting acceptor("hush", kAcceptorId);
+TEST(Handshake, proofCoversTheWholeIdent) {
+  DiallerHandshake dialler("hush", "there");
+  AcceptorHandshake acceptor("hush", kAcceptorId);
   ASSERT_TRUE(dialler.takeChallenge(*acceptor.takeHello(dialler.hello())).ok());
   std::string ident = dialler.ident(someIdent());
   for (size_t i = 0; i < ident.size(); ++i) {
@@ -86,36 +96,37 @@ TEST(Greeting, proofCoversTheWholeIdent) {
   }
 }
 
-TEST(Greeting, versionMismatchNamesBothSides) {
-  AcceptorGreeting acceptor("", kAcceptorId);
+TEST(Handshake, versionMismatchNamesBothSides) {
+  AcceptorHandshake acceptor("", kAcceptorId);
   std::string hello = Writer().u32(0x31434d48).u16(7).u16(9).raw(std::string(16, 'n')).take();
   Status status = acceptor.takeHello(hello).status();
   EXPECT_EQ(status.code(), Code::unsupported);
   EXPECT_NE(status.message().find("7 to 9"), std::string::npos);
   EXPECT_NE(status.message().find("1 to 1"), std::string::npos);
 
-  DiallerGreeting dialler("", "there");
+  DiallerHandshake dialler("", "there");
   std::string challenge = Writer().u16(5).u8(0).raw(std::string(32, 'x')).string("").take();
   Status chosen = dialler.takeChallenge(challenge).status();
   EXPECT_EQ(chosen.code(), Code::unsupported);
   EXPECT_NE(chosen.message().find("version 5"), std::string::npos);
 }
 
-TEST(Greeting, helloOfALaterVersionMayBeLonger) {
-  DiallerGreeting dialler("", "there");
-  EXPECT_TRUE(AcceptorGreeting("", kAcceptorId).takeHello(dialler.hello() + "more").ok());
+TEST(Handshake, helloOfALaterVersionMayBeLonger) {
+  DiallerHandshake dialler("", "there");
+  EXPECT_TRUE(AcceptorHandshake("", kAcceptorId).takeHello(dialler.hello() + "more").ok());
 }
 
-TEST(Greeting, everyTruncationAndRandomChangeIsAnErrorOrHarmless) {
+TEST(Handshake, everyTruncationAndRandomChangeIsAnErrorOrHarmless) {
   std::mt19937 random(11);
-  DiallerGreeting dialler("", "there");
-  AcceptorGreeting acceptor("", kAcceptorId);
+  DiallerHandshake dialler("", "there");
+  AcceptorHandshake acceptor("", kAcceptorId);
   std::string challenge = *acceptor.takeHello(dialler.hello());
   ASSERT_TRUE(dialler.takeChallenge(challenge).ok());
   std::string ident = dialler.ident(someIdent());
   std::string welcome = encodeWelcome({"name", "attributes", "exchange", "token"});
   for (size_t size = 0; size < dialler.hello().size(); ++size) {
-    EXPECT_FALSE(AcceptorGreeting("", kAcceptorId).takeHello(dialler.hello().substr(0, size)).ok());
+    EXPECT_FALSE(
+        AcceptorHandshake("", kAcceptorId).takeHello(dialler.hello().substr(0, size)).ok());
   }
   for (size_t size = 0; size < ident.size(); ++size) {
     EXPECT_FALSE(acceptor.takeIdent(ident.substr(0, size)).ok());
@@ -131,12 +142,12 @@ TEST(Greeting, everyTruncationAndRandomChangeIsAnErrorOrHarmless) {
     acceptor.takeIdent(bytes);
     decodeWelcome(bytes);
     decodeStatus(bytes);
-    DiallerGreeting("", "there").takeChallenge(bytes);
-    AcceptorGreeting("", kAcceptorId).takeHello(bytes);
+    DiallerHandshake("", "there").takeChallenge(bytes);
+    AcceptorHandshake("", kAcceptorId).takeHello(bytes);
   }
 }
 
-TEST(Greeting, statusTravels) {
+TEST(Handshake, statusTravels) {
   Status status = decodeStatus(encodeStatus(Status(Code::exhausted, "full")));
   EXPECT_EQ(status.code(), Code::exhausted);
   EXPECT_EQ(status.message(), "full");
@@ -146,4 +157,4 @@ TEST(Greeting, statusTravels) {
 }
 
 }  // namespace
-}  // namespace hmc
+}  // namespace hmc::control

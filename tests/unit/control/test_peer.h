@@ -12,7 +12,7 @@
 #include "base/fd_exchange.h"
 #include "control/control.h"
 
-namespace hmc::test {
+namespace hmc::control::test {
 
 inline constexpr std::chrono::seconds kPatience{30};
 inline const char* const kAnyPort = "tcp://127.0.0.1:0";
@@ -103,14 +103,14 @@ class Events : public ControlEvents {
 };
 
 // One participant: a Control with its exchange and a record of its events.
-struct Party {
-  explicit Party(const std::string& name, const std::string& secret = "") {
+struct TestPeer {
+  explicit TestPeer(const std::string& name, const std::string& secret = "") {
     ControlOptions options;
     options.name = name;
     options.secret = secret;
     make(options);
   }
-  explicit Party(const ControlOptions& options) { make(options); }
+  explicit TestPeer(const ControlOptions& options) { make(options); }
 
   std::string listen(const std::string& address = kAnyPort) {
     auto result = control->listen(address);
@@ -165,4 +165,4 @@ inline void startTraffic(const std::shared_ptr<Channel>& end, std::vector<std::j
   });
 }
 
-}  // namespace hmc::test
+}  // namespace hmc::control::test

@@ -16,18 +16,18 @@
 namespace hmc::test {
 namespace {
 
-class Visitor {
+class RawClient {
  public:
-  explicit Visitor(uint16_t port) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  explicit RawClient(uint16_t port) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_port = htons(port);
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     EXPECT_EQ(connect(fd_, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
   }
-  ~Visitor() { close(fd_); }
-  Visitor(const Visitor&) = delete;
-  Visitor& operator=(const Visitor&) = delete;
+  ~RawClient() { close(fd_); }
+  RawClient(const RawClient&) = delete;
+  RawClient& operator=(const RawClient&) = delete;
 
   void say(const std::string& bytes) {
     // The server may have hung up already.
@@ -71,7 +71,7 @@ Counts countsOf(Peer& peer) {
   return counts;
 }
 
-class Visitors : public testing::Test {
+class PendingConnections : public testing::Test {
  protected:
   void SetUp() override {
     ASSERT_TRUE(server.serve(1 << 20).ok);
@@ -102,16 +102,16 @@ class Visitors : public testing::Test {
   Peer server, client;
 };
 
-TEST_F(Visitors, thatSayNothingKeepNobodyWaiting) {
-  std::vector<std::unique_ptr<Visitor>> silent;
+TEST_F(PendingConnections, thatSayNothingKeepNobodyWaiting) {
+  std::vector<std::unique_ptr<RawClient>> silent;
   for (int i = 0; i < 20; ++i) {
-    for (uint16_t port : listeners()) silent.push_back(std::make_unique<Visitor>(port));
+    for (uint16_t port : listeners()) silent.push_back(std::make_unique<RawClient>(port));
   }
   expectServed(1);
   expectNewcomersServed();
 }
 
-TEST_F(Visitors, thatSayGarbageAreSentAway) {
+TEST_F(PendingConnections, thatSayGarbageAreSentAway) {
   std::vector<std::string> garbage{"GET / HTTP/1.1\r\nHost: here\r\n\r\n",
                                    std::string(8, '\xff'),
                                    std::string(100000, '\0'),
@@ -121,40 +121,40 @@ TEST_F(Visitors, thatSayGarbageAreSentAway) {
   for (int i = 0; i < 20; ++i) garbage.push_back(noise(64 + 97 * i));
   for (uint16_t port : listeners()) {
     // Noise can read as the beginning of a frame; then the server waits for the rest a while.
-    std::vector<std::unique_ptr<Visitor>> visitors;
+    std::vector<std::unique_ptr<RawClient>> clients;
     for (const auto& bytes : garbage) {
-      visitors.push_back(std::make_unique<Visitor>(port));
-      visitors.back()->say(bytes);
+      clients.push_back(std::make_unique<RawClient>(port));
+      clients.back()->say(bytes);
     }
-    Visitor visitor(port);
-    visitor.say("GET / HTTP/1.1\r\nHost: here\r\n\r\n");
-    EXPECT_TRUE(visitor.isSentAway());
+    RawClient client(port);
+    client.say("GET / HTTP/1.1\r\nHost: here\r\n\r\n");
+    EXPECT_TRUE(client.isSentAway());
   }
   expectServed(2);
   expectNewcomersServed();
 }
 
-TEST_F(Visitors, thatAnnounceFourGigabytesGetNoMemoryForThem) {
+TEST_F(PendingConnections, thatAnnounceFourGigabytesGetNoMemoryForThem) {
   int before = countsOf(server).kilobytes;
-  std::vector<std::unique_ptr<Visitor>> visitors;
+  std::vector<std::unique_ptr<RawClient>> clients;
   for (int i = 0; i < 20; ++i) {
     for (uint16_t port : listeners()) {
-      visitors.push_back(std::make_unique<Visitor>(port));
-      visitors.back()->say(header(~uint32_t{0}, static_cast<uint8_t>(1 + i)));
-      visitors.back()->say(std::string(1000, 'x'));
+      clients.push_back(std::make_unique<RawClient>(port));
+      clients.back()->say(header(~uint32_t{0}, static_cast<uint8_t>(1 + i)));
+      clients.back()->say(std::string(1000, 'x'));
     }
   }
-  for (auto& visitor : visitors) EXPECT_TRUE(visitor->isSentAway());
+  for (auto& client : clients) EXPECT_TRUE(client->isSentAway());
   expectServed(3);
   EXPECT_LT(countsOf(server).kilobytes - before, 64 * 1024);
   expectNewcomersServed();
 }
 
-TEST_F(Visitors, leaveNothingBehind) {
+TEST_F(PendingConnections, leaveNothingBehind) {
   auto visit = [&] {
     for (int i = 0; i < 50; ++i) {
-      Visitor visitor(listeners()[static_cast<size_t>(i) % 2]);
-      if (i % 3 != 0) visitor.say(noise(200));
+      RawClient client(listeners()[static_cast<size_t>(i) % 2]);
+      if (i % 3 != 0) client.say(noise(200));
     }
   };
   visit();

@@ -1,0 +1,66 @@
+#include "control/dialler.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "control/socket.h"
+
+namespace hmc::control {
+
+Result<Dialler> Dialler::dial(const Address& address, const std::string& secret,
+                              Deadline deadline) {
+  HMC_ASSIGN(Fd socket, hmc::control::dial(address, deadline));
+  SocketEnds ends = endsOf(socket.get());
+  std::string who = address.toString();
+  std::string where = address.isUnix ? who : fmt::format("{}:{}", ends.remoteHost, ends.remotePort);
+  Dialler dialler(std::move(who), std::move(where), std::move(ends), std::move(socket), secret);
+  HMC_TRY(dialler.say(FrameType::hello, dialler.handshake_.hello(), deadline));
+  HMC_ASSIGN(auto answer, dialler.hear(deadline));
+  if (answer.type != FrameType::challenge) return dialler.stranger();
+  HMC_ASSIGN(dialler.peerId_, dialler.handshake_.takeChallenge(answer.payload));
+  return dialler;
+}
+
+Dialler::Dialler(std::string who, std::string where, SocketEnds ends, Fd socket,
+                 const std::string& secret)
+    : who_(std::move(who)),
+      where_(std::move(where)),
+      ends_(std::move(ends)),
+      stream_(socketStream(std::move(socket))),
+      handshake_(secret, who_) {}
+
+Result<std::optional<Welcome>> Dialler::introduce(const Ident& ident, Deadline deadline) {
+  HMC_TRY(say(FrameType::ident, handshake_.ident(ident), deadline));
+  HMC_ASSIGN(auto answer, hear(deadline));
+  if (answer.type == FrameType::yield) return std::optional<Welcome>();
+  if (answer.type != FrameType::welcome) return stranger();
+  HMC_ASSIGN(Welcome welcome, decodeWelcome(answer.payload));
+  return std::optional<Welcome>(std::move(welcome));
+}
+
+Status Dialler::say(FrameType type, std::string_view payload, Deadline deadline) {
+  return writeAll(*stream_, frameBytes(type, payload), who_, deadline);
+}
+
+// Reads exactly one frame, so that nothing that follows it is lost.
+Result<Dialler::Answer> Dialler::hear(Deadline deadline) {
+  FrameReader reader(kLargestHandshake);
+  std::string bytes(kFrameHeader, '\0');
+  for (;;) {
+    HMC_TRY(readAll(*stream_, bytes.data(), bytes.size(), who_, deadline));
+    reader.feed(bytes);
+    auto frame = reader.next();
+    if (!frame.ok()) return frame.status().within(who_);
+    if (*frame && (*frame)->type == FrameType::refused) {
+      return decodeStatus((*frame)->payload).within(who_);
+    }
+    if (*frame) return Answer{(*frame)->type, std::string((*frame)->payload)};
+    bytes.resize(std::min(reader.missing(), size_t{4096}));
+  }
+}
+
+Status Dialler::stranger() const {
+  return error(Code::failed, "{} does not speak this protocol", who_);
+}
+
+}  // namespace hmc::control

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "control/address.h"
+#include "control/byte_stream.h"
+#include "control/frame.h"
+#include "control/handshake.h"
+#include "hmc/deadline.h"
+
+namespace hmc::control {
+
+// The dialling side of the handshake, in the caller's own thread.
+class Dialler {
+ public:
+  // Connects and checks the acceptor's proof.
+  static Result<Dialler> dial(const Address& address, const std::string& secret, Deadline deadline);
+
+  const std::string& peerId() const { return peerId_; }
+  // The address that was dialled, and the same as the channel's sentences say it.
+  const std::string& who() const { return who_; }
+  const std::string& where() const { return where_; }
+  const SocketEnds& ends() const { return ends_; }
+
+  // Says who we are. Nothing when the acceptor points us to a channel that the two have already;
+  // its refusal is an error.
+  Result<std::optional<Welcome>> introduce(const Ident& ident, Deadline deadline);
+  // After introduce(), as Channel::credentials().
+  std::string credentials() const { return handshake_.credentials(); }
+  std::unique_ptr<ByteStream> takeStream() { return std::move(stream_); }
+
+ private:
+  struct Answer {
+    FrameType type;
+    std::string payload;
+  };
+  Dialler(std::string who, std::string where, SocketEnds ends, Fd socket,
+          const std::string& secret);
+  Status say(FrameType type, std::string_view payload, Deadline deadline);
+  // The next frame, or the error that it carries.
+  Result<Answer> hear(Deadline deadline);
+  Status stranger() const;
+
+  std::string who_;
+  std::string where_;
+  SocketEnds ends_;
+  std::unique_ptr<ByteStream> stream_;
+  DiallerHandshake handshake_;
+  std::string peerId_;
+};
+
+}  // namespace hmc::control

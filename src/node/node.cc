@@ -20,11 +20,14 @@ const std::string& LocalRegion::name() const {
   return memory_->name();
 }
 
+Status LocalRegion::revoke(Timeout timeout) const {
+  return memory_->revoke(timeout);
+}
+
 Status Ticket::wait(Timeout timeout) {
   if (!state_) return Status();
   Status status = state_->engine().wait(*state_, Deadline(timeout));
-  if (state_->done()) mapping_->noteEnd(*state_, status);
-  return status;
+  return state_->done() ? mapping_->noteEnd(*state_, status) : status;
 }
 bool Ticket::done() {
   return !state_ || state_->engine().test(*state_);
@@ -34,9 +37,7 @@ bool Ticket::over() const {
 }
 Status Ticket::cancel() {
   if (!state_) return Status();
-  Status status = state_->engine().cancel(*state_);
-  mapping_->noteEnd(*state_, status);
-  return status;
+  return mapping_->noteEnd(*state_, state_->engine().cancel(*state_));
 }
 const std::string& Ticket::transport() const {
   // What was done at once went into mapped memory, which small puts take where there is any.
@@ -84,6 +85,9 @@ std::string RemoteRegion::path() const {
 
 bool RemoteRegion::mapped() const {
   return mapping_->mapped();
+}
+void* RemoteRegion::data() const {
+  return mapping_->data();
 }
 
 Status RemoteRegion::put(const LocalRegion& local, size_t localOffset, size_t remoteOffset,

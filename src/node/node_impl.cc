@@ -21,7 +21,7 @@ Result<std::shared_ptr<NodeImpl>> NodeImpl::create(const NodeOptions& options,
   HMC_ASSIGN(auto transports, make(options.transports, {*fds, options.channels}));
   std::string name = options.name.empty() ? "node-" + hex(randomBytes(4)) : options.name;
   std::shared_ptr<NodeImpl> node(
-      new NodeImpl(name, std::move(fds), std::move(transports), !options.transports.empty()));
+      new NodeImpl(name, std::move(fds), std::move(transports), options));
   ControlOptions control;
   control.name = name;
   control.secret = options.secret;
@@ -35,12 +35,14 @@ Result<std::shared_ptr<NodeImpl>> NodeImpl::create(const NodeOptions& options,
 }
 
 NodeImpl::NodeImpl(std::string name, std::unique_ptr<FdExchange> fds, TransportSet transports,
-                   bool named)
+                   const NodeOptions& options)
     : name_(std::move(name)),
       fds_(std::move(fds)),
-      named_(named),
+      named_(!options.transports.empty()),
       figures_(Figures::read(figuresPath())),
-      missing_(std::move(transports.missing)) {
+      lease_(options.lease),
+      missing_(std::move(transports.missing)),
+      memory_(name_) {
   for (auto& transport : transports.ready)
     engines_.push_back(std::make_unique<Engine>(std::move(transport)));
 }
@@ -105,30 +107,20 @@ Result<std::shared_ptr<LocalMemory>> NodeImpl::registerMemory(const std::string&
   auto memory =
       LocalMemory::create(shared_from_this(), name, region, access, owned, std::move(owner));
   HMC_TRY(checkUsable());
-  if (name.empty()) return memory;
-  std::lock_guard lock(mutex_);
-  auto& entry = memory_[name];
-  if (!entry.expired()) {
-    return error(Code::alreadyExists,
-                 "a region called \"{}\" is registered already: choose another name", name);
-  }
-  entry = memory;
+  if (memory->exported()) HMC_TRY(memory_.add(memory->exported()));
   return memory;
 }
 
-void NodeImpl::forget(const LocalMemory& memory) {
-  std::lock_guard lock(mutex_);
-  auto found = memory_.find(memory.name());
-  if (found != memory_.end() && found->second.expired()) memory_.erase(found);
+// In the child of a fork there is nobody to ask, and the memory is the child's own.
+Status NodeImpl::revoke(const std::shared_ptr<ExportedMemory>& memory,
+                        std::chrono::nanoseconds timeout) {
+  return fork_.inChild() ? Status() : memory_.revoke(memory, timeout);
 }
 
-Result<std::shared_ptr<LocalMemory>> NodeImpl::registered(const std::string& name,
-                                                          uint64_t number) const {
-  std::lock_guard lock(mutex_);
-  auto found = memory_.find(name);
-  auto memory = found == memory_.end() ? nullptr : found->second.lock();
-  if (memory && memory->number() == number) return memory;
-  return error(Code::notFound, "{} no longer has the region \"{}\" that was opened", name_, name);
+Result<std::shared_ptr<const ExportedMemory>> NodeImpl::registered(const std::string& name,
+                                                                   uint64_t number) const {
+  HMC_ASSIGN(auto memory, memory_.find(name, number));
+  return memory->use();
 }
 
 Result<std::shared_ptr<PeerState>> NodeImpl::connect(const std::string& address,
@@ -272,6 +264,7 @@ void NodeImpl::left(const std::shared_ptr<Channel>& channel, const Status& why) 
   auto peer = find(channel.get());
   if (!peer) return;
   peer->end(why);
+  memory_.left(*peer);
   std::lock_guard lock(mutex_);
   peers_.erase(std::remove(peers_.begin(), peers_.end(), peer), peers_.end());
   if (peer->channel().unread()) leftBehind_.push_back(peer);
@@ -282,9 +275,11 @@ void NodeImpl::left(const std::shared_ptr<Channel>& channel, const Status& why) 
 
 Result<std::string> NodeImpl::answer(const std::shared_ptr<Channel>& channel, uint16_t method,
                                      std::string_view request) {
-  if (method == kOpenRegion) return describeRegion(request);
   if (method == kProbe) return describeSelf();
   auto peer = find(channel.get());
+  if (method == kOpenRegion && peer) return describeRegion(peer, request);
+  if (method == kRevokeRegion && peer) return peer->releaseRegion(request);
+  if (method == kRegionReleased && peer) return hearRelease(*peer, request);
   if (method == kVisit && peer) return hearVisit(*peer, request);
   if (method == kLeave && peer) {
     hearVisit(*peer, visitWord(Visit::wrote));
@@ -313,25 +308,24 @@ std::shared_ptr<PeerState> NodeImpl::find(const Channel* channel) const {
   return nullptr;
 }
 
-Result<std::string> NodeImpl::describeRegion(std::string_view request) {
+Result<std::string> NodeImpl::describeRegion(const std::shared_ptr<PeerState>& peer,
+                                             std::string_view request) {
   Reader in(request);
   std::string wanted = in.string();
   std::vector<std::string> transports;
   for (uint32_t left = in.u32(); left > 0 && !in.failed(); --left)
     transports.push_back(in.string());
   HMC_TRY(in.finish("the request for a region"));
-  std::shared_ptr<LocalMemory> memory;
-  std::string names;
-  {
-    std::lock_guard lock(mutex_);
-    auto found = memory_.find(wanted);
-    if (found != memory_.end()) memory = found->second.lock();
-    for (const auto& [name, entry] : memory_)
-      names += (names.empty() ? "\"" : ", \"") + name + "\"";
-  }
-  if (memory) return memory->describe(transports);
-  return error(Code::notFound, "{} has no region called \"{}\"; it has {}", name_, wanted,
-               names.empty() ? "none" : names);
+  HMC_ASSIGN(auto memory, memory_.find(wanted));
+  return memory->describe(peer, transports);
+}
+
+Result<std::string> NodeImpl::hearRelease(const PeerState& peer, std::string_view request) {
+  Reader in(request);
+  const uint64_t number = in.u64();
+  HMC_TRY(in.finish("the release of a region"));
+  memory_.released(peer, number);
+  return std::string();
 }
 
 }  // namespace hmc

@@ -19,6 +19,7 @@
 #include "node/attributes.h"
 #include "node/figures.h"
 #include "node/local_memory.h"
+#include "node/memory_table.h"
 #include "node/peer_state.h"
 #include "node/remote_mapping.h"
 #include "transfer/engine.h"
@@ -46,7 +47,8 @@ class NodeImpl final : public ControlEvents, public std::enable_shared_from_this
 
   const std::string& name() const { return name_; }
   const std::string& id() const { return control_->id(); }
-  const std::vector<std::unique_ptr<Engine>>& engines() const { return engines_; }
+  std::chrono::milliseconds lease() const { return lease_; }
+  const Engines& engines() const { return engines_; }
   const std::vector<TransportSet::Missing>& missing() const { return missing_; }
   const Transport::Facts& factsOf(size_t transport) const {
     return engines_[transport]->transport().facts();
@@ -65,10 +67,12 @@ class NodeImpl final : public ControlEvents, public std::enable_shared_from_this
   Result<std::shared_ptr<LocalMemory>> registerMemory(const std::string& name, const Region& region,
                                                       Access access, bool owned,
                                                       std::shared_ptr<const void> owner = nullptr);
-  // Called by ~LocalMemory.
-  void forget(const LocalMemory& memory);
-  // The memory of that name, if it is still the one of that number.
-  Result<std::shared_ptr<LocalMemory>> registered(const std::string& name, uint64_t number) const;
+  // Takes memory back from peers: see ExportedMemory::revoke().
+  Status revoke(const std::shared_ptr<ExportedMemory>& memory, std::chrono::nanoseconds timeout);
+  // The memory of that name, if it is still the one of that number; revoking it waits as long as
+  // the answer lives.
+  Result<std::shared_ptr<const ExportedMemory>> registered(const std::string& name,
+                                                           uint64_t number) const;
   uint64_t nextMemoryNumber() { return ++lastMemory_; }
 
   // `rank` is what the peer shall call us.
@@ -134,10 +138,13 @@ class NodeImpl final : public ControlEvents, public std::enable_shared_from_this
   void note(const std::shared_ptr<Channel>& channel, std::string payload) override;
 
  private:
-  NodeImpl(std::string name, std::unique_ptr<FdExchange> fds, TransportSet transports, bool named);
+  NodeImpl(std::string name, std::unique_ptr<FdExchange> fds, TransportSet transports,
+           const NodeOptions& options);
   Attributes attributes(std::optional<uint32_t> rank) const;
   std::shared_ptr<PeerState> find(const Channel* channel) const;
-  Result<std::string> describeRegion(std::string_view request);
+  Result<std::string> describeRegion(const std::shared_ptr<PeerState>& peer,
+                                     std::string_view request);
+  Result<std::string> hearRelease(const PeerState& peer, std::string_view request);
   std::string describeSelf() const;
   bool readsFrom(const std::string& host) const;
   Result<std::string> hearVisit(PeerState& peer, std::string_view request);
@@ -160,9 +167,11 @@ class NodeImpl final : public ControlEvents, public std::enable_shared_from_this
   const std::unique_ptr<FdExchange> fds_;
   const bool named_;  // NodeOptions::transports says which transports there are
   const Figures figures_;
+  const std::chrono::milliseconds lease_;
   std::atomic<uint64_t> lastMemory_{0};
-  std::vector<std::unique_ptr<Engine>> engines_;
+  Engines engines_;
   std::vector<TransportSet::Missing> missing_;
+  MemoryTable memory_;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;                // peers_, notes_ or closed_
@@ -170,9 +179,8 @@ class NodeImpl final : public ControlEvents, public std::enable_shared_from_this
   std::vector<std::shared_ptr<PeerState>>
       leftBehind_;                          // guarded by mutex_: gone, with unread messages
   std::atomic<size_t> leftBehindCount_{0};  // its size: spares takeLeftBehind() the lock
-  std::map<std::string, std::weak_ptr<LocalMemory>> memory_;  // guarded by mutex_
-  std::map<std::string, Attributes::Listener> listeners_;     // guarded by mutex_, by address
-  std::deque<NoteFrom> notes_;                                // guarded by mutex_
+  std::map<std::string, Attributes::Listener> listeners_;  // guarded by mutex_, by address
+  std::deque<NoteFrom> notes_;                             // guarded by mutex_
   Fd noteEvent_;                        // guarded by mutex_: none until somebody asks for it
   bool noteEventSet_ = false;           // guarded by mutex_: it is readable
   std::multiset<std::string> reading_;  // guarded by mutex_: hosts

@@ -24,6 +24,7 @@ Opening::Opening(std::shared_ptr<NodeImpl> node, std::shared_ptr<PeerState> peer
                  std::string region, Deadline deadline)
     : node_(std::move(node)),
       peer_(std::move(peer)),
+      pending_(peer_->regions()),
       region_(std::move(region)),
       deadline_(deadline) {}
 
@@ -39,10 +40,12 @@ Result<std::shared_ptr<RemoteMapping>> Opening::over(const std::vector<size_t>& 
   HMC_ASSIGN(const auto description, ask(transports));
   std::vector<Candidate> candidates;
   for (size_t i : transports) {
-    const auto* offer = description.offerFor(node_->factsOf(i).name);
-    if (offer != nullptr) {
+    const auto offer =
+        std::find_if(description.offers.begin(), description.offers.end(),
+                     [&](const auto& one) { return one.transport == node_->factsOf(i).name; });
+    if (offer != description.offers.end()) {
       const bool staged = offer->why.code() == Code::unsupported && !description.device.isHost();
-      candidates.push_back({i, offer, staged, nullptr});
+      candidates.push_back({i, &*offer, staged, nullptr});
     } else {
       giveUp(i, error(Code::unsupported, "the peer says nothing about it"));
     }
@@ -110,9 +113,9 @@ Result<std::unique_ptr<OpenPath>> Opening::open(const Candidate& candidate,
                                     std::move(memory));
 }
 
-std::shared_ptr<RemoteMapping> Opening::finish(const PathChooser& chooser,
-                                               std::vector<Candidate> candidates,
-                                               const RegionDescription& description) {
+Result<std::shared_ptr<RemoteMapping>> Opening::finish(const PathChooser& chooser,
+                                                       std::vector<Candidate> candidates,
+                                                       const RegionDescription& description) {
   std::vector<PathOption> options;
   std::vector<std::unique_ptr<OpenPath>> paths;
   for (auto& candidate : candidates) {
@@ -123,8 +126,9 @@ std::shared_ptr<RemoteMapping> Opening::finish(const PathChooser& chooser,
     paths.push_back(std::move(candidate.path));
   }
   const std::string slower = paths.front()->slowerBecause();
-  auto mapping = std::make_shared<RemoteMapping>(node_, peer_, std::move(paths),
+  auto mapping = std::make_shared<RemoteMapping>(node_, peer_, region_, std::move(paths),
                                                  chooser.quickest(options), description.device);
+  HMC_TRY(peer_->regions().add(*mapping, description.number));
   peer_->paths().tellIfSlow(peer_->title(), description.device.kind, mapping->path(), passed_,
                             slower);
   return mapping;

@@ -6,6 +6,7 @@
 
 #include "node/path_chooser.h"
 #include "node/path_notes.h"
+#include "node/region_description.h"
 #include "node/remote_mapping.h"
 
 namespace hmc {
@@ -41,12 +42,13 @@ class Opening {
   std::vector<size_t> settle(const PathChooser& chooser, std::vector<Candidate>& candidates,
                              const RegionDescription& description);
   void giveUp(size_t transport, const Status& why);
-  std::shared_ptr<RemoteMapping> finish(const PathChooser& chooser,
-                                        std::vector<Candidate> candidates,
-                                        const RegionDescription& description);
+  Result<std::shared_ptr<RemoteMapping>> finish(const PathChooser& chooser,
+                                                std::vector<Candidate> candidates,
+                                                const RegionDescription& description);
 
   const std::shared_ptr<NodeImpl> node_;
   const std::shared_ptr<PeerState> peer_;
+  const OpenRegions::Pending pending_;
   const std::string region_;
   const Deadline deadline_;
   std::string reasons_;

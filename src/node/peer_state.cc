@@ -112,6 +112,19 @@ Result<std::string> PeerState::acceptLink(std::string_view request) {
   return link->address();
 }
 
+Result<std::string> PeerState::releaseRegion(std::string_view request) {
+  Reader in(request);
+  const uint64_t number = in.u64();
+  HMC_TRY(in.finish("the revocation of a region"));
+  enum Moment { asked, released, answered };
+  auto moment = std::make_shared<std::atomic<Moment>>(asked);
+  regions_.revoke(number, [moment, number, channel = channel_] {
+    if (moment->exchange(released) != answered) return;
+    channel->ask(kRegionReleased, Writer().u64(number).bytes(), [](const auto&) {});
+  });
+  return std::string(moment->exchange(answered) == released ? kReleased : "");
+}
+
 Result<size_t> PeerState::transportCalled(const std::string& name) const {
   for (size_t i = 0; i < node_.engines().size(); ++i) {
     if (node_.factsOf(i).name == name) return i;

@@ -11,6 +11,7 @@
 #include "control/channel.h"
 #include "node/attributes.h"
 #include "node/far_slots.h"
+#include "node/open_regions.h"
 #include "node/path_notes.h"
 #include "node/stage_host.h"
 #include "transfer/engine.h"
@@ -57,6 +58,12 @@ class PeerState {
   Result<std::string> offerStage(std::string_view request);
   Result<std::string> copySlot(std::string_view request);
 
+  // Its regions that are open here.
+  OpenRegions& regions() { return regions_; }
+  // It takes one of them back: answers kReleased, or nothing and tells it later. Runs on the
+  // control thread.
+  Result<std::string> releaseRegion(std::string_view request);
+
   // What is known about the paths that its regions were opened over.
   PathNotes& paths() { return paths_; }
   const PathNotes& paths() const { return paths_; }
@@ -98,6 +105,7 @@ class PeerState {
   const std::shared_ptr<Channel> channel_;
   const std::string title_;
   PathNotes paths_;
+  OpenRegions regions_;
 
   mutable std::mutex mutex_;
   std::condition_variable opened_;

@@ -30,6 +30,18 @@ Status late(OpKind kind) {
 
 }  // namespace
 
+size_t Engine::post(Link& link, std::span<const Op> ops) {
+  UseGate& gate = ops.front().remote->gate();
+  if (!gate.enter()) [[unlikely]] {
+    const Status why = error(Code::notFound, "the peer has taken that memory back");
+    for (const Op& op : ops) op.completion->fail(why);
+    return ops.size();
+  }
+  const size_t accepted = link.post(ops);
+  gate.leave();
+  return accepted;
+}
+
 bool Engine::touches(DeviceKind kind) const {
   const auto& kinds = transport_->facts().local;
   return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
@@ -46,7 +58,7 @@ Status Engine::run(OpKind kind, const Route& route, uint64_t localOffset, uint64
           remoteOffset,
           size,
           &completion};
-    if (route.link->post({&op, 1}) == 1) {
+    if (post(*route.link, {&op, 1}) == 1) {
       if (completion.done()) return completion.status();
       Deadline deadline(timeout);
       do {
@@ -204,7 +216,7 @@ Posting Engine::postPieces(TransferState& transfer, Deadline until, size_t most)
       at.advance(size);
     }
     transfer.completion_.expect(static_cast<uint32_t>(filled));
-    size_t accepted = route.link->post({ops, filled});
+    size_t accepted = post(*route.link, {ops, filled});
     if (accepted < filled) {
       transfer.completion_.finish(static_cast<uint32_t>(filled - accepted));
       for (size_t i = 0; i < accepted; ++i) transfer.next_.advance(ops[i].size);
@@ -307,7 +319,7 @@ bool Engine::postPiece(TransferState& transfer, TransferState::StagedPiece& piec
         piece.farSlot ? *piece.farSlot * StagePool::kSlotSize : piece.remote,
         piece.local.size,
         &*piece.completion};
-  if (route.link->post({&op, 1}) == 0) return false;
+  if (post(*route.link, {&op, 1}) == 0) return false;
   piece.step = TransferState::StagedPiece::Step::posted;
   return true;
 }

@@ -51,6 +51,8 @@ class Engine {
  private:
   friend class ProgressThread;
 
+  // Link::post() for operations on one memory of a peer's; they fail where its owner took it back.
+  static size_t post(Link& link, std::span<const Op> ops);
   Status runSlowly(OpKind kind, const Route& route, const Shape& shape, Deadline deadline);
   // Posts until the time is over, and at least once; not much more than `most` bytes at a time.
   Posting pump(TransferState& transfer, Deadline until, size_t most = SIZE_MAX);

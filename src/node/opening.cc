@@ -28,30 +28,48 @@ Opening::Opening(std::shared_ptr<NodeImpl> node, std::shared_ptr<PeerState> peer
       region_(std::move(region)),
       deadline_(deadline) {}
 
-Result<RegionDescription> Opening::ask(const std::vector<size_t>& transports) const {
-  Writer request;
-  request.string(region_).u32(static_cast<uint32_t>(transports.size()));
-  for (size_t i : transports) request.string(node_->factsOf(i).name);
-  HMC_ASSIGN(std::string reply, peer_->channel().call(kOpenRegion, request.bytes(), deadline_));
-  return RegionDescription::decode(reply);
+PathChooser Opening::chooserFor(DeviceKind remote) const {
+  return PathChooser(node_->figures(), peer_->away(), remote);
 }
 
-Result<std::shared_ptr<RemoteMapping>> Opening::over(const std::vector<size_t>& transports) {
-  HMC_ASSIGN(const auto description, ask(transports));
-  std::vector<Candidate> candidates;
-  for (size_t i : transports) {
-    const auto offer =
-        std::find_if(description.offers.begin(), description.offers.end(),
-                     [&](const auto& one) { return one.transport == node_->factsOf(i).name; });
-    if (offer != description.offers.end()) {
-      const bool staged = offer->why.code() == Code::unsupported && !description.device.isHost();
-      candidates.push_back({i, &*offer, staged, nullptr});
-    } else {
-      giveUp(i, error(Code::unsupported, "the peer says nothing about it"));
+std::vector<size_t> Opening::worthHaving(const PathChooser& chooser,
+                                         const std::vector<Candidate>& candidates) const {
+  std::vector<PathOption> options;
+  options.reserve(candidates.size());
+  for (const auto& candidate : candidates) options.push_back(optionOf(candidate));
+  return chooser.worthHaving(options);
+}
+
+Result<RegionDescription> Opening::ask(std::vector<Candidate>& candidates,
+                                       const std::vector<size_t>& about) const {
+  Writer request;
+  request.string(region_).u32(static_cast<uint32_t>(about.size()));
+  for (size_t i : about) request.string(node_->factsOf(candidates[i].transport).name);
+  HMC_ASSIGN(std::string reply, peer_->channel().call(kOpenRegion, request.bytes(), deadline_));
+  HMC_ASSIGN(auto description, RegionDescription::decode(reply));
+  for (size_t i : about) {
+    Candidate& candidate = candidates[i];
+    const std::string& name = node_->factsOf(candidate.transport).name;
+    candidate.offer = {name, "", error(Code::notFound, "the peer says nothing about it")};
+    for (const auto& offer : description.offers) {
+      if (offer.transport == name) candidate.offer = offer;
     }
+    candidate.staged =
+        candidate.offer->why.code() == Code::unsupported && !description.device.isHost();
   }
-  const PathChooser chooser(node_->figures(), peer_->away(), description.device.kind);
-  const auto worth = settle(chooser, candidates, description);
+  return description;
+}
+
+// The peer registers its memory with a transport when it is first asked for a key, which may cost a
+// lot. So it is asked about those that we would take if all of them worked, in one go, and about
+// others when it turns out that they do not.
+Result<std::shared_ptr<RemoteMapping>> Opening::over(const std::vector<size_t>& transports) {
+  std::vector<Candidate> candidates;
+  for (size_t i : transports) candidates.push_back({i, {}, false, nullptr});
+  HMC_ASSIGN(const auto description,
+             ask(candidates, worthHaving(chooserFor(DeviceKind::cpu), candidates)));
+  const PathChooser chooser = chooserFor(description.device.kind);
+  HMC_ASSIGN(const auto worth, settle(chooser, candidates, description));
   std::vector<Candidate> chosen;
   chosen.reserve(worth.size());
   for (size_t i : worth) chosen.push_back(std::move(candidates[i]));
@@ -60,18 +78,22 @@ Result<std::shared_ptr<RemoteMapping>> Opening::over(const std::vector<size_t>& 
 }
 
 // A path shows how fast it can be only when it is open, so each one that opens or fails to is a
-// reason to look again. Every round settles one candidate.
-std::vector<size_t> Opening::settle(const PathChooser& chooser, std::vector<Candidate>& candidates,
-                                    const RegionDescription& description) {
+// reason to look again. Every round settles one candidate, or learns what its transport offers.
+Result<std::vector<size_t>> Opening::settle(const PathChooser& chooser,
+                                            std::vector<Candidate>& candidates,
+                                            const RegionDescription& description) {
   while (!candidates.empty()) {
-    std::vector<PathOption> options;
-    options.reserve(candidates.size());
-    for (const auto& candidate : candidates) options.push_back(optionOf(candidate));
-    auto worth = chooser.worthHaving(options);
+    auto worth = worthHaving(chooser, candidates);
     auto next = std::find_if(worth.begin(), worth.end(),
                              [&](size_t one) { return candidates[one].path == nullptr; });
     if (next == worth.end()) return worth;
     Candidate& candidate = candidates[*next];
+    if (!candidate.offer) {
+      HMC_ASSIGN(const auto now, ask(candidates, {*next}));
+      if (now.number == description.number) continue;
+      return error(Code::notFound, "{} replaced the region \"{}\" while it was opened: try again",
+                   peer_->title(), region_);
+    }
     auto opened = open(candidate, description);
     if (opened.ok()) {
       candidate.path = *std::move(opened);
@@ -80,7 +102,7 @@ std::vector<size_t> Opening::settle(const PathChooser& chooser, std::vector<Cand
       candidates.erase(candidates.begin() + static_cast<ptrdiff_t>(*next));
     }
   }
-  return {};
+  return std::vector<size_t>();
 }
 
 void Opening::giveUp(size_t transport, const Status& why) {

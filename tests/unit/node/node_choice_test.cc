@@ -109,6 +109,36 @@ TEST_F(NodeChoice, theTargetMakesKeysOnlyForTransportsThatTheOriginWants) {
   EXPECT_EQ(*nodes.fake("shy").a.registered, 0);
 }
 
+TEST_F(NodeChoice, memoryIsRegisteredWithATransportWhenItIsFirstUsedThere) {
+  FakePair nodes({nimble(), wide(), plain()});
+  auto count = [&](const std::string& name) {
+    return std::pair(nodes.fake(name).a.registered->load(), nodes.fake(name).b.registered->load());
+  };
+  using Counts = std::pair<int, int>;  // at the target, at the origin
+  auto target = FakePair::allocate(*nodes.a, "target", kSize);
+  auto local = FakePair::allocate(*nodes.b, "local", kSize);
+  for (const char* name : {"nimble", "wide", "plain"}) EXPECT_EQ(count(name), Counts(0, 0)) << name;
+
+  auto remote = nodes.open("target");
+  EXPECT_EQ(count("nimble"), Counts(1, 0)) << "nothing was moved yet";
+  EXPECT_EQ(count("wide"), Counts(1, 0));
+  EXPECT_EQ(count("plain"), Counts(0, 0)) << "never the quickest";
+  EXPECT_TRUE(put(*remote, *local, kSmall).ok());
+  EXPECT_EQ(count("nimble"), Counts(1, 1));
+  EXPECT_EQ(count("wide"), Counts(1, 0)) << "no large put yet";
+  EXPECT_TRUE(put(*remote, *local, kLarge).ok());
+  EXPECT_EQ(count("wide"), Counts(1, 1));
+  EXPECT_EQ(count("plain"), Counts(0, 0));
+}
+
+TEST_F(NodeChoice, anotherTransportIsAskedForWhereTheBestOneFails) {
+  FakePair nodes({nimble(), plain()});
+  *nodes.fake("nimble").a.refusal = error(Code::exhausted, "8192 KiB may be locked");
+  auto target = FakePair::allocate(*nodes.a, "target", kSize);
+  EXPECT_EQ(nodes.open("target")->path(), "plain");
+  EXPECT_EQ(*nodes.fake("plain").a.registered, 1);
+}
+
 TEST_F(NodeChoice, memoryThatCannotBeRegisteredIsAReasonAndNoFailure) {
   FakePair nodes({nimble(), plain()});
   *nodes.fake("nimble").a.refusal = error(Code::exhausted, "8192 KiB may be locked");

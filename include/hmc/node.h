@@ -226,6 +226,14 @@ struct Note {
   std::string bytes;
 };
 
+// A peer came or went.
+struct PeerEvent {
+  enum class Kind { joined, left };
+  Peer peer;
+  Kind kind;
+  Status reason;  // why it left
+};
+
 struct NodeOptions {
   std::string name;    // for sentences and Node::peer(); a random one when empty
   std::string secret;  // both sides need the same
@@ -279,6 +287,12 @@ class HMC_API Node {
   // For poll(2) and its kin: readable while nextNote() would return at once. Stays the Node's, and
   // goes with it.
   Result<int> noteFd();
+
+  // Which peers come and go, whoever dialled. The first call, of this or of peerEventFd(), begins
+  // with those that are connected; a peer that leaves before its coming was told is not told of.
+  Result<PeerEvent> nextPeerEvent(Timeout timeout = kDefaultTimeout);
+  // Readable while nextPeerEvent() would return at once, as noteFd().
+  Result<int> peerEventFd();
 
   // What the destructor does, for a Node that other threads still use: their calls return with an
   // error.

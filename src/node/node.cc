@@ -242,4 +242,14 @@ Result<int> Node::noteFd() {
   return impl_->noteFd();
 }
 
+Result<PeerEvent> Node::nextPeerEvent(Timeout timeout) {
+  HMC_ASSIGN(auto event, impl_->nextPeerEvent(Deadline(timeout)));
+  const auto kind = event.why.ok() ? PeerEvent::Kind::joined : PeerEvent::Kind::left;
+  return PeerEvent{Peer(impl_, std::move(event.peer)), kind, std::move(event.why)};
+}
+
+Result<int> Node::peerEventFd() {
+  return impl_->peerEventFd();
+}
+
 }  // namespace hmc

@@ -1,7 +1,5 @@
 #include "node/node_impl.h"
 
-#include <sys/eventfd.h>
-
 #include <algorithm>
 
 #include "base/codec.h"
@@ -191,37 +189,34 @@ Result<std::string> NodeImpl::hearVisit(PeerState& peer, std::string_view reques
   return std::string();
 }
 
+Status NodeImpl::nothingCame(const char* what) const {
+  HMC_TRY(checkUsable());
+  return error(Code::deadlineExceeded, "no {} in time", what);
+}
+
 Result<NodeImpl::NoteFrom> NodeImpl::nextNote(Deadline deadline) {
   if (fork_.inChild()) return ForkGuard::refusal();
-  std::unique_lock lock(mutex_);
-  changed_.wait_until(lock, deadline.at(), [&] { return !notes_.empty() || closed_; });
-  if (notes_.empty()) {
-    return closed_ ? error(Code::disconnected, "the Node {} was closed", name_)
-                   : error(Code::deadlineExceeded, "no notification arrived in time");
-  }
-  NoteFrom first = std::move(notes_.front());
-  notes_.pop_front();
-  setNoteEventLocked();
-  return first;
+  if (auto note = notes_.pop(deadline)) return *std::move(note);
+  return nothingCame("notification arrived");
 }
 
-Result<int> NodeImpl::noteFd() {
+void NodeImpl::watchPeers() {
   std::lock_guard lock(mutex_);
-  if (!noteEvent_) {
-    Fd made(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    if (!made) return errnoStatus("making an eventfd for notifications");
-    noteEvent_ = std::move(made);
-    setNoteEventLocked();
-  }
-  return noteEvent_.get();
+  if (peersWatched_) return;
+  peersWatched_ = true;
+  for (const auto& peer : peers_) peerEvents_.push({peer, Status()});
 }
 
-void NodeImpl::setNoteEventLocked() {
-  const bool readable = !notes_.empty() || closed_;
-  if (!noteEvent_ || readable == noteEventSet_) return;
-  noteEventSet_ = readable;
-  eventfd_t ignored;
-  readable ? eventfd_write(noteEvent_.get(), 1) : eventfd_read(noteEvent_.get(), &ignored);
+Result<NodeImpl::PeerNews> NodeImpl::nextPeerEvent(Deadline deadline) {
+  if (fork_.inChild()) return ForkGuard::refusal();
+  watchPeers();
+  if (auto event = peerEvents_.pop(deadline)) return *std::move(event);
+  return nothingCame("peer came or went");
+}
+
+Result<int> NodeImpl::peerEventFd() {
+  watchPeers();
+  return peerEvents_.fd();
 }
 
 void NodeImpl::close() {
@@ -234,11 +229,12 @@ void NodeImpl::close() {
     all = peers_;
     for (const auto& [address, listener] : listeners_) listeners.push_back(address);
     changed_.notify_all();
-    setNoteEventLocked();
   }
   Status why = error(Code::disconnected, "the Node {} was closed", name_);
   for (const auto& address : listeners) control_->closeListener(address);
   for (const auto& peer : all) peer->close(why);
+  notes_.close();
+  peerEvents_.close();
 }
 
 Status NodeImpl::joined(const std::shared_ptr<Channel>& channel) {
@@ -246,6 +242,7 @@ Status NodeImpl::joined(const std::shared_ptr<Channel>& channel) {
   auto peer = std::make_shared<PeerState>(*this, channel, std::move(theirs));
   std::lock_guard lock(mutex_);
   if (closed_) return error(Code::disconnected, "the Node {} was closed", name_);
+  if (peersWatched_) peerEvents_.push({peer, Status()});
   peers_.push_back(std::move(peer));
   changed_.notify_all();
   return Status();
@@ -267,6 +264,9 @@ void NodeImpl::left(const std::shared_ptr<Channel>& channel, const Status& why) 
   memory_.left(*peer);
   std::lock_guard lock(mutex_);
   peers_.erase(std::remove(peers_.begin(), peers_.end(), peer), peers_.end());
+  // What nobody reads stays bounded: by the peers that are connected, and that were told of.
+  const bool told = !peerEvents_.erase([&](const PeerNews& news) { return news.peer == peer; });
+  if (peersWatched_ && told) peerEvents_.push({peer, why});
   if (peer->channel().unread()) leftBehind_.push_back(peer);
   if (leftBehind_.size() > kMostLeftBehind) leftBehind_.erase(leftBehind_.begin());
   leftBehindCount_.store(leftBehind_.size(), std::memory_order_release);
@@ -294,10 +294,7 @@ Result<std::string> NodeImpl::answer(const std::shared_ptr<Channel>& channel, ui
 void NodeImpl::note(const std::shared_ptr<Channel>& channel, std::string payload) {
   auto peer = find(channel.get());
   if (!peer) return;
-  std::lock_guard lock(mutex_);
-  notes_.push_back({std::move(peer), std::move(payload)});
-  changed_.notify_all();
-  setNoteEventLocked();
+  notes_.push({std::move(peer), std::move(payload)});
 }
 
 std::shared_ptr<PeerState> NodeImpl::find(const Channel* channel) const {

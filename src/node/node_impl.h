@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <condition_variable>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -17,6 +16,7 @@
 #include "control/control.h"
 #include "hmc/node.h"
 #include "node/attributes.h"
+#include "node/event_queue.h"
 #include "node/figures.h"
 #include "node/local_memory.h"
 #include "node/memory_table.h"
@@ -123,7 +123,15 @@ class NodeImpl final : public ControlEvents, public std::enable_shared_from_this
   };
   Result<NoteFrom> nextNote(Deadline deadline);
   // Readable while nextNote() has an answer; made when it is first asked for.
-  Result<int> noteFd();
+  Result<int> noteFd() { return notes_.fd(); }
+
+  struct PeerNews {
+    std::shared_ptr<PeerState> peer;
+    Status why;  // it left; ok when it joined
+  };
+  // From the first call of one of these on, peers that come and go are queued.
+  Result<PeerNews> nextPeerEvent(Deadline deadline);
+  Result<int> peerEventFd();
 
   // Closes every listener, says goodbye to every peer and finishes everything pending.
   void close();
@@ -160,7 +168,8 @@ class NodeImpl final : public ControlEvents, public std::enable_shared_from_this
   std::optional<size_t> taken(const PeerState& peer, DeviceKind local, size_t size) const;
   PassedOver leftOut(const PeerState& peer) const;
   Status checkUsable() const;
-  void setNoteEventLocked();
+  Status nothingCame(const char* what) const;
+  void watchPeers();
 
   const ForkGuard fork_;
   const std::string name_;
@@ -174,15 +183,15 @@ class NodeImpl final : public ControlEvents, public std::enable_shared_from_this
   MemoryTable memory_;
 
   mutable std::mutex mutex_;
-  std::condition_variable changed_;                // peers_, notes_ or closed_
+  std::condition_variable changed_;                // peers_ or closed_
   std::vector<std::shared_ptr<PeerState>> peers_;  // guarded by mutex_, oldest first
   std::vector<std::shared_ptr<PeerState>>
       leftBehind_;                          // guarded by mutex_: gone, with unread messages
   std::atomic<size_t> leftBehindCount_{0};  // its size: spares takeLeftBehind() the lock
   std::map<std::string, Attributes::Listener> listeners_;  // guarded by mutex_, by address
-  std::deque<NoteFrom> notes_;                             // guarded by mutex_
-  Fd noteEvent_;                        // guarded by mutex_: none until somebody asks for it
-  bool noteEventSet_ = false;           // guarded by mutex_: it is readable
+  EventQueue<NoteFrom> notes_;
+  EventQueue<PeerNews> peerEvents_;
+  bool peersWatched_ = false;           // guarded by mutex_: peerEvents_ is used
   std::multiset<std::string> reading_;  // guarded by mutex_: hosts
   bool closed_ = false;                 // guarded by mutex_
 

@@ -1,9 +1,11 @@
 #include "node/exported_memory.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/codec.h"
 #include "base/error.h"
+#include "base/thread.h"
 #include "node/open_regions.h"
 #include "node/peer_state.h"
 #include "node/region_description.h"
@@ -11,6 +13,10 @@
 namespace hmc {
 
 namespace {
+
+// Registering this much with a NIC takes tens of milliseconds; while the control thread does it,
+// nobody hears from us.
+constexpr size_t kRegisterAtOnce = size_t{64} << 20;
 
 std::string titles(const std::vector<std::shared_ptr<PeerState>>& peers) {
   std::string text;
@@ -42,14 +48,58 @@ Result<std::string> ExportedMemory::describe(const std::shared_ptr<PeerState>& o
     return !peer || peer == opener;
   });
   openers_.push_back(opener);
+  const auto wanted = indexesOf(transports);
+  const bool ready =
+      std::all_of(wanted.begin(), wanted.end(), [&](size_t i) { return registrations_.has(i); });
+  if (!ready && region_.size > kRegisterAtOnce) {
+    awaiting_.push_back(opener);
+    registerLaterLocked(wanted);
+    return std::string();
+  }
   RegionDescription mine{region_.size, region_.device, access_, number_, {}};
-  for (size_t i = 0; i < engines_.size(); ++i) {
-    const std::string& name = engines_[i]->transport().facts().name;
-    if (std::find(transports.begin(), transports.end(), name) == transports.end()) continue;
+  for (size_t i : wanted) {
     const auto& entry = registrations_.through(i);
-    mine.offers.push_back({name, entry.registration ? entry.registration->key() : "", entry.why});
+    mine.offers.push_back({engines_[i]->transport().facts().name,
+                           entry.registration ? entry.registration->key() : "", entry.why});
   }
   return mine.encode();
+}
+
+std::vector<size_t> ExportedMemory::indexesOf(const std::vector<std::string>& transports) const {
+  std::vector<size_t> indexes;
+  for (size_t i = 0; i < engines_.size(); ++i) {
+    const std::string& name = engines_[i]->transport().facts().name;
+    if (std::find(transports.begin(), transports.end(), name) != transports.end())
+      indexes.push_back(i);
+  }
+  return indexes;
+}
+
+void ExportedMemory::registerLaterLocked(const std::vector<size_t>& transports) {
+  toRegister_.insert(toRegister_.end(), transports.begin(), transports.end());
+  if (std::exchange(registering_, true)) return;
+  ++users_;  // revoke() waits
+  thread_ = namedThread("hmc-register", [this](const std::stop_token&) { registerAll(); });
+}
+
+void ExportedMemory::registerAll() {
+  std::unique_lock lock(mutex_);
+  while (!toRegister_.empty()) {
+    const size_t transport = toRegister_.back();
+    toRegister_.pop_back();
+    lock.unlock();
+    registrations_.through(transport);
+    lock.lock();
+  }
+  registering_ = false;
+  const auto awaiting = std::exchange(awaiting_, {});
+  lock.unlock();
+  for (const auto& weak : awaiting) {
+    if (auto peer = weak.lock()) peer->channel().ask(kRegionReady, "", [](const auto&) {});
+  }
+  lock.lock();
+  --users_;
+  changed_.notify_all();
 }
 
 Result<std::shared_ptr<const ExportedMemory>> ExportedMemory::use() {

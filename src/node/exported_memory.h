@@ -4,6 +4,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "node/registrations.h"
@@ -25,7 +26,8 @@ class ExportedMemory : public std::enable_shared_from_this<ExportedMemory> {
   uint64_t number() const { return number_; }
 
   // What that peer needs to open it over these transports; from then on it is asked when the memory
-  // is taken back.
+  // is taken back. Empty when that takes long: the peer is told (kRegionReady) when it is worth
+  // asking again.
   Result<std::string> describe(const std::shared_ptr<PeerState>& opener,
                                const std::vector<std::string>& transports);
 
@@ -43,6 +45,9 @@ class ExportedMemory : public std::enable_shared_from_this<ExportedMemory> {
  private:
   using Peers = std::vector<std::shared_ptr<PeerState>>;
   Status gone() const;
+  std::vector<size_t> indexesOf(const std::vector<std::string>& transports) const;
+  void registerLaterLocked(const std::vector<size_t>& transports);
+  void registerAll();
   void ask(const std::shared_ptr<PeerState>& peer);
   bool removeLocked(const PeerState& peer);
   Status finish(Peers late, std::chrono::nanoseconds timeout);
@@ -55,13 +60,17 @@ class ExportedMemory : public std::enable_shared_from_this<ExportedMemory> {
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<std::weak_ptr<PeerState>> openers_;  // guarded by mutex_
-  Registrations registrations_;                    // made under mutex_, while it is not revoked
-  size_t users_ = 0;                               // guarded by mutex_: answers of use()
-  bool revoked_ = false;                           // guarded by mutex_
-  bool finished_ = false;                          // guarded by mutex_: revoke() is over
-  Peers waitingFor_;                               // guarded by mutex_: have not let go yet
-  Peers silent_;                                   // guarded by mutex_: lost before they did
+  std::vector<std::weak_ptr<PeerState>> openers_;   // guarded by mutex_
+  Registrations registrations_;                     // made under mutex_, while it is not revoked
+  size_t users_ = 0;                                // guarded by mutex_: answers of use()
+  bool revoked_ = false;                            // guarded by mutex_
+  bool finished_ = false;                           // guarded by mutex_: revoke() is over
+  Peers waitingFor_;                                // guarded by mutex_: have not let go yet
+  Peers silent_;                                    // guarded by mutex_: lost before they did
+  std::vector<size_t> toRegister_;                  // guarded by mutex_: by thread_
+  std::vector<std::weak_ptr<PeerState>> awaiting_;  // guarded by mutex_: told when that is done
+  bool registering_ = false;                        // guarded by mutex_: thread_ is busy
+  std::jthread thread_;                             // last: uses the rest
 };
 
 }  // namespace hmc

@@ -280,6 +280,10 @@ Result<std::string> NodeImpl::answer(const std::shared_ptr<Channel>& channel, ui
   if (method == kOpenRegion && peer) return describeRegion(peer, request);
   if (method == kRevokeRegion && peer) return peer->releaseRegion(request);
   if (method == kRegionReleased && peer) return hearRelease(*peer, request);
+  if (method == kRegionReady && peer) {
+    peer->hearRegionReady();
+    return std::string();
+  }
   if (method == kVisit && peer) return hearVisit(*peer, request);
   if (method == kLeave && peer) {
     hearVisit(*peer, visitWord(Visit::wrote));

@@ -12,8 +12,10 @@ namespace hmc {
 
 class RemoteMapping;
 
-// What peers ask of each other about taking memory back (Channel::call). The answer to the first is
-// kReleased, or nothing: then the second follows when the last transfer has let go.
+// Says that a region which could not be opened at once can be now (Channel::call).
+inline constexpr uint16_t kRegionReady = 11;
+// What peers ask of each other about taking memory back. The answer to the first is kReleased, or
+// nothing: then the second follows when the last transfer has let go.
 inline constexpr uint16_t kRevokeRegion = 9;
 inline constexpr uint16_t kRegionReleased = 10;
 inline constexpr const char* kReleased = "released";

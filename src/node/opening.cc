@@ -45,7 +45,12 @@ Result<RegionDescription> Opening::ask(std::vector<Candidate>& candidates,
   Writer request;
   request.string(region_).u32(static_cast<uint32_t>(about.size()));
   for (size_t i : about) request.string(node_->factsOf(candidates[i].transport).name);
-  HMC_ASSIGN(std::string reply, peer_->channel().call(kOpenRegion, request.bytes(), deadline_));
+  std::string reply;
+  while (reply.empty()) {
+    const uint64_t seen = peer_->regionsReady();
+    HMC_ASSIGN(reply, peer_->channel().call(kOpenRegion, request.bytes(), deadline_));
+    if (reply.empty()) HMC_TRY(peer_->awaitRegion(region_, seen, deadline_));
+  }
   HMC_ASSIGN(auto description, RegionDescription::decode(reply));
   for (size_t i : about) {
     Candidate& candidate = candidates[i];

@@ -58,6 +58,10 @@ class PeerState {
   Result<std::string> offerStage(std::string_view request);
   Result<std::string> copySlot(std::string_view request);
 
+  // How often it said that a region is ready; wait until it does so again.
+  uint64_t regionsReady() const;
+  Status awaitRegion(const std::string& region, uint64_t seen, Deadline deadline);
+  void hearRegionReady();
   // Its regions that are open here.
   OpenRegions& regions() { return regions_; }
   // It takes one of them back: answers kReleased, or nothing and tells it later. Runs on the
@@ -115,6 +119,7 @@ class PeerState {
   size_t lookAt_ = 0;        // guarded by mutex_: when active_ may have much that is done
   std::atomic<size_t> activeCount_{0};  // its size: spares flush() the lock
   Status ended_;                        // guarded by mutex_
+  uint64_t regionsReady_ = 0;           // guarded by mutex_
   std::atomic<Visit> visit_{Visit::arriving};
 };
 

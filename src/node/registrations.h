@@ -30,6 +30,10 @@ class Registrations {
     if (!lazy.made.load(std::memory_order_acquire)) make(lazy, transport);
     return lazy.entry;
   }
+  // Has through() an answer at hand?
+  bool has(size_t transport) const {
+    return entries_[transport].made.load(std::memory_order_acquire);
+  }
   // Ends all of them. Nobody uses them any more.
   void clear() { entries_.clear(); }
 

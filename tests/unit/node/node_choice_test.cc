@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <future>
 
 #include "base/error.h"
 #include "hmc/figures.h"
@@ -13,6 +14,8 @@
 
 namespace hmc {
 namespace {
+
+using namespace std::chrono_literals;
 
 using testing::HasSubstr;
 using testing::Not;
@@ -129,6 +132,28 @@ TEST_F(NodeChoice, memoryIsRegisteredWithATransportWhenItIsFirstUsedThere) {
   EXPECT_TRUE(put(*remote, *local, kLarge).ok());
   EXPECT_EQ(count("wide"), Counts(1, 1));
   EXPECT_EQ(count("plain"), Counts(0, 0));
+}
+
+TEST_F(NodeChoice, registeringMuchMemoryDoesNotStopTheControlThread) {
+  std::promise<void> begun;
+  std::promise<void> release;
+  FakeTransport slow = plain();
+  slow.a.registering = [&] {
+    begun.set_value();
+    release.get_future().wait();
+  };
+  FakePair nodes({slow});
+  auto target = FakePair::allocate(*nodes.a, "target", size_t{65} << 20);
+  auto opened = std::async(std::launch::async, [&] { return nodes.open("target")->path(); });
+  begun.get_future().wait();
+  EXPECT_TRUE(nodes.b->probe(*nodes.toA, kDefaultTimeout).ok()) << "a answers meanwhile";
+  Status late = nodes.b->open(nodes.toA, "target", {}, 10ms).status();
+  EXPECT_EQ(late.code(), Code::deadlineExceeded);
+  EXPECT_THAT(late.message(), HasSubstr("\"target\""));
+  release.set_value();
+  EXPECT_EQ(opened.get(), "plain");
+  EXPECT_EQ(nodes.open("target")->path(), "plain");
+  EXPECT_EQ(*nodes.fake("plain").a.registered, 1);
 }
 
 TEST_F(NodeChoice, anotherTransportIsAskedForWhereTheBestOneFails) {

@@ -35,13 +35,19 @@ using Timeout = std::chrono::nanoseconds;
 inline constexpr Timeout kDefaultTimeout = std::chrono::seconds(30);
 
 // Memory of this process that peers can reach and that transfers start from, until the last handle
-// is gone.
+// is gone; dropping it revokes the memory, which takes the lease at most.
 class HMC_API LocalRegion {
  public:
   void* data() const;
   size_t size() const;
   Device device() const;
   const std::string& name() const;
+
+  // Takes the memory back from peers: when this answers ok, none of them reads or writes it any
+  // more, over any transport. A peer that does not confirm it in time is disconnected, and the
+  // sentence names it (deadlineExceeded): what it had begun before may still arrive if its process
+  // is only stopped. The name is free again; transfers that start here go on.
+  Status revoke(Timeout timeout = kDefaultTimeout) const;
 
  private:
   friend class Node;
@@ -133,6 +139,10 @@ class HMC_API RemoteRegion {
 
   // Whether the peer's memory is mapped here: a transfer is a copy then, and waits for nobody.
   bool mapped() const;
+  // Where it lies in this process if it is mapped and on the host, else null. Valid as long as this
+  // handle or a copy of it lives. Once the owner has revoked the region, or is gone, the bytes
+  // there are no longer the peer's; reading and writing them does no harm.
+  void* data() const;
 
   // Returns when the bytes are visible at the other side (put) or here (get). A timeout cancels.
   Status put(const LocalRegion& local, size_t localOffset, size_t remoteOffset, size_t size,
@@ -226,6 +236,14 @@ struct Note {
   std::string bytes;
 };
 
+// A peer came or went.
+struct PeerEvent {
+  enum class Kind { joined, left };
+  Peer peer;
+  Kind kind;
+  Status reason;  // why it left
+};
+
 struct NodeOptions {
   std::string name;    // for sentences and Node::peer(); a random one when empty
   std::string secret;  // both sides need the same
@@ -285,6 +303,12 @@ class HMC_API Node {
   // For poll(2) and its kin: readable while nextNote() would return at once. Stays the Node's, and
   // goes with it.
   Result<int> noteFd();
+
+  // Which peers come and go, whoever dialled. The first call, of this or of peerEventFd(), begins
+  // with those that are connected; a peer that leaves before its coming was told is not told of.
+  Result<PeerEvent> nextPeerEvent(Timeout timeout = kDefaultTimeout);
+  // Readable while nextPeerEvent() would return at once, as noteFd().
+  Result<int> peerEventFd();
 
   // What the destructor does, for a Node that other threads still use: their calls return with an
   // error.

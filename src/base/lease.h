@@ -25,10 +25,13 @@ class Lease {
   }
   bool expired() {
     if (expired_.load(std::memory_order_relaxed)) return true;
-    if (ticks(Clock::now()) - heard_.load(std::memory_order_relaxed) <= ticks(length_))
-      return false;
+    if (!silent()) return false;
     expired_.store(true, std::memory_order_relaxed);
     return true;
+  }
+  // Was nothing heard for so long, whatever has ended it?
+  bool silent() const {
+    return ticks(Clock::now()) - heard_.load(std::memory_order_relaxed) > ticks(length_);
   }
   // The end of a channel: whatever arrives now comes from nobody.
   void revoke() { expired_.store(true, std::memory_order_relaxed); }

@@ -4,7 +4,7 @@
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 
-namespace hmc::control {
+namespace hmc {
 
 std::string proof(const std::string& secret, std::string_view text) {
   unsigned char digest[EVP_MAX_MD_SIZE];
@@ -19,4 +19,4 @@ bool sameProof(std::string_view a, std::string_view b) {
          CRYPTO_memcmp(a.data(), b.data(), kProofSize) == 0;
 }
 
-}  // namespace hmc::control
+}  // namespace hmc

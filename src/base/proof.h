@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-namespace hmc::control {
+namespace hmc {
 
 inline constexpr size_t kProofSize = 32;
 
@@ -13,4 +13,4 @@ std::string proof(const std::string& secret, std::string_view text);
 // Compares in a time that does not depend on where the two differ.
 bool sameProof(std::string_view a, std::string_view b);
 
-}  // namespace hmc::control
+}  // namespace hmc

@@ -21,11 +21,14 @@ const std::string& LocalRegion::name() const {
   return memory_->name();
 }
 
+Status LocalRegion::revoke(Timeout timeout) const {
+  return memory_->revoke(timeout);
+}
+
 Status Ticket::wait(Timeout timeout) {
   if (!state_) return Status();
   Status status = state_->engine().wait(*state_, Deadline(timeout));
-  if (state_->done()) mapping_->noteEnd(*state_, status);
-  return status;
+  return state_->done() ? mapping_->noteEnd(*state_, status) : status;
 }
 bool Ticket::done() {
   return !state_ || state_->engine().test(*state_);
@@ -35,9 +38,7 @@ bool Ticket::over() const {
 }
 Status Ticket::cancel() {
   if (!state_) return Status();
-  Status status = state_->engine().cancel(*state_);
-  mapping_->noteEnd(*state_, status);
-  return status;
+  return mapping_->noteEnd(*state_, state_->engine().cancel(*state_));
 }
 const std::string& Ticket::transport() const {
   // What was done at once went into mapped memory, which small puts take where there is any.
@@ -85,6 +86,9 @@ std::string RemoteRegion::path() const {
 
 bool RemoteRegion::mapped() const {
   return mapping_->mapped();
+}
+void* RemoteRegion::data() const {
+  return mapping_->data();
 }
 
 Status RemoteRegion::put(const LocalRegion& local, size_t localOffset, size_t remoteOffset,
@@ -242,6 +246,16 @@ Result<Note> Node::nextNote(Timeout timeout) {
 
 Result<int> Node::noteFd() {
   return impl_->noteFd();
+}
+
+Result<PeerEvent> Node::nextPeerEvent(Timeout timeout) {
+  HMC_ASSIGN(auto event, impl_->nextPeerEvent(Deadline(timeout)));
+  const auto kind = event.why.ok() ? PeerEvent::Kind::joined : PeerEvent::Kind::left;
+  return PeerEvent{Peer(impl_, std::move(event.peer)), kind, std::move(event.why)};
+}
+
+Result<int> Node::peerEventFd() {
+  return impl_->peerEventFd();
 }
 
 }  // namespace hmc

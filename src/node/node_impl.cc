@@ -1,7 +1,5 @@
 #include "node/node_impl.h"
 
-#include <sys/eventfd.h>
-
 #include <algorithm>
 
 #include "base/codec.h"
@@ -24,8 +22,7 @@ Result<std::shared_ptr<NodeImpl>> NodeImpl::create(const NodeOptions& options,
   HMC_ASSIGN(auto fds, FdExchange::create());
   HMC_ASSIGN(auto transports, make(options.transports, {*fds, options.channels}));
   std::string name = options.name.empty() ? "node-" + hex(randomBytes(4)) : options.name;
-  std::shared_ptr<NodeImpl> node(new NodeImpl(name, std::move(fds), std::move(transports),
-                                              !options.transports.empty(), traceFor(options),
+  std::shared_ptr<NodeImpl> node(new NodeImpl(name, std::move(fds), std::move(transports), options,
                                               std::move(extension)));
   HMC_ASSIGN(node->measurements_, Measurements::fromEnvironment());
   control::ControlOptions control;
@@ -41,12 +38,15 @@ Result<std::shared_ptr<NodeImpl>> NodeImpl::create(const NodeOptions& options,
 }
 
 NodeImpl::NodeImpl(std::string name, std::unique_ptr<FdExchange> fds, TransportSet transports,
-                   bool named, TraceHook trace, std::shared_ptr<NodeExtension> extension)
+                   const NodeOptions& options, std::shared_ptr<NodeExtension> extension)
     : name_(std::move(name)),
       fds_(std::move(fds)),
       extension_(std::move(extension)),
-      named_(named),
-      missing_(std::move(transports.missing)) {
+      named_(!options.transports.empty()),
+      lease_(options.lease),
+      missing_(std::move(transports.missing)),
+      memory_(name_) {
+  const TraceHook trace = traceFor(options);
   for (auto& transport : transports.ready)
     engines_.push_back(std::make_unique<Engine>(std::move(transport), trace));
 }
@@ -121,30 +121,20 @@ Result<std::shared_ptr<LocalMemory>> NodeImpl::registerMemory(const std::string&
   auto memory =
       LocalMemory::create(shared_from_this(), name, region, access, owned, std::move(owner));
   HMC_TRY(checkUsable());
-  if (name.empty()) return memory;
-  std::lock_guard lock(mutex_);
-  auto& entry = memory_[name];
-  if (!entry.expired()) {
-    return error(Code::alreadyExists,
-                 "a region called \"{}\" is registered already: choose another name", name);
-  }
-  entry = memory;
+  if (memory->exported()) HMC_TRY(memory_.add(memory->exported()));
   return memory;
 }
 
-void NodeImpl::forget(const LocalMemory& memory) {
-  std::lock_guard lock(mutex_);
-  auto found = memory_.find(memory.name());
-  if (found != memory_.end() && found->second.expired()) memory_.erase(found);
+// In the child of a fork there is nobody to ask, and the memory is the child's own.
+Status NodeImpl::revoke(const std::shared_ptr<ExportedMemory>& memory,
+                        std::chrono::nanoseconds timeout) {
+  return fork_.inChild() ? Status() : memory_.revoke(memory, timeout);
 }
 
-Result<std::shared_ptr<LocalMemory>> NodeImpl::registered(const std::string& name,
-                                                          uint64_t number) const {
-  std::lock_guard lock(mutex_);
-  auto found = memory_.find(name);
-  auto memory = found == memory_.end() ? nullptr : found->second.lock();
-  if (memory && memory->number() == number) return memory;
-  return error(Code::notFound, "{} no longer has the region \"{}\" that was opened", name_, name);
+Result<std::shared_ptr<const ExportedMemory>> NodeImpl::registered(const std::string& name,
+                                                                   uint64_t number) const {
+  HMC_ASSIGN(auto memory, memory_.find(name, number));
+  return memory->use();
 }
 
 Result<std::shared_ptr<PeerState>> NodeImpl::connect(const std::string& address,
@@ -179,37 +169,34 @@ std::vector<std::shared_ptr<PeerState>> NodeImpl::peers() const {
   return peers_;
 }
 
+Status NodeImpl::nothingCame(const char* what) const {
+  HMC_TRY(checkUsable());
+  return error(Code::deadlineExceeded, "no {} in time", what);
+}
+
 Result<NodeImpl::NoteFrom> NodeImpl::nextNote(Deadline deadline) {
   if (fork_.inChild()) return ForkGuard::refusal();
-  std::unique_lock lock(mutex_);
-  changed_.wait_until(lock, deadline.at(), [&] { return !notes_.empty() || closed_; });
-  if (notes_.empty()) {
-    return closed_ ? error(Code::disconnected, "the Node {} was closed", name_)
-                   : error(Code::deadlineExceeded, "no notification arrived in time");
-  }
-  NoteFrom first = std::move(notes_.front());
-  notes_.pop_front();
-  setNoteEventLocked();
-  return first;
+  if (auto note = notes_.pop(deadline)) return *std::move(note);
+  return nothingCame("notification arrived");
 }
 
-Result<int> NodeImpl::noteFd() {
+void NodeImpl::watchPeers() {
   std::lock_guard lock(mutex_);
-  if (!noteEvent_) {
-    Fd made(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    if (!made) return errnoStatus("making an eventfd for notifications");
-    noteEvent_ = std::move(made);
-    setNoteEventLocked();
-  }
-  return noteEvent_.get();
+  if (peersWatched_) return;
+  peersWatched_ = true;
+  for (const auto& peer : peers_) peerEvents_.push({peer, Status()});
 }
 
-void NodeImpl::setNoteEventLocked() {
-  const bool readable = !notes_.empty() || closed_;
-  if (!noteEvent_ || readable == noteEventSet_) return;
-  noteEventSet_ = readable;
-  eventfd_t ignored;
-  readable ? eventfd_write(noteEvent_.get(), 1) : eventfd_read(noteEvent_.get(), &ignored);
+Result<NodeImpl::PeerNews> NodeImpl::nextPeerEvent(Deadline deadline) {
+  if (fork_.inChild()) return ForkGuard::refusal();
+  watchPeers();
+  if (auto event = peerEvents_.pop(deadline)) return *std::move(event);
+  return nothingCame("peer came or went");
+}
+
+Result<int> NodeImpl::peerEventFd() {
+  watchPeers();
+  return peerEvents_.fd();
 }
 
 void NodeImpl::close() {
@@ -222,11 +209,12 @@ void NodeImpl::close() {
     all = peers_;
     for (const auto& [address, listener] : listeners_) listeners.push_back(address);
     changed_.notify_all();
-    setNoteEventLocked();
   }
   Status why = error(Code::disconnected, "the Node {} was closed", name_);
   for (const auto& address : listeners) control_->closeListener(address);
   for (const auto& peer : all) peer->close(why);
+  notes_.close();
+  peerEvents_.close();
 }
 
 Status NodeImpl::joined(const std::shared_ptr<control::Channel>& channel) {
@@ -234,6 +222,7 @@ Status NodeImpl::joined(const std::shared_ptr<control::Channel>& channel) {
   auto peer = std::make_shared<PeerState>(*this, channel, std::move(theirs));
   std::lock_guard lock(mutex_);
   if (closed_) return error(Code::disconnected, "the Node {} was closed", name_);
+  if (peersWatched_) peerEvents_.push({peer, Status()});
   peers_.push_back(std::move(peer));
   changed_.notify_all();
   return Status();
@@ -253,23 +242,34 @@ void NodeImpl::left(const std::shared_ptr<control::Channel>& channel, const Stat
   if (!peer) return;
   peer->end(why);
   if (extension_) extension_->left(peer);
+  memory_.left(*peer);
   std::lock_guard lock(mutex_);
   peers_.erase(std::remove(peers_.begin(), peers_.end(), peer), peers_.end());
+  // What nobody reads stays bounded: by the peers that are connected, and those announced.
+  const bool announced =
+      !peerEvents_.erase([&](const PeerNews& news) { return news.peer == peer; });
+  if (peersWatched_ && announced) peerEvents_.push({peer, why});
   changed_.notify_all();
 }
 
 Result<std::string> NodeImpl::answer(const std::shared_ptr<control::Channel>& channel,
                                      uint16_t method, std::string_view request) {
-  if (method == kOpenRegion) return describeRegion(request);
   if (method == kProbe) return describeSelf();
   auto peer = find(channel.get());
-  if (peer) return answerFor(*peer, method, request);
-  return error(Code::disconnected, "{} no longer knows the peer that asks", name_);
+  if (!peer) return error(Code::disconnected, "{} no longer knows the peer that asks", name_);
+  if (method == kOpenRegion) return describeRegion(peer, request);
+  return answerFor(*peer, method, request);
 }
 
 Result<std::string> NodeImpl::answerFor(PeerState& peer, uint16_t method,
                                         std::string_view request) {
   if (method == kOpenLink) return peer.acceptLink(request);
+  if (method == kRevokeRegion) return peer.releaseRegion(request);
+  if (method == kRegionReleased) return hearRelease(peer, request);
+  if (method == kRegionReady) {
+    peer.hearRegionReady();
+    return std::string();
+  }
   if (method == kOpenStage) return peer.offerStage(request);
   if (method == kCopySlot) return peer.copySlot(request);
   if (!extension_) return error(Code::unsupported, "{} does not know request {}", name_, method);
@@ -282,10 +282,7 @@ Result<std::string> NodeImpl::answerFor(PeerState& peer, uint16_t method,
 void NodeImpl::note(const std::shared_ptr<control::Channel>& channel, std::string payload) {
   auto peer = find(channel.get());
   if (!peer) return;
-  std::lock_guard lock(mutex_);
-  notes_.push_back({std::move(peer), std::move(payload)});
-  changed_.notify_all();
-  setNoteEventLocked();
+  notes_.push({std::move(peer), std::move(payload)});
 }
 
 std::shared_ptr<PeerState> NodeImpl::find(const control::Channel* channel) const {
@@ -296,25 +293,24 @@ std::shared_ptr<PeerState> NodeImpl::find(const control::Channel* channel) const
   return nullptr;
 }
 
-Result<std::string> NodeImpl::describeRegion(std::string_view request) {
+Result<std::string> NodeImpl::describeRegion(const std::shared_ptr<PeerState>& peer,
+                                             std::string_view request) {
   Reader in(request);
   std::string wanted = in.string();
   std::vector<std::string> transports;
   for (uint32_t left = in.u32(); left > 0 && !in.failed(); --left)
     transports.push_back(in.string());
   HMC_TRY(in.finish("the request for a region"));
-  std::shared_ptr<LocalMemory> memory;
-  std::string names;
-  {
-    std::lock_guard lock(mutex_);
-    auto found = memory_.find(wanted);
-    if (found != memory_.end()) memory = found->second.lock();
-    for (const auto& [name, entry] : memory_)
-      names += (names.empty() ? "\"" : ", \"") + name + "\"";
-  }
-  if (memory) return memory->describe(transports);
-  return error(Code::notFound, "{} has no region called \"{}\"; it has {}", name_, wanted,
-               names.empty() ? "none" : names);
+  HMC_ASSIGN(auto memory, memory_.find(wanted));
+  return memory->describe(peer, transports);
+}
+
+Result<std::string> NodeImpl::hearRelease(const PeerState& peer, std::string_view request) {
+  Reader in(request);
+  const uint64_t number = in.u64();
+  HMC_TRY(in.finish("the release of a region"));
+  memory_.released(peer, number);
+  return std::string();
 }
 
 }  // namespace hmc

@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <condition_variable>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -16,8 +15,10 @@
 #include "control/control.h"
 #include "hmc/node.h"
 #include "node/attributes.h"
+#include "node/event_queue.h"
 #include "node/local_memory.h"
 #include "node/measurements.h"
+#include "node/memory_table.h"
 #include "node/peer_state.h"
 #include "node/remote_mapping.h"
 #include "transfer/engine.h"
@@ -56,7 +57,8 @@ class NodeImpl final : public control::ControlEvents,
 
   const std::string& name() const { return name_; }
   const std::string& id() const { return control_->id(); }
-  const std::vector<std::unique_ptr<Engine>>& engines() const { return engines_; }
+  std::chrono::milliseconds lease() const { return lease_; }
+  const Engines& engines() const { return engines_; }
   const std::vector<TransportSet::Missing>& missing() const { return missing_; }
   const Transport::Facts& factsOf(size_t transport) const {
     return engines_[transport]->transport().facts();
@@ -75,10 +77,12 @@ class NodeImpl final : public control::ControlEvents,
   Result<std::shared_ptr<LocalMemory>> registerMemory(const std::string& name, const Region& region,
                                                       Access access, bool owned,
                                                       std::shared_ptr<const void> owner = nullptr);
-  // Called by ~LocalMemory.
-  void forget(const LocalMemory& memory);
-  // The memory of that name, if it is still the one of that number.
-  Result<std::shared_ptr<LocalMemory>> registered(const std::string& name, uint64_t number) const;
+  // Takes memory back from peers: see ExportedMemory::revoke().
+  Status revoke(const std::shared_ptr<ExportedMemory>& memory, std::chrono::nanoseconds timeout);
+  // The memory of that name, if it is still the one of that number; revoking it waits as long as
+  // the answer lives.
+  Result<std::shared_ptr<const ExportedMemory>> registered(const std::string& name,
+                                                           uint64_t number) const;
   uint64_t nextMemoryNumber() { return ++lastMemory_; }
 
   // `rank` is what the peer shall call us.
@@ -113,7 +117,15 @@ class NodeImpl final : public control::ControlEvents,
   };
   Result<NoteFrom> nextNote(Deadline deadline);
   // Readable while nextNote() has an answer; made when it is first asked for.
-  Result<int> noteFd();
+  Result<int> noteFd() { return notes_.fd(); }
+
+  struct PeerNews {
+    std::shared_ptr<PeerState> peer;
+    Status why;  // it left; ok when it joined
+  };
+  // From the first call of one of these on, peers that come and go are queued.
+  Result<PeerNews> nextPeerEvent(Deadline deadline);
+  Result<int> peerEventFd();
 
   // Closes every listener, says goodbye to every peer and finishes everything pending.
   void close();
@@ -128,11 +140,13 @@ class NodeImpl final : public control::ControlEvents,
   void note(const std::shared_ptr<control::Channel>& channel, std::string payload) override;
 
  private:
-  NodeImpl(std::string name, std::unique_ptr<FdExchange> fds, TransportSet transports, bool named,
-           TraceHook trace, std::shared_ptr<NodeExtension> extension);
+  NodeImpl(std::string name, std::unique_ptr<FdExchange> fds, TransportSet transports,
+           const NodeOptions& options, std::shared_ptr<NodeExtension> extension);
   Attributes attributes(std::optional<uint32_t> rank) const;
   std::shared_ptr<PeerState> find(const control::Channel* channel) const;
-  Result<std::string> describeRegion(std::string_view request);
+  Result<std::string> describeRegion(const std::shared_ptr<PeerState>& peer,
+                                     std::string_view request);
+  Result<std::string> hearRelease(const PeerState& peer, std::string_view request);
   std::string describeSelf() const;
   Result<std::string> answerFor(PeerState& peer, uint16_t method, std::string_view request);
   // The usable transports among the choices that the caller asked for, or else that open() would
@@ -147,7 +161,8 @@ class NodeImpl final : public control::ControlEvents,
   std::optional<size_t> taken(const PeerState& peer, DeviceKind local, size_t size) const;
   PassedOver leftOut(const PeerState& peer) const;
   Status checkUsable() const;
-  void setNoteEventLocked();
+  Status nothingCame(const char* what) const;
+  void watchPeers();
 
   const ForkGuard fork_;
   const std::string name_;
@@ -155,18 +170,19 @@ class NodeImpl final : public control::ControlEvents,
   const std::shared_ptr<NodeExtension> extension_;  // may be null
   const bool named_;  // NodeOptions::transports says which transports there are
   Measurements measurements_;  // set by create()
+  const std::chrono::milliseconds lease_;
   std::atomic<uint64_t> lastMemory_{0};
-  std::vector<std::unique_ptr<Engine>> engines_;
+  Engines engines_;
   std::vector<TransportSet::Missing> missing_;
+  MemoryTable memory_;
 
   mutable std::mutex mutex_;
-  std::condition_variable changed_;                           // peers_, notes_ or closed_
-  std::vector<std::shared_ptr<PeerState>> peers_;             // guarded by mutex_, oldest first
-  std::map<std::string, std::weak_ptr<LocalMemory>> memory_;  // guarded by mutex_
-  std::map<std::string, Attributes::Listener> listeners_;     // guarded by mutex_, by address
-  std::deque<NoteFrom> notes_;                                // guarded by mutex_
-  Fd noteEvent_;               // guarded by mutex_: none until somebody asks for it
-  bool noteEventSet_ = false;  // guarded by mutex_: it is readable
+  std::condition_variable changed_;                        // peers_ or closed_
+  std::vector<std::shared_ptr<PeerState>> peers_;          // guarded by mutex_, oldest first
+  std::map<std::string, Attributes::Listener> listeners_;  // guarded by mutex_, by address
+  EventQueue<NoteFrom> notes_;
+  EventQueue<PeerNews> peerEvents_;
+  bool peersWatched_ = false;  // guarded by mutex_: peerEvents_ is used
   bool closed_ = false;        // guarded by mutex_
 
   std::unique_ptr<control::Control> control_;  // last: its thread calls us until it is gone

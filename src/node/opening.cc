@@ -24,31 +24,57 @@ Opening::Opening(std::shared_ptr<NodeImpl> node, std::shared_ptr<PeerState> peer
                  std::string region, Deadline deadline)
     : node_(std::move(node)),
       peer_(std::move(peer)),
+      pending_(peer_->regions()),
       region_(std::move(region)),
       deadline_(deadline) {}
 
-Result<RegionDescription> Opening::ask(const std::vector<size_t>& transports) const {
-  Writer request;
-  request.string(region_).u32(static_cast<uint32_t>(transports.size()));
-  for (size_t i : transports) request.string(node_->factsOf(i).name);
-  HMC_ASSIGN(std::string reply, peer_->channel().call(kOpenRegion, request.bytes(), deadline_));
-  return RegionDescription::decode(reply);
+PathChooser Opening::chooserFor(DeviceKind remote) const {
+  return PathChooser(node_->measurements(), peer_->away(), remote);
 }
 
-Result<std::shared_ptr<RemoteMapping>> Opening::over(const std::vector<size_t>& transports) {
-  HMC_ASSIGN(const auto description, ask(transports));
-  std::vector<Candidate> candidates;
-  for (size_t i : transports) {
-    const auto* offer = description.offerFor(node_->factsOf(i).name);
-    if (offer != nullptr) {
-      const bool staged = offer->why.code() == Code::unsupported && !description.device.isHost();
-      candidates.push_back({i, offer, staged, nullptr});
-    } else {
-      giveUp(i, error(Code::unsupported, "the peer says nothing about it"));
-    }
+std::vector<size_t> Opening::worthHaving(const PathChooser& chooser,
+                                         const std::vector<Candidate>& candidates) const {
+  std::vector<PathOption> options;
+  options.reserve(candidates.size());
+  for (const auto& candidate : candidates) options.push_back(optionOf(candidate));
+  return chooser.worthHaving(options);
+}
+
+Result<RegionDescription> Opening::ask(std::vector<Candidate>& candidates,
+                                       const std::vector<size_t>& about) const {
+  Writer request;
+  request.string(region_).u32(static_cast<uint32_t>(about.size()));
+  for (size_t i : about) request.string(node_->factsOf(candidates[i].transport).name);
+  std::string reply;
+  while (reply.empty()) {
+    const uint64_t seen = peer_->regionsReady();
+    HMC_ASSIGN(reply, peer_->channel().call(kOpenRegion, request.bytes(), deadline_));
+    if (reply.empty()) HMC_TRY(peer_->awaitRegion(region_, seen, deadline_));
   }
-  const PathChooser chooser(node_->measurements(), peer_->away(), description.device.kind);
-  const auto worth = settle(chooser, candidates, description);
+  HMC_ASSIGN(auto description, RegionDescription::decode(reply));
+  for (size_t i : about) {
+    Candidate& candidate = candidates[i];
+    const std::string& name = node_->factsOf(candidate.transport).name;
+    candidate.offer = {name, "", error(Code::notFound, "the peer says nothing about it")};
+    for (const auto& offer : description.offers) {
+      if (offer.transport == name) candidate.offer = offer;
+    }
+    candidate.staged =
+        candidate.offer->why.code() == Code::unsupported && !description.device.isHost();
+  }
+  return description;
+}
+
+// The peer registers its memory with a transport when it is first asked for a key, which may cost a
+// lot. So it is asked about those that we would take if all of them worked, in one go, and about
+// others when it turns out that they do not.
+Result<std::shared_ptr<RemoteMapping>> Opening::over(const std::vector<size_t>& transports) {
+  std::vector<Candidate> candidates;
+  for (size_t i : transports) candidates.push_back({i, {}, false, nullptr});
+  HMC_ASSIGN(const auto description,
+             ask(candidates, worthHaving(chooserFor(DeviceKind::cpu), candidates)));
+  const PathChooser chooser = chooserFor(description.device.kind);
+  HMC_ASSIGN(const auto worth, settle(chooser, candidates, description));
   std::vector<Candidate> chosen;
   chosen.reserve(worth.size());
   for (size_t i : worth) chosen.push_back(std::move(candidates[i]));
@@ -57,18 +83,22 @@ Result<std::shared_ptr<RemoteMapping>> Opening::over(const std::vector<size_t>& 
 }
 
 // A path shows how fast it can be only when it is open, so each one that opens or fails to is a
-// reason to look again. Every round settles one candidate.
-std::vector<size_t> Opening::settle(const PathChooser& chooser, std::vector<Candidate>& candidates,
-                                    const RegionDescription& description) {
+// reason to look again. Every round settles one candidate, or learns what its transport offers.
+Result<std::vector<size_t>> Opening::settle(const PathChooser& chooser,
+                                            std::vector<Candidate>& candidates,
+                                            const RegionDescription& description) {
   while (!candidates.empty()) {
-    std::vector<PathOption> options;
-    options.reserve(candidates.size());
-    for (const auto& candidate : candidates) options.push_back(optionOf(candidate));
-    auto worth = chooser.worthHaving(options);
+    auto worth = worthHaving(chooser, candidates);
     auto next = std::find_if(worth.begin(), worth.end(),
                              [&](size_t one) { return candidates[one].path == nullptr; });
     if (next == worth.end()) return worth;
     Candidate& candidate = candidates[*next];
+    if (!candidate.offer) {
+      HMC_ASSIGN(const auto now, ask(candidates, {*next}));
+      if (now.number == description.number) continue;
+      return error(Code::notFound, "{} replaced the region \"{}\" while it was opened: try again",
+                   peer_->title(), region_);
+    }
     auto opened = open(candidate, description);
     if (opened.ok()) {
       candidate.path = *std::move(opened);
@@ -77,7 +107,7 @@ std::vector<size_t> Opening::settle(const PathChooser& chooser, std::vector<Cand
       candidates.erase(candidates.begin() + static_cast<ptrdiff_t>(*next));
     }
   }
-  return {};
+  return std::vector<size_t>();
 }
 
 void Opening::giveUp(size_t transport, const Status& why) {
@@ -110,9 +140,9 @@ Result<std::unique_ptr<OpenPath>> Opening::open(const Candidate& candidate,
                                     std::move(memory));
 }
 
-std::shared_ptr<RemoteMapping> Opening::finish(const PathChooser& chooser,
-                                               std::vector<Candidate> candidates,
-                                               const RegionDescription& description) {
+Result<std::shared_ptr<RemoteMapping>> Opening::finish(const PathChooser& chooser,
+                                                       std::vector<Candidate> candidates,
+                                                       const RegionDescription& description) {
   std::vector<PathOption> options;
   std::vector<std::unique_ptr<OpenPath>> paths;
   for (auto& candidate : candidates) {
@@ -123,8 +153,9 @@ std::shared_ptr<RemoteMapping> Opening::finish(const PathChooser& chooser,
     paths.push_back(std::move(candidate.path));
   }
   const std::string slower = paths.front()->slowerBecause();
-  auto mapping = std::make_shared<RemoteMapping>(node_, peer_, std::move(paths),
+  auto mapping = std::make_shared<RemoteMapping>(node_, peer_, region_, std::move(paths),
                                                  chooser.quickest(options), description.device);
+  HMC_TRY(peer_->regions().add(*mapping, description.number));
   peer_->paths().tellIfSlow(peer_->title(), description.device.kind, mapping->path(), passed_,
                             slower);
   return mapping;

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "node/path_chooser.h"
 #include "node/path_notes.h"
+#include "node/region_description.h"
 #include "node/remote_mapping.h"
 
 namespace hmc {
@@ -28,25 +30,31 @@ class Opening {
  private:
   struct Candidate {
     size_t transport = 0;
-    const RegionDescription::Offer* offer = nullptr;
-    bool staged = false;             // the transport cannot reach the peer's memory
-    std::unique_ptr<OpenPath> path;  // once it is open
+    std::optional<RegionDescription::Offer> offer;  // once the peer was asked
+    bool staged = false;                            // the transport cannot reach the peer's memory
+    std::unique_ptr<OpenPath> path;                 // once it is open
   };
 
-  Result<RegionDescription> ask(const std::vector<size_t>& transports) const;
+  PathChooser chooserFor(DeviceKind remote) const;
+  std::vector<size_t> worthHaving(const PathChooser& chooser,
+                                  const std::vector<Candidate>& candidates) const;
+  // Asks the peer for the region, and for what it offers for those candidates.
+  Result<RegionDescription> ask(std::vector<Candidate>& candidates,
+                                const std::vector<size_t>& about) const;
   Result<std::unique_ptr<OpenPath>> open(const Candidate& candidate,
                                          const RegionDescription& description) const;
   PathOption optionOf(const Candidate& candidate) const;
   // Opens what is worth having of them and drops what does not work, until both are settled.
-  std::vector<size_t> settle(const PathChooser& chooser, std::vector<Candidate>& candidates,
-                             const RegionDescription& description);
+  Result<std::vector<size_t>> settle(const PathChooser& chooser, std::vector<Candidate>& candidates,
+                                     const RegionDescription& description);
   void giveUp(size_t transport, const Status& why);
-  std::shared_ptr<RemoteMapping> finish(const PathChooser& chooser,
-                                        std::vector<Candidate> candidates,
-                                        const RegionDescription& description);
+  Result<std::shared_ptr<RemoteMapping>> finish(const PathChooser& chooser,
+                                                std::vector<Candidate> candidates,
+                                                const RegionDescription& description);
 
   const std::shared_ptr<NodeImpl> node_;
   const std::shared_ptr<PeerState> peer_;
+  const OpenRegions::Pending pending_;
   const std::string region_;
   const Deadline deadline_;
   std::string reasons_;

@@ -114,6 +114,39 @@ Result<std::string> PeerState::acceptLink(std::string_view request) {
   return link->address();
 }
 
+uint64_t PeerState::regionsReady() const {
+  std::lock_guard lock(mutex_);
+  return regionsReady_;
+}
+
+void PeerState::hearRegionReady() {
+  std::lock_guard lock(mutex_);
+  ++regionsReady_;
+  opened_.notify_all();
+}
+
+Status PeerState::awaitRegion(const std::string& region, uint64_t seen, Deadline deadline) {
+  std::unique_lock lock(mutex_);
+  const bool news = opened_.wait_until(lock, deadline.at(),
+                                       [&] { return !ended_.ok() || regionsReady_ != seen; });
+  if (news) return ended_;
+  return error(Code::deadlineExceeded, "{} has not registered region \"{}\" in time", title_,
+               region);
+}
+
+Result<std::string> PeerState::releaseRegion(std::string_view request) {
+  Reader in(request);
+  const uint64_t number = in.u64();
+  HMC_TRY(in.finish("the revocation of a region"));
+  enum Moment { asked, released, answered };
+  auto moment = std::make_shared<std::atomic<Moment>>(asked);
+  regions_.revoke(number, [moment, number, channel = channel_] {
+    if (moment->exchange(released) != answered) return;
+    channel->ask(kRegionReleased, Writer().u64(number).bytes(), [](const auto&) {});
+  });
+  return std::string(moment->exchange(answered) == released ? kReleased : "");
+}
+
 Result<size_t> PeerState::transportCalled(const std::string& name) const {
   for (size_t i = 0; i < node_.engines().size(); ++i) {
     if (node_.factsOf(i).name == name) return i;

@@ -11,6 +11,7 @@
 #include "control/channel.h"
 #include "node/attributes.h"
 #include "node/far_slots.h"
+#include "node/open_regions.h"
 #include "node/path_notes.h"
 #include "node/stage_host.h"
 #include "transfer/engine.h"
@@ -56,6 +57,16 @@ class PeerState {
   Result<std::string> offerStage(std::string_view request);
   Result<std::string> copySlot(std::string_view request);
 
+  // How often it said that a region is ready; wait until it does so again.
+  uint64_t regionsReady() const;
+  Status awaitRegion(const std::string& region, uint64_t seen, Deadline deadline);
+  void hearRegionReady();
+  // Its regions that are open here.
+  OpenRegions& regions() { return regions_; }
+  // It takes one of them back: answers kReleased, or nothing and tells it later. Runs on the
+  // control thread.
+  Result<std::string> releaseRegion(std::string_view request);
+
   // What is known about the paths that its regions were opened over.
   PathNotes& paths() { return paths_; }
   const PathNotes& paths() const { return paths_; }
@@ -93,6 +104,7 @@ class PeerState {
   const std::shared_ptr<control::Channel> channel_;
   const std::string title_;
   PathNotes paths_;
+  OpenRegions regions_;
 
   mutable std::mutex mutex_;
   std::condition_variable opened_;
@@ -102,6 +114,7 @@ class PeerState {
   size_t lookAt_ = 0;        // guarded by mutex_: when active_ may have much that is done
   std::atomic<size_t> activeCount_{0};  // its size: spares flush() the lock
   Status ended_;                        // guarded by mutex_
+  uint64_t regionsReady_ = 0;           // guarded by mutex_
 };
 
 }  // namespace hmc

@@ -69,10 +69,11 @@ std::string OpenPath::words() const {
 }
 
 RemoteMapping::RemoteMapping(std::shared_ptr<NodeImpl> node, std::shared_ptr<PeerState> peer,
-                             std::vector<std::unique_ptr<OpenPath>> paths, PathTables tables,
-                             Device device)
+                             std::string name, std::vector<std::unique_ptr<OpenPath>> paths,
+                             PathTables tables, Device device)
     : node_(std::move(node)),
       peer_(std::move(peer)),
+      name_(std::move(name)),
       paths_(std::move(paths)),
       tables_(std::move(tables)),
       mapped_(mappedOf(paths_)),
@@ -85,6 +86,23 @@ RemoteMapping::RemoteMapping(std::shared_ptr<NodeImpl> node, std::shared_ptr<Pee
       writable_(paths_.front()->access == Access::readWrite),
       device_(device),
       lease_(peer_->channel().lease()->length()) {}
+
+RemoteMapping::~RemoteMapping() {
+  peer_->regions().remove(*this);
+}
+
+void RemoteMapping::revoke(const std::function<void(const Status&)>& released) {
+  for (auto& limit : atOnce_) limit.store(0);
+  revoked_.store(true);
+  for (const auto& path : paths_) {
+    if (path->memory) path->memory->revoke(released);
+  }
+}
+
+Status RemoteMapping::revokedStatus() const {
+  return error(Code::notFound, "region \"{}\" of {} was revoked by its owner: open it again", name_,
+               peer_->title());
+}
 
 const std::string& RemoteMapping::transport() const {
   return paths_[tables_.of(OpKind::put, DeviceKind::cpu).at(1)]->name();
@@ -149,12 +167,16 @@ Status RemoteMapping::runThroughEngine(OpKind kind, const LocalMemory& local, ui
   }
   if (!allowed(kind, local)) [[unlikely]]
     return explainRefusal(kind, local);
+  if (revoked_.load()) [[unlikely]]
+    return revokedStatus();
   if (size == 0) return peer_->channel().status();
   OpenPath& path = pathFor(kind, local, size);
   Status status =
       path.engine.run(kind, routeFrom(local, path), localOffset, remoteOffset, size, timeout);
-  if (!status.ok()) [[unlikely]]
+  if (!status.ok()) [[unlikely]] {
     note(path, status);
+    if (revoked_.load()) return revokedStatus();
+  }
   if (status.code() == Code::deadlineExceeded) [[unlikely]]
     return status.within(fmt::format("{} of {} bytes with {}", opName(kind), size, peer_->title()));
   return status;
@@ -162,7 +184,7 @@ Status RemoteMapping::runThroughEngine(OpKind kind, const LocalMemory& local, ui
 
 bool RemoteMapping::copyAtOnce(OpKind kind, const LocalMemory& local,
                                const std::vector<Block>& blocks) const {
-  if (!copies(kind, local)) return false;
+  if (!copies(kind, local) || revoked_.load(std::memory_order_relaxed)) return false;
   size_t total = 0;
   for (const Block& block : blocks) {
     if (!fits(block.localOffset, block.size, local.region().size) ||
@@ -177,7 +199,7 @@ bool RemoteMapping::copyAtOnce(OpKind kind, const LocalMemory& local,
     copy(kind, local, blocks[i].localOffset, blocks[i].remoteOffset, blocks[i].size);
   }
   mappedCounters_->count(blocks.size(), total);
-  return true;
+  return !revokedMeanwhile();
 }
 
 Result<Ticket> RemoteMapping::start(const Self& self, OpKind kind,
@@ -215,6 +237,7 @@ Result<std::shared_ptr<TransferState>> RemoteMapping::start(
     HMC_TRY(checkBounds(shape, local->region().size, size_, opName(kind)).within(peer_->title()));
   }
   if (!allowed(kind, *local)) return explainRefusal(kind, *local);
+  if (revoked_.load()) return revokedStatus();
   OpenPath& path = pathFor(kind, *local, paths_.size() == 1 ? 0 : typicalPiece(shapes));
   Route route = routeFrom(*local, path);
   auto transfer =
@@ -223,13 +246,15 @@ Result<std::shared_ptr<TransferState>> RemoteMapping::start(
   return transfer;
 }
 
-void RemoteMapping::noteEnd(const TransferState& transfer, const Status& outcome) const {
+Status RemoteMapping::noteEnd(const TransferState& transfer, const Status& outcome) const {
   peer_->forget(transfer);
   // A transfer that was cancelled need not have lost its link.
-  if (outcome.code() != Code::disconnected) return;
   for (const auto& path : paths_) {
-    if (&path->engine == &transfer.engine()) note(*path, outcome);
+    if (outcome.code() == Code::disconnected && &path->engine == &transfer.engine())
+      note(*path, outcome);
   }
+  const bool failed = !outcome.ok() && outcome.code() != Code::cancelled;
+  return failed && revoked_.load() ? revokedStatus() : outcome;
 }
 
 bool RemoteMapping::allowed(OpKind kind, const LocalMemory& local) const {

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "node/local_memory.h"
 #include "node/path_chooser.h"
 #include "node/peer_state.h"
+#include "node/region_description.h"
 
 namespace hmc {
 
@@ -58,8 +60,9 @@ struct OpenPath {
 class RemoteMapping {
  public:
   // At least one path; the tables hold indexes of them.
-  RemoteMapping(std::shared_ptr<NodeImpl> node, std::shared_ptr<PeerState> peer,
+  RemoteMapping(std::shared_ptr<NodeImpl> node, std::shared_ptr<PeerState> peer, std::string name,
                 std::vector<std::unique_ptr<OpenPath>> paths, PathTables tables, Device device);
+  ~RemoteMapping();
 
   uint64_t size() const { return size_; }
   Access access() const { return writable_ ? Access::readWrite : Access::read; }
@@ -72,6 +75,12 @@ class RemoteMapping {
   std::string pathOf(const TransferState* transfer) const;
 
   bool mapped() const { return mapped_.data != nullptr; }
+  char* data() const { return mapped_.data; }
+
+  // The peer takes its region back: transfers fail from now on. `released` is told when no thread
+  // touches it any more, once for each path.
+  void revoke(const std::function<void(const Status&)>& released);
+  Status revokedStatus() const;
 
   Status run(OpKind kind, const LocalMemory& local, uint64_t localOffset, uint64_t remoteOffset,
              size_t size, std::chrono::nanoseconds timeout) const {
@@ -82,14 +91,14 @@ class RemoteMapping {
   // Does all of it here and now; false, and nothing done, when it is more than that or not allowed.
   bool copyAtOnce(OpKind kind, const LocalMemory& local, uint64_t localOffset,
                   uint64_t remoteOffset, size_t size) const {
-    if (size - 1 >= atOnce_[static_cast<size_t>(kind)] ||
+    if (size - 1 >= atOnce_[static_cast<size_t>(kind)].load(std::memory_order_relaxed) ||
         !fits(localOffset, size, local.region().size) || !fits(remoteOffset, size, size_) ||
         !copies(kind, local)) {
       return false;
     }
     copy(kind, local, localOffset, remoteOffset, size);
     mappedCounters_->count(1, size);
-    return true;
+    return !revokedMeanwhile();
   }
   // For the handles of node.h; `self` is what they share.
   using Self = std::shared_ptr<RemoteMapping>;
@@ -104,8 +113,8 @@ class RemoteMapping {
                                                std::shared_ptr<const LocalMemory> local,
                                                std::vector<Shape> shapes,
                                                std::shared_ptr<const RemoteMapping> self) const;
-  // A transfer that was started here ended like this.
-  void noteEnd(const TransferState& transfer, const Status& outcome) const;
+  // A transfer that was started here ended like this. Answers what to say about it.
+  Status noteEnd(const TransferState& transfer, const Status& outcome) const;
 
  private:
   // The path of a transfer that consists of such pieces, as far as the choice goes; one that cannot
@@ -124,6 +133,12 @@ class RemoteMapping {
     return mapped_.data && local.host() && local.node() == node_.get() &&
            (kind == OpKind::get || writable_) && !fork_.inChild() &&
            !mapped_.closed->load(std::memory_order_acquire);
+  }
+  // Asked after a copy, which may have gone to the pages that took the region's place. The
+  // processor cannot have read the answer before these were there, since mmap() interrupts it.
+  bool revokedMeanwhile() const {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    return revoked_.load(std::memory_order_relaxed);
   }
   void copy(OpKind kind, const LocalMemory& local, uint64_t localOffset, uint64_t remoteOffset,
             size_t size) const {
@@ -151,15 +166,17 @@ class RemoteMapping {
 
   const std::shared_ptr<NodeImpl> node_;
   const std::shared_ptr<PeerState> peer_;
+  const std::string name_;
   const std::vector<std::unique_ptr<OpenPath>> paths_;
   const PathTables tables_;
   // What a copy looks at, together: the path that is mapped here, if there is one, up to which size
-  // it is the one to take, by OpKind, and that much or kAtOnce.
+  // it is the one to take, by OpKind, and that much or kAtOnce, or 0 once it is revoked.
   const ForkGuard fork_;
   const Mapped mapped_;
   TransportCounters* const mappedCounters_;  // of that path's transport
   const std::array<uint64_t, 2> mappedUpTo_;
-  const std::array<uint64_t, 2> atOnce_;
+  std::array<std::atomic<uint64_t>, 2> atOnce_;
+  std::atomic<bool> revoked_{false};
   const uint64_t size_;
   const bool writable_;
   const Device device_;

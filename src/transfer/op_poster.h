@@ -2,6 +2,7 @@
 
 #include <span>
 
+#include "base/error.h"
 #include "transfer/tracer.h"
 
 namespace hmc {
@@ -13,8 +14,12 @@ class OpPoster {
   OpPoster(Transport& transport, Tracer* tracer)
       : counters_(transport.counters()), tracer_(tracer) {}
 
+  // The operations are on one memory of a peer's. They fail where its owner took it back.
   size_t post(Link& link, std::span<const Op> ops, uint64_t transfer) const {
+    UseGate& gate = ops.front().remote->gate();
+    if (!gate.enter()) [[unlikely]] return refuse(ops);
     const size_t accepted = link.post(ops);
+    gate.leave();
     size_t bytes = 0;
     for (const Op& op : ops.first(accepted)) bytes += op.size;
     counters_.count(accepted, bytes);
@@ -24,6 +29,12 @@ class OpPoster {
   }
 
  private:
+  static size_t refuse(std::span<const Op> ops) {
+    const Status why = error(Code::notFound, "the peer has taken that memory back");
+    for (const Op& op : ops) op.completion->fail(why);
+    return ops.size();
+  }
+
   TransportCounters& counters_;
   Tracer* const tracer_;
 };

@@ -14,6 +14,7 @@
 #include "memory/region.h"
 #include "transport/completion.h"
 #include "transport/counters.h"
+#include "transport/use_gate.h"
 
 namespace hmc {
 
@@ -75,13 +76,25 @@ class RemoteMemory {
   const std::string& path() const { return taken_->name; }
   const std::string& slowerBecause() const { return taken_->slowerBecause; }
 
+  // Whoever posts operations on it is inside meanwhile: see Engine::post().
+  UseGate& gate() const { return gate_; }
+  // Its owner takes it back: nobody gets through the gate any more. When the last one has left,
+  // it is unmapped and `released` told, by that thread or from here. Does not block.
+  void revoke(std::function<void(const Status&)> released) {
+    gate_.close([this, then = std::move(released)] { then(unmap()); });
+  }
+
   const uint64_t size;
   const Access access;
   const Mapped mapped;
 
  private:
+  // From now on `mapped` points to pages of this process, also for who is in the middle of a copy.
+  virtual Status unmap() { return Status(); }
+
   // Apart from the rest, which every put reads.
   const std::unique_ptr<const PathTaken> taken_;
+  mutable UseGate gate_;
 };
 
 class DeviceEvent;

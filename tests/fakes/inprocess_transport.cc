@@ -207,6 +207,7 @@ class InProcessTransport : public Transport {
 
   Result<std::unique_ptr<Registration>> registerRegion(const Region& region,
                                                        Access access) override {
+    options_.registering();
     if (!options_.refusal->ok()) return *options_.refusal;
     if (options_.hostOnly && !region.device.isHost()) {
       return error(Code::unsupported, "{} cannot register {} memory", options_.name,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -29,6 +30,8 @@ struct InProcessOptions {
   // Registrations so far, and those that are left.
   std::shared_ptr<std::atomic<int>> registered = std::make_shared<std::atomic<int>>(0);
   std::shared_ptr<std::atomic<int>> live = std::make_shared<std::atomic<int>>(0);
+  // Called by whoever registers memory.
+  std::function<void()> registering = [] {};
   // While it is not ok, every registration fails with it.
   std::shared_ptr<Status> refusal = std::make_shared<Status>();
 };

@@ -1,5 +1,8 @@
 #include "transport/ipc/remote.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include "base/error.h"
 #include "base/fd_exchange.h"
 #include "memory/backends.h"
@@ -19,6 +22,15 @@ Region whereItLies(const Key& key) {
   return {reinterpret_cast<void*>(address), key.size, key.device};  // NOLINT
 }
 
+// Puts empty pages of this process in the place of those around a mapping.
+bool replacePages(const Region& mapping, uintptr_t page) {
+  const uintptr_t first = reinterpret_cast<uintptr_t>(mapping.ptr) / page * page;
+  const uintptr_t end = reinterpret_cast<uintptr_t>(mapping.at(mapping.size));
+  const size_t size = (end - first + page - 1) / page * page;
+  return mmap(reinterpret_cast<void*>(first), size, PROT_READ | PROT_WRITE,  // NOLINT
+              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != MAP_FAILED;
+}
+
 }  // namespace
 
 const char* describe(Way way) {
@@ -32,6 +44,17 @@ const char* describe(Way way) {
       return "ring";
   }
   return "";
+}
+
+// Once mmap() has returned, no thread of ours reaches the old pages any more, so there is no need
+// to wait for those that copy without asking the gate.
+Status MappedRemote::unmap() {
+  if (!region.device.isHost() || backend_ == nullptr) return Status();
+  constexpr uintptr_t kHugePage = uintptr_t{2} << 20;
+  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  // A mapping of huge pages is refused with ordinary ones; then it begins and ends at huge ones.
+  if (replacePages(region, page) || replacePages(region, kHugePage)) return Status();
+  return errnoStatus(fmt::format("unmap {} bytes of a peer's memory", region.size));
 }
 
 Result<std::unique_ptr<RemoteMemory>> importMapped(const Key& key, const std::atomic<bool>& closed,

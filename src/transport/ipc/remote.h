@@ -41,6 +41,8 @@ class MappedRemote final : public IpcRemote {
   const Region region;
 
  private:
+  Status unmap() override;
+
   Backend* const backend_;
 };
 

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <future>
 
 #include "base/error.h"
 #include "hmc/measurements.h"
@@ -14,6 +15,8 @@
 
 namespace hmc {
 namespace {
+
+using namespace std::chrono_literals;
 
 using testing::HasSubstr;
 using testing::Not;
@@ -91,10 +94,9 @@ TEST_F(NodeChoice, aTransportThatChangesTheProcessIsLeftAloneUntilItIsNamed) {
   EXPECT_EQ(*nodes.fake("shy").b.registered, 1);
 }
 
-TEST_F(NodeChoice, aTransportThatTheNodeWasToldToUseIsRegisteredAtOnce) {
+TEST_F(NodeChoice, aTransportThatTheNodeWasToldToUseNeedNotBeNamedAgain) {
   FakePair nodes({shy(), plain()}, {"shy", "plain"});
   auto target = FakePair::allocate(*nodes.a, "target", kSize);
-  EXPECT_EQ(*nodes.fake("shy").a.registered, 1);
   EXPECT_EQ(nodes.open("target")->path(), "shy");
   EXPECT_THAT(nodes.reason("shy"), Not(HasSubstr("by name")));
 }
@@ -113,6 +115,58 @@ TEST_F(NodeChoice, theTargetMakesKeysOnlyForTransportsThatTheOriginWants) {
   auto target = FakePair::allocate(*nodes.a, "target", kSize);
   EXPECT_EQ(nodes.open("target", {"wide"})->path(), "wide");
   EXPECT_EQ(*nodes.fake("shy").a.registered, 0);
+}
+
+TEST_F(NodeChoice, memoryIsRegisteredWithATransportWhenItIsFirstUsedThere) {
+  FakePair nodes({nimble(), wide(), plain()});
+  auto count = [&](const std::string& name) {
+    return std::pair(nodes.fake(name).a.registered->load(), nodes.fake(name).b.registered->load());
+  };
+  using Counts = std::pair<int, int>;  // at the target, at the origin
+  auto target = FakePair::allocate(*nodes.a, "target", kSize);
+  auto local = FakePair::allocate(*nodes.b, "local", kSize);
+  for (const char* name : {"nimble", "wide", "plain"}) EXPECT_EQ(count(name), Counts(0, 0)) << name;
+
+  auto remote = nodes.open("target");
+  EXPECT_EQ(count("nimble"), Counts(1, 0)) << "nothing was moved yet";
+  EXPECT_EQ(count("wide"), Counts(1, 0));
+  EXPECT_EQ(count("plain"), Counts(0, 0)) << "never the quickest";
+  EXPECT_TRUE(put(*remote, *local, kSmall).ok());
+  EXPECT_EQ(count("nimble"), Counts(1, 1));
+  EXPECT_EQ(count("wide"), Counts(1, 0)) << "no large put yet";
+  EXPECT_TRUE(put(*remote, *local, kLarge).ok());
+  EXPECT_EQ(count("wide"), Counts(1, 1));
+  EXPECT_EQ(count("plain"), Counts(0, 0));
+}
+
+TEST_F(NodeChoice, registeringMuchMemoryDoesNotStopTheControlThread) {
+  std::promise<void> begun;
+  std::promise<void> release;
+  FakeTransport slow = plain();
+  slow.a.registering = [&] {
+    begun.set_value();
+    release.get_future().wait();
+  };
+  FakePair nodes({slow});
+  auto target = FakePair::allocate(*nodes.a, "target", size_t{65} << 20);
+  auto opened = std::async(std::launch::async, [&] { return nodes.open("target")->path(); });
+  begun.get_future().wait();
+  EXPECT_TRUE(nodes.b->probe(*nodes.toA, kDefaultTimeout).ok()) << "a answers meanwhile";
+  Status late = nodes.b->open(nodes.toA, "target", {}, 10ms).status();
+  EXPECT_EQ(late.code(), Code::deadlineExceeded);
+  EXPECT_THAT(late.message(), HasSubstr("\"target\""));
+  release.set_value();
+  EXPECT_EQ(opened.get(), "plain");
+  EXPECT_EQ(nodes.open("target")->path(), "plain");
+  EXPECT_EQ(*nodes.fake("plain").a.registered, 1);
+}
+
+TEST_F(NodeChoice, anotherTransportIsAskedForWhereTheBestOneFails) {
+  FakePair nodes({nimble(), plain()});
+  *nodes.fake("nimble").a.refusal = error(Code::exhausted, "8192 KiB may be locked");
+  auto target = FakePair::allocate(*nodes.a, "target", kSize);
+  EXPECT_EQ(nodes.open("target")->path(), "plain");
+  EXPECT_EQ(*nodes.fake("plain").a.registered, 1);
 }
 
 TEST_F(NodeChoice, memoryThatCannotBeRegisteredIsAReasonAndNoFailure) {

@@ -1,9 +1,12 @@
 // How long memory, Nodes and processes last.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <functional>
+#include <thread>
 #include <vector>
 
 #include "unit/node/node_pair.h"
@@ -62,6 +65,62 @@ TEST(NodeLife, aCopyIsDoneAtOnceWhereNothingElseIsNeeded) {
   EXPECT_FALSE(remote.putAtOnce(target, 0, 0, 8)) << "memory of another Node";
   nodes.a.close();
   EXPECT_EQ(nodes.a.nextNote(0ms).status().code(), Code::disconnected);
+}
+
+bool readable(int fd, int milliseconds = 0) {
+  pollfd one{fd, POLLIN, 0};
+  return poll(&one, 1, milliseconds) == 1;
+}
+
+TEST(NodeLife, peersThatComeAndGoAreQueued) {
+  Node a = must(Node::create(named("a")));
+  const std::string listener = must(a.listen("tcp://127.0.0.1:0"));
+  Node early = must(Node::create(named("early")));
+  must(early.connect(listener));
+  must(a.peer("early"));
+  const int fd = must(a.peerEventFd());
+  EXPECT_TRUE(readable(fd)) << "it begins with those that are there";
+  EXPECT_EQ(must(a.nextPeerEvent()).peer.name(), "early");
+  EXPECT_FALSE(readable(fd));
+  EXPECT_EQ(a.nextPeerEvent(0ms).status().code(), Code::deadlineExceeded);
+
+  Node late = must(Node::create(named("late")));
+  Peer toA = must(late.connect(listener));
+  EXPECT_TRUE(readable(fd, 30000));
+  PeerEvent joined = must(a.nextPeerEvent());
+  EXPECT_EQ(joined.peer.name(), "late");
+  EXPECT_EQ(joined.kind, PeerEvent::Kind::joined);
+  EXPECT_TRUE(joined.reason.ok());
+
+  early.close();
+  PeerEvent left = must(a.nextPeerEvent());
+  EXPECT_EQ(left.peer.name(), "early");
+  EXPECT_EQ(left.kind, PeerEvent::Kind::left);
+  EXPECT_THAT(left.reason.message(), testing::HasSubstr("goodbye"));
+  EXPECT_EQ(left.peer.status().code(), Code::disconnected);
+
+  PeerEvent dialled = must(late.nextPeerEvent());
+  EXPECT_EQ(dialled.peer.name(), "a") << "the side that dials is told, too";
+  a.close();
+  EXPECT_EQ(must(late.nextPeerEvent()).kind, PeerEvent::Kind::left);
+  while (a.nextPeerEvent(0ms).ok()) {
+  }
+  EXPECT_EQ(a.nextPeerEvent().status().code(), Code::disconnected);
+}
+
+TEST(NodeLife, aPeerThatCameAndWentUnseenIsNotToldOf) {
+  Node a = must(Node::create(named("a")));
+  const std::string listener = must(a.listen("tcp://127.0.0.1:0"));
+  const int fd = must(a.peerEventFd());
+  for (int i = 0; i < 5; ++i) {
+    Node passing = must(Node::create(named("passing")));
+    must(passing.connect(listener)).close();
+  }
+  Node last = must(Node::create(named("last")));
+  must(last.connect(listener));
+  while (a.peers().size() > 1) std::this_thread::yield();
+  EXPECT_EQ(must(a.nextPeerEvent()).peer.name(), "last");
+  EXPECT_FALSE(readable(fd));
 }
 
 TEST(NodeLife, aForkedChildIsToldToMakeItsOwn) {

@@ -121,7 +121,9 @@ TEST_F(NodePaths, aSlowerPathThanThereCouldBeWarnsOnceWithTheReason) {
   for (const char* name : {"one", "two", "three"})
     targets.push_back(must(nodes.a.allocate(name, 64)));
   testing::internal::CaptureStderr();
-  EXPECT_EQ(must(nodes.toA.open("one")).path(), "ipc (mapped)");
+  // What a peer opens first is registered then, which takes descriptors.
+  for (const char* name : {"one", "two", "three"})
+    EXPECT_EQ(must(nodes.toA.open(name)).path(), "ipc (mapped)");
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
   testing::internal::CaptureStderr();
   {

@@ -1,0 +1,198 @@
+#include "node/exported_memory.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/codec.h"
+#include "base/error.h"
+#include "base/thread.h"
+#include "node/open_regions.h"
+#include "node/peer_state.h"
+#include "node/region_description.h"
+
+namespace hmc {
+
+namespace {
+
+// Registering this much with a NIC takes tens of milliseconds; while the control thread does it,
+// nobody hears from us.
+constexpr size_t kRegisterAtOnce = size_t{64} << 20;
+
+std::string titles(const std::vector<std::shared_ptr<PeerState>>& peers) {
+  std::string text;
+  for (const auto& peer : peers) text += (text.empty() ? "" : ", ") + peer->title();
+  return text;
+}
+
+}  // namespace
+
+ExportedMemory::ExportedMemory(const Engines& engines, std::string name, const Region& region,
+                               Access access, uint64_t number)
+    : engines_(engines),
+      name_(std::move(name)),
+      region_(region),
+      access_(access),
+      number_(number),
+      registrations_(engines, region, access) {}
+
+Status ExportedMemory::gone() const {
+  return error(Code::notFound, "the region \"{}\" is not registered any more", name_);
+}
+
+Result<std::string> ExportedMemory::describe(const std::shared_ptr<PeerState>& opener,
+                                             const std::vector<std::string>& transports) {
+  std::lock_guard lock(mutex_);
+  if (revoked_) return gone();
+  std::erase_if(openers_, [&](const auto& one) {
+    auto peer = one.lock();
+    return !peer || peer == opener;
+  });
+  openers_.push_back(opener);
+  const auto wanted = indexesOf(transports);
+  const bool ready =
+      std::all_of(wanted.begin(), wanted.end(), [&](size_t i) { return registrations_.has(i); });
+  if (!ready && region_.size > kRegisterAtOnce) {
+    awaiting_.push_back(opener);
+    registerLaterLocked(wanted);
+    return std::string();
+  }
+  RegionDescription mine{region_.size, region_.device, access_, number_, {}};
+  for (size_t i : wanted) {
+    const auto& entry = registrations_.through(i);
+    mine.offers.push_back({engines_[i]->transport().facts().name,
+                           entry.registration ? entry.registration->key() : "", entry.why});
+  }
+  return mine.encode();
+}
+
+std::vector<size_t> ExportedMemory::indexesOf(const std::vector<std::string>& transports) const {
+  std::vector<size_t> indexes;
+  for (size_t i = 0; i < engines_.size(); ++i) {
+    const std::string& name = engines_[i]->transport().facts().name;
+    if (std::find(transports.begin(), transports.end(), name) != transports.end())
+      indexes.push_back(i);
+  }
+  return indexes;
+}
+
+void ExportedMemory::registerLaterLocked(const std::vector<size_t>& transports) {
+  toRegister_.insert(toRegister_.end(), transports.begin(), transports.end());
+  if (std::exchange(registering_, true)) return;
+  ++users_;  // revoke() waits
+  thread_ = namedThread("hmc-register", [this](const std::stop_token&) { registerAll(); });
+}
+
+void ExportedMemory::registerAll() {
+  std::unique_lock lock(mutex_);
+  while (!toRegister_.empty()) {
+    const size_t transport = toRegister_.back();
+    toRegister_.pop_back();
+    lock.unlock();
+    registrations_.through(transport);
+    lock.lock();
+  }
+  registering_ = false;
+  const auto awaiting = std::exchange(awaiting_, {});
+  lock.unlock();
+  for (const auto& weak : awaiting) {
+    if (auto peer = weak.lock()) peer->channel().ask(kRegionReady, "", [](const auto&) {});
+  }
+  lock.lock();
+  --users_;
+  changed_.notify_all();
+}
+
+Result<std::shared_ptr<const ExportedMemory>> ExportedMemory::use() {
+  std::lock_guard lock(mutex_);
+  if (revoked_) return gone();
+  ++users_;
+  return std::shared_ptr<const ExportedMemory>(this, [self = shared_from_this()](const auto*) {
+    std::lock_guard done(self->mutex_);
+    --self->users_;
+    self->changed_.notify_all();
+  });
+}
+
+Status ExportedMemory::revoke(std::chrono::nanoseconds timeout) {
+  const Deadline deadline(timeout);
+  Peers asked;
+  std::unique_lock lock(mutex_);
+  if (revoked_) {
+    const bool over = changed_.wait_until(lock, deadline.at(), [&] { return finished_; });
+    return over ? Status()
+                : error(Code::deadlineExceeded, "region \"{}\" is still being revoked", name_);
+  }
+  revoked_ = true;
+  for (const auto& opener : openers_) {
+    if (auto peer = opener.lock(); peer && peer->channel().status().ok()) asked.push_back(peer);
+  }
+  waitingFor_ = asked;
+  lock.unlock();
+  for (const auto& peer : asked) ask(peer);
+  lock.lock();
+  const bool idle =
+      changed_.wait_until(lock, deadline.at(), [&] { return waitingFor_.empty() && users_ == 0; });
+  Peers late = std::move(silent_);
+  late.insert(late.end(), waitingFor_.begin(), waitingFor_.end());
+  waitingFor_.clear();
+  const bool copying = !idle && users_ > 0;
+  lock.unlock();
+  const Status status = finish(std::move(late), timeout);
+  if (!copying || !status.ok()) return status;
+  return error(Code::deadlineExceeded, "region \"{}\": a copy on a peer's behalf still goes on",
+               name_);
+}
+
+void ExportedMemory::ask(const std::shared_ptr<PeerState>& peer) {
+  const std::string request = Writer().u64(number_).take();
+  std::weak_ptr<PeerState> weak = peer;
+  peer->channel().ask(kRevokeRegion, request,
+                      [self = shared_from_this(), weak](const Result<std::string>& answer) {
+                        auto asked = weak.lock();
+                        if (!asked) return;
+                        if (answer.ok() && *answer == kReleased) self->released(*asked);
+                        if (!asked->channel().status().ok()) self->left(*asked);
+                      });
+}
+
+bool ExportedMemory::removeLocked(const PeerState& peer) {
+  const auto removed =
+      std::erase_if(waitingFor_, [&](const auto& one) { return one.get() == &peer; });
+  if (removed > 0) changed_.notify_all();
+  return removed > 0;
+}
+
+void ExportedMemory::released(const PeerState& peer) {
+  std::lock_guard lock(mutex_);
+  removeLocked(peer);
+}
+
+// One that ended the conversation has closed its links, or its process is gone. One that was not
+// heard of may be stopped in the middle of a copy.
+void ExportedMemory::left(const PeerState& peer) {
+  std::lock_guard lock(mutex_);
+  for (const auto& one : waitingFor_) {
+    if (one.get() == &peer && peer.channel().lease()->silent()) silent_.push_back(one);
+  }
+  removeLocked(peer);
+}
+
+Status ExportedMemory::finish(Peers late, std::chrono::nanoseconds timeout) {
+  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(timeout).count();
+  for (const auto& peer : late) {
+    peer->close(error(Code::disconnected, "{} did not let go of region \"{}\" within {} ms",
+                      peer->title(), name_, ms));
+  }
+  registrations_.clear();
+  std::lock_guard lock(mutex_);
+  finished_ = true;
+  changed_.notify_all();
+  if (late.empty()) return Status();
+  return error(
+      Code::deadlineExceeded,
+      "region \"{}\" was taken back without the consent of {}, which did not answer within "
+      "{} ms and was disconnected",
+      name_, titles(late), ms);
+}
+
+}  // namespace hmc

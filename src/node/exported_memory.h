@@ -1,0 +1,76 @@
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "node/registrations.h"
+
+namespace hmc {
+
+class PeerState;
+
+// Memory of ours that peers may open under its name, until it is revoked. Safe from any thread.
+class ExportedMemory : public std::enable_shared_from_this<ExportedMemory> {
+ public:
+  // No other memory of the Node ever has the same `number`.
+  ExportedMemory(const Engines& engines, std::string name, const Region& region, Access access,
+                 uint64_t number);
+
+  const std::string& name() const { return name_; }
+  const Region& region() const { return region_; }
+  Access access() const { return access_; }
+  uint64_t number() const { return number_; }
+
+  // What that peer needs to open it over these transports; from then on it is asked when the memory
+  // is taken back. Empty when that takes long: the peer is told (kRegionReady) when it is worth
+  // asking again.
+  Result<std::string> describe(const std::shared_ptr<PeerState>& opener,
+                               const std::vector<std::string>& transports);
+
+  // For whoever copies here on a peer's behalf: while the answer lives, revoke() waits.
+  Result<std::shared_ptr<const ExportedMemory>> use();
+
+  // Takes it back: asks every peer that opened it to let go, and closes those that do not confirm
+  // it in time. The sentence names them. Not on the control thread.
+  Status revoke(std::chrono::nanoseconds timeout);
+  // The peer has let go of it.
+  void released(const PeerState& peer);
+  // The peer is gone, and with it its links.
+  void left(const PeerState& peer);
+
+ private:
+  using Peers = std::vector<std::shared_ptr<PeerState>>;
+  Status gone() const;
+  std::vector<size_t> indexesOf(const std::vector<std::string>& transports) const;
+  void registerLaterLocked(const std::vector<size_t>& transports);
+  void registerAll();
+  void ask(const std::shared_ptr<PeerState>& peer);
+  bool removeLocked(const PeerState& peer);
+  Status finish(Peers late, std::chrono::nanoseconds timeout);
+
+  const Engines& engines_;
+  const std::string name_;
+  const Region region_;
+  const Access access_;
+  const uint64_t number_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::weak_ptr<PeerState>> openers_;   // guarded by mutex_
+  Registrations registrations_;                     // made under mutex_, while it is not revoked
+  size_t users_ = 0;                                // guarded by mutex_: answers of use()
+  bool revoked_ = false;                            // guarded by mutex_
+  bool finished_ = false;                           // guarded by mutex_: revoke() is over
+  Peers waitingFor_;                                // guarded by mutex_: have not let go yet
+  Peers silent_;                                    // guarded by mutex_: lost before they did
+  std::vector<size_t> toRegister_;                  // guarded by mutex_: by thread_
+  std::vector<std::weak_ptr<PeerState>> awaiting_;  // guarded by mutex_: told when that is done
+  bool registering_ = false;                        // guarded by mutex_: thread_ is busy
+  std::jthread thread_;                             // last: uses the rest
+};
+
+}  // namespace hmc

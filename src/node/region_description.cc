@@ -1,0 +1,58 @@
+#include "node/region_description.h"
+
+#include "base/codec.h"
+#include "base/error.h"
+#include "control/handshake.h"
+
+namespace hmc {
+
+namespace {
+
+Result<DeviceKind> kindFromName(const std::string& name) {
+  if (const DeviceKind* kind = findDeviceKind(name)) return *kind;
+  return error(Code::unsupported,
+               "the peer has memory on a device of kind \"{}\", which this version does not know",
+               name);
+}
+
+}  // namespace
+
+std::string RegionDescription::encode() const {
+  Writer out;
+  out.u64(size).string(deviceKindName(device.kind));
+  out.u32(static_cast<uint32_t>(device.index)).u8(static_cast<uint8_t>(access)).u64(number);
+  out.u32(static_cast<uint32_t>(offers.size()));
+  for (const Offer& offer : offers) {
+    out.string(offer.transport).u8(static_cast<uint8_t>(offer.why.code()));
+    out.string(offer.why.ok() ? offer.key : offer.why.message());
+  }
+  return out.take();
+}
+
+Result<RegionDescription> RegionDescription::decode(std::string_view bytes) {
+  Reader in(bytes);
+  RegionDescription region;
+  region.size = in.u64();
+  std::string kind = in.string();
+  region.device.index = static_cast<int>(in.u32());
+  region.access =
+      in.u8() == static_cast<uint8_t>(Access::readWrite) ? Access::readWrite : Access::read;
+  region.number = in.u64();
+  for (uint32_t left = in.u32(); left > 0 && !in.failed(); --left) {
+    RegionDescription::Offer offer;
+    offer.transport = in.string();
+    const uint8_t code = in.u8();
+    std::string text = in.string();
+    if (code == 0) {
+      offer.key = std::move(text);
+    } else {
+      offer.why = Status(control::decodeCode(code), std::move(text));
+    }
+    region.offers.push_back(std::move(offer));
+  }
+  HMC_TRY(in.finish("the peer's description of its region"));
+  HMC_ASSIGN(region.device.kind, kindFromName(kind));
+  return region;
+}
+
+}  // namespace hmc

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "transfer/engine.h"
+#include "transport/transport.h"
+
+namespace hmc {
+
+using Engines = std::vector<std::unique_ptr<Engine>>;
+
+// One memory, registered with each transport of a Node when it is first used there. Safe from any
+// thread.
+class Registrations {
+ public:
+  // `engines` must outlive it.
+  Registrations(const Engines& engines, const Region& region, Access access);
+
+  struct Entry {
+    std::unique_ptr<Registration> registration;  // none when `why` says so
+    Status why;
+    bool staged = false;  // transfers from here go through slots of the host
+  };
+  // With the Node's i-th transport.
+  const Entry& through(size_t transport) const {
+    Lazy& lazy = entries_[transport];
+    if (!lazy.made.load(std::memory_order_acquire)) make(lazy, transport);
+    return lazy.entry;
+  }
+  // Has through() an answer at hand?
+  bool has(size_t transport) const {
+    return entries_[transport].made.load(std::memory_order_acquire);
+  }
+  // Ends all of them. Nobody uses them any more.
+  void clear() { entries_.clear(); }
+
+ private:
+  struct Lazy {
+    std::once_flag once;
+    std::atomic<bool> made{false};  // spares through() the flag, which costs as much as a copy
+    Entry entry;                    // set once
+  };
+  void make(Lazy& lazy, size_t transport) const;
+
+  const Engines& engines_;
+  const Region region_;
+  const Access access_;
+  mutable std::vector<Lazy> entries_;
+};
+
+}  // namespace hmc

@@ -1,0 +1,295 @@
+// Taking memory back from peers that read and write it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+#include <thread>
+
+#include "base/error.h"
+#include "node/node_impl.h"
+#include "transport/ipc/ipc.h"
+#include "unit/node/fake_pair.h"
+#include "unit/node/node_pair.h"
+
+namespace hmc {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+
+constexpr size_t kSize = size_t{4} << 20;
+
+// One of the paths to a peer's memory, and how two Nodes come to take it.
+struct PathCase {
+  std::string name;
+  std::string path;
+  std::string transport;
+  ipc::IpcOptions options;
+  bool allocated = false;  // by the Node, which can be mapped
+};
+
+std::shared_ptr<NodeImpl> makeNode(const std::string& name, const PathCase& with) {
+  NodeOptions options = named(name, {with.transport});
+  if (with.transport != "ipc") return must(NodeImpl::create(options));
+  return must(NodeImpl::create(
+      options, [&](const auto&, const TransportNeeds& needs) -> Result<TransportSet> {
+        TransportSet set;
+        set.ready.push_back(must(ipc::create(needs.fds, with.options)));
+        return set;
+      }));
+}
+
+struct Nodes {
+  explicit Nodes(const PathCase& with)
+      : a(makeNode("a", with)),
+        b(makeNode("b", with)),
+        toA(must(b->connect(must(a->listen("tcp://127.0.0.1:0")), {}, kDefaultTimeout))) {}
+  ~Nodes() {
+    b->close();
+    a->close();
+  }
+  std::shared_ptr<RemoteMapping> open(const std::string& region) const {
+    return must(b->open(toA, region, {}, kDefaultTimeout));
+  }
+
+  const std::shared_ptr<NodeImpl> a;
+  const std::shared_ptr<NodeImpl> b;
+  const std::shared_ptr<PeerState> toA;
+};
+
+// A thread that puts over and over, also when that fails.
+class PuttingThread {
+ public:
+  PuttingThread(std::shared_ptr<RemoteMapping> remote, std::shared_ptr<LocalMemory> local,
+                size_t size)
+      : remote_(std::move(remote)),
+        local_(std::move(local)),
+        size_(size),
+        thread_([this](const std::stop_token& stop) { run(stop); }) {}
+  ~PuttingThread() { thread_.request_stop(); }
+
+  void await(const std::atomic<int>& count, int more) const {
+    const int goal = count.load() + more;
+    for (int seen = count.load(); seen < goal; seen = count.load()) count.wait(seen);
+  }
+  std::atomic<int> done{0};
+  std::atomic<int> failed{0};
+  Status outcome() {
+    thread_.request_stop();
+    thread_.join();
+    return outcome_;
+  }
+
+ private:
+  void run(const std::stop_token& stop) {
+    for (char value = 1; !stop.stop_requested(); ++value) {
+      std::memset(local_->host(), value, size_);
+      const Status put = remote_->run(OpKind::put, *local_, 0, 0, size_, kDefaultTimeout);
+      if (!put.ok()) outcome_ = put;
+      if (put.ok() && !outcome_.ok()) outcome_ = error(Code::failed, "a put after the end");
+      auto& count = put.ok() ? done : failed;
+      ++count;
+      count.notify_all();
+    }
+  }
+
+  const std::shared_ptr<RemoteMapping> remote_;
+  const std::shared_ptr<LocalMemory> local_;
+  const size_t size_;
+  Status outcome_;
+  std::jthread thread_;
+};
+
+class Revoke : public testing::TestWithParam<PathCase> {
+ protected:
+  std::shared_ptr<LocalMemory> registerTarget(const std::string& name = "target") {
+    if (GetParam().allocated) return FakePair::allocate(*nodes_.a, name, kSize);
+    return must(nodes_.a->registerMemory(name, {bytes_.data(), kSize, Device{}}, Access::readWrite,
+                                         /*owned=*/false));
+  }
+  std::shared_ptr<LocalMemory> source() { return FakePair::allocate(*nodes_.b, "", kSize); }
+  static std::string bytesOf(const LocalMemory& memory) {
+    return std::string(memory.host(), memory.region().size);
+  }
+
+  std::vector<char> bytes_ = std::vector<char>(kSize);
+  Nodes nodes_{GetParam()};
+};
+
+TEST_P(Revoke, endsThePutsOfAPeer) {
+  for (size_t size : {size_t{8}, size_t{4096}, size_t{3} << 20}) {
+    auto target = registerTarget();
+    auto remote = nodes_.open("target");
+    EXPECT_THAT(remote->path(), HasSubstr(GetParam().path));
+    PuttingThread one(remote, source(), size);
+    PuttingThread two(remote, source(), size);
+    for (PuttingThread* writer : {&one, &two}) writer->await(writer->done, 20);
+    const Status status = target->revoke(kDefaultTimeout);
+    EXPECT_TRUE(status.ok()) << status.toString();
+    const std::string before = bytesOf(*target);
+    for (PuttingThread* writer : {&one, &two}) {
+      writer->await(writer->failed, 3);
+      const Status outcome = writer->outcome();
+      EXPECT_EQ(outcome.code(), Code::notFound);
+      EXPECT_THAT(outcome.message(), HasSubstr("region \"target\" of a ("));
+      EXPECT_THAT(outcome.message(), HasSubstr("was revoked by its owner"));
+    }
+    EXPECT_TRUE(bytesOf(*target) == before) << "a put of " << size << " bytes came late";
+    EXPECT_TRUE(nodes_.toA->channel().status().ok());
+  }
+}
+
+TEST_P(Revoke, happensWhenTheMemoryGoes) {
+  auto target = registerTarget();
+  auto remote = nodes_.open("target");
+  PuttingThread writer(remote, source(), 4096);
+  writer.await(writer.done, 20);
+  target.reset();
+  const std::vector<char> before = bytes_;
+  writer.await(writer.failed, 3);
+  EXPECT_THAT(writer.outcome().message(), HasSubstr("revoked"));
+  EXPECT_TRUE(bytes_ == before);
+}
+
+TEST_P(Revoke, freesTheNameForOtherMemory) {
+  auto target = registerTarget();
+  auto old = nodes_.open("target");
+  ASSERT_TRUE(target->revoke(kDefaultTimeout).ok());
+  EXPECT_EQ(nodes_.b->open(nodes_.toA, "target", {}, kDefaultTimeout).status().code(),
+            Code::notFound);
+  auto next = FakePair::allocate(*nodes_.a, "target", 64);
+  auto remote = nodes_.open("target");
+  auto local = source();
+  std::memcpy(local->host(), "hello", 5);
+  EXPECT_EQ(old->run(OpKind::put, *local, 0, 0, 5, kDefaultTimeout).code(), Code::notFound);
+  EXPECT_TRUE(remote->run(OpKind::put, *local, 0, 0, 5, kDefaultTimeout).ok());
+  EXPECT_EQ(old->run(OpKind::get, *local, 0, 0, 5, kDefaultTimeout).code(), Code::notFound);
+  EXPECT_EQ(std::string(next->host(), 5), "hello");
+  EXPECT_TRUE(target->revoke(kDefaultTimeout).ok()) << "once more does no harm";
+}
+
+TEST_P(Revoke, leavesTransfersOfOurOwnAlone) {
+  auto target = registerTarget();
+  auto remote = nodes_.open("target");
+  auto theirs = must(nodes_.b->registerMemory("theirs", must(hostBackend().allocate(0, kSize)),
+                                              Access::readWrite, /*owned=*/true));
+  auto peer = nodes_.a->peers().front();
+  auto back = must(nodes_.a->open(peer, "theirs", {}, kDefaultTimeout));
+  ASSERT_TRUE(target->revoke(kDefaultTimeout).ok());
+  std::memset(target->host(), 3, kSize);
+  EXPECT_TRUE(back->run(OpKind::put, *target, 0, 0, kSize, kDefaultTimeout).ok());
+  EXPECT_EQ(bytesOf(*theirs), std::string(kSize, 3));
+}
+
+TEST_P(Revoke, meetsPeersThatAreJustOpening) {
+  std::atomic<bool> over{false};
+  std::thread opener([&] {
+    auto local = source();
+    while (!over.load()) {
+      auto remote = nodes_.b->open(nodes_.toA, "target", {}, kDefaultTimeout);
+      if (!remote.ok()) continue;
+      for (int i = 0; i < 10; ++i)
+        (void)(*remote)->run(OpKind::put, *local, 0, 0, 4096, kDefaultTimeout);
+    }
+  });
+  for (int round = 0; round < 20; ++round) {
+    auto target = registerTarget();
+    EXPECT_TRUE(target->revoke(kDefaultTimeout).ok());
+    std::memset(target->host(), 7, kSize);
+    EXPECT_EQ(bytesOf(*target), std::string(kSize, 7));
+  }
+  over = true;
+  opener.join();
+}
+
+TEST_P(Revoke, endsATransferThatNobodyWaitsFor) {
+  auto target = registerTarget();
+  auto remote = nodes_.open("target");
+  auto local = source();
+  std::vector<Block> blocks(64, Block{0, 0, kSize});
+  Ticket ticket = must(RemoteMapping::start(remote, OpKind::put, local, blocks));
+  ASSERT_TRUE(target->revoke(kDefaultTimeout).ok());
+  std::memset(target->host(), 7, kSize);
+  const Status status = ticket.wait();
+  EXPECT_TRUE(status.ok() || status.code() == Code::notFound) << status.toString();
+  EXPECT_EQ(bytesOf(*target), std::string(kSize, 7));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Paths, Revoke,
+    testing::Values(PathCase{"mapped", "mapped", "ipc", {}, true},
+                    PathCase{"processVm", "process_vm", "ipc", {}},
+                    PathCase{
+                        "ring", "ring", "ipc", {.allowMapping = false, .allowProcessVm = false}},
+                    PathCase{"tcp", "tcp", "tcp", {}}),
+    [](const auto& one) { return one.param.name; });
+
+TEST(RevokeOfMappedMemory, leavesAPointerThatDoesNoHarm) {
+  NodePair nodes;
+  auto target = must(nodes.a.allocate("target", kSize));
+  auto remote = must(nodes.toA.open("target"));
+  auto* there = static_cast<char*>(remote.data());
+  ASSERT_NE(there, nullptr);
+  std::strcpy(there, "seen by the owner");
+  EXPECT_STREQ(static_cast<char*>(target.data()), "seen by the owner");
+  ASSERT_TRUE(target.revoke().ok());
+  std::strcpy(there, "not seen any more");
+  EXPECT_STREQ(static_cast<char*>(target.data()), "seen by the owner");
+}
+
+TEST(RemoteRegionData, isNullWhereNothingIsMapped) {
+  NodePair nodes({"tcp"});
+  auto target = must(nodes.a.allocate("target", kSize));
+  EXPECT_EQ(must(nodes.toA.open("target")).data(), nullptr);
+}
+
+// A process of its own that opens "target" of the Node behind the pipe, and puts until that fails.
+int putUntilItFails(int addressPipe) {
+  std::string address(256, '\0');
+  address.resize(
+      static_cast<size_t>(std::max<ssize_t>(0, read(addressPipe, address.data(), address.size()))));
+  Node node = must(Node::create(named("child")));
+  Peer peer = must(node.connect(address));
+  auto remote = must(peer.open("target"));
+  auto local = must(node.allocate("", 4096));
+  if (!remote.put(local, 0, 0, 8).ok() || !peer.notify("it works").ok()) return 1;
+  while (remote.put(local, 0, 0, 8).ok()) {
+  }
+  return 0;
+}
+
+TEST(RevokeFromAStoppedProcess, namesAndDisconnectsIt) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "the thread sanitizer ends a forked child that makes threads";
+#endif
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const pid_t child = fork();
+  if (child == 0) _exit(putUntilItFails(ends[0]));
+  NodeOptions options = named("owner");
+  options.lease = 60s;
+  Node owner = must(Node::create(options));
+  auto target = must(owner.allocate("target", 4096));
+  const std::string address = must(owner.listen("tcp://127.0.0.1:0"));
+  ASSERT_EQ(write(ends[1], address.data(), address.size()), static_cast<ssize_t>(address.size()));
+  must(owner.nextNote());
+  ASSERT_EQ(kill(child, SIGSTOP), 0);
+  int state = 0;
+  ASSERT_EQ(waitpid(child, &state, WUNTRACED), child);
+  const Status status = target.revoke(200ms);
+  EXPECT_EQ(status.code(), Code::deadlineExceeded);
+  EXPECT_THAT(status.message(), HasSubstr("region \"target\""));
+  EXPECT_THAT(status.message(), HasSubstr("child (127.0.0.1:"));
+  EXPECT_THAT(status.message(), HasSubstr("200 ms"));
+  ASSERT_EQ(kill(child, SIGCONT), 0);
+  ASSERT_EQ(waitpid(child, &state, 0), child);
+  EXPECT_TRUE(WIFEXITED(state) && WEXITSTATUS(state) == 0);
+  for (int end : ends) close(end);
+}
+
+}  // namespace
+}  // namespace hmc

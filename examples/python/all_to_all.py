@@ -1,8 +1,7 @@
-"""Three ranks exchange the parts of their arrays, whatever memory each of them uses.
+"""Three ranks exchange parts of their arrays, whatever memory each of them uses.
 
-Rank 0 keeps its buffer in the CPU's memory, the others in that of their accelerator where they have
-one: HMC finds a way between each pair. With torch.distributed initialised, init_group needs neither
-rank, world nor store.
+Rank 0 has its buffer in CPU memory, the others on their accelerator if they have one: HMC finds a
+path between each pair. With torch.distributed initialised, init_group needs no rank, world or store.
 """
 
 import multiprocessing
@@ -32,7 +31,7 @@ def member(rank, ports, store, folder):
         session=session, my_ip=HOST, port_ucx=ports[0], port_rdma=ports[1], port_ctrl=ports[2],
         ctrl_uds_dir=folder, rank=rank, world=WORLD, store="{}:{}".format(HOST, store))
 
-    # Part i goes to rank i, and says whence it came.
+    # Part i goes to rank i; its values tell which rank sent it.
     send = numpy.repeat(numpy.arange(WORLD), PART) + 100 * rank
     received = numpy.empty_like(send)
     collective.alltoall(group, send, received, timeout=60)

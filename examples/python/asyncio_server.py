@@ -3,7 +3,7 @@
     python asyncio_server.py            # the server, which starts three clients
     python asyncio_server.py ADDRESS    # a client
 
-No thread polls: the event loop wakes up when a note has come or a put is done.
+No thread polls: the event loop wakes up when a note arrives or a put is done.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Two processes: one puts bytes into the other's memory, then says so.
+"""Two processes: one puts bytes into the other's memory, then notifies it.
 
     python hello.py            # the receiver, which starts the sender
     python hello.py ADDRESS    # the sender
@@ -25,7 +25,7 @@ def send(address):
     with hmc.Node() as node:
         peer = node.connect(address)
         inbox = peer.open("inbox")
-        inbox.put(b"hello, memory")  # visible over there when it returns
+        inbox.put(b"hello, memory")  # visible at the peer when it returns
         peer.notify(b"13")
         print("sent by", inbox.path, flush=True)
 

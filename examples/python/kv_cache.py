@@ -3,8 +3,8 @@
     python kv_cache.py            # the decode side, which starts the prefill side
     python kv_cache.py ADDRESS    # the prefill side
 
-Both sides keep pages in one big allocation and have their own page tables. The prefill side asks
-nobody's CPU at the decode side: it puts each layer's pages where the decode side's table says.
+Each side keeps its pages in one large allocation, with its own page table. The prefill side puts
+each layer's pages where the decode side's table says, without any CPU work at the decode side.
 """
 
 import subprocess
@@ -15,7 +15,7 @@ import numpy
 import hmc
 
 LAYERS, PAGES, PAGE = 8, 512, 16 * 1024
-REQUEST = 100  # pages of the one request that moves
+REQUEST = 100  # pages of the request that moves
 
 
 def page_offsets(layer, pages):
@@ -35,7 +35,7 @@ def decode():
         node.register(table, name="page table", access="r")
         prefill = subprocess.Popen([sys.executable, __file__, node.address])
         for _ in range(LAYERS):
-            layer = int(node.next_note(timeout=120).data)  # its pages are there, all of them
+            layer = int(node.next_note(timeout=120).data)  # all of its pages are here
             assert numpy.array_equal(pages[layer, table], content(layer))
         assert prefill.wait(timeout=120) == 0
     print("decoded with {} layers of {} pages".format(LAYERS, REQUEST))

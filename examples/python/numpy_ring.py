@@ -1,6 +1,6 @@
 """Four processes add up their arrays around a ring: a reduce-scatter, then an allgather.
 
-Everybody puts straight into its right neighbour's memory. A note says that the data is there.
+Each process puts straight into its right neighbour's memory. A note says that the data is there.
 """
 
 import multiprocessing
@@ -10,7 +10,7 @@ import numpy
 import hmc
 
 WORLD = 4
-PART = 250_000  # numbers in each of the parts that travel
+PART = 250_000  # numbers in each part
 BYTES = PART * 8
 
 
@@ -21,13 +21,13 @@ def part(index):
 
 
 def add_up(rank, node, right):
-    """The sum of everybody's numbers, in everybody's memory."""
+    """Leave the sum of all processes' numbers in the memory of each."""
     numbers = node.allocate(WORLD * BYTES, name="numbers")
     arrived = node.allocate(WORLD * BYTES, name="arrived")
     mine = numpy.asarray(numbers).view(numpy.float64).reshape(WORLD, PART)
     inbox = numpy.asarray(arrived).view(numpy.float64).reshape(WORLD, PART)
     mine[:] = numpy.arange(WORLD * PART).reshape(WORLD, PART) * (rank + 1)
-    right = right()  # all have their memory ready
+    right = right()  # every process has its memory ready
     theirs, their_inbox = right.open("numbers"), right.open("arrived")
     # Each part grows on its way around, until rank r holds the sum of part r + 1.
     for step in range(WORLD - 1):

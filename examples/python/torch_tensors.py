@@ -3,7 +3,7 @@
     python torch_tensors.py            # one side, which starts the other
     python torch_tensors.py ADDRESS    # the other side
 
-The receiver registers the tensor itself: nothing is copied on the way but once, into place.
+The receiver registers the tensor itself, so the bytes are copied once, into place.
 """
 
 import subprocess

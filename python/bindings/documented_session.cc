@@ -298,8 +298,6 @@ void defPipeline(Class& session, const char* name, Method method, const char* do
 void bindSession(py::module_& module) {
   module.def("check", [](status_t status) { checkPeer(status); });
   module.def("port_argument", [](py::handle port) { return portArgument(port, "the port"); });
-  py::options options;
-  options.disable_function_signatures();
   py::class_<SessionCore> session(module, "SessionCore", "What hmc.Session is built on.");
   session.def(py::init<std::shared_ptr<Communicator>>(), py::arg("comm"));
   session.def_property_readonly("comm", &SessionCore::communicator,

@@ -9,13 +9,16 @@ PYBIND11_MODULE(_core, module) {
   module.doc() = "The C++ side of the hmc package. Import hmc instead.";
   module.attr("__version__") = hmc::kVersion;
   hmc::python::bindArrays(module);
+  hmc::python::bindMemory(module);
+  hmc::python::bindCommunicator(module);
+  // The docstrings of these begin with a signature that inspect understands.
+  pybind11::options plain;
+  plain.disable_function_signatures();
+  hmc::python::bindSession(module);
   hmc::python::bindTransfer(module);
   hmc::python::bindRegion(module);
   hmc::python::bindRemote(module);
   hmc::python::bindPeer(module);
   hmc::python::bindNode(module);
-  hmc::python::bindMemory(module);
-  hmc::python::bindCommunicator(module);
-  hmc::python::bindSession(module);
   hmc::python::bindBaselines(module);
 }

@@ -213,8 +213,6 @@ Each note goes to one receiver, whether it iterates or calls next_note.)")
 }  // namespace
 
 void bindNode(py::module_& module) {
-  py::options plain;
-  plain.disable_function_signatures();
   bindNote(module);
 
   NodeClass node(module, "Node", R"(One participant: it registers memory and connects to peers.

@@ -72,8 +72,6 @@ void bindPeerFacts(py::module_& module) {
 }  // namespace
 
 void bindPeer(py::module_& module) {
-  py::options plain;
-  plain.disable_function_signatures();
   bindPathReport(module);
   bindPeerFacts(module);
 

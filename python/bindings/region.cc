@@ -121,9 +121,6 @@ LocalSide::LocalSide(const Handle<Node>& node, py::handle object, bool writes) {
 }
 
 void bindRegion(py::module_& module) {
-  py::options plain;
-  plain.disable_function_signatures();
-
   py::class_<Region> region(module, "Region", py::custom_type_setup(addBuffer),
                             R"(Memory of this process that transfers use and peers can reach.
 

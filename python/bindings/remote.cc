@@ -263,9 +263,6 @@ std::string title(const Remote& remote) {
 }
 
 void bindRemote(py::module_& module) {
-  py::options plain;
-  plain.disable_function_signatures();
-
   RemoteClass remote(module, "RemoteRegion", R"(A peer's region, reachable by one-sided put and get.
 
 Made by Peer.open. remote[a:b] is a part of it, in bytes. When the peer is gone, its

@@ -64,9 +64,6 @@ void finish(Ticket& ticket, Timeout timeout, const std::string& what) {
 }
 
 void bindTransfer(py::module_& module) {
-  py::options plain;
-  plain.disable_function_signatures();
-
   py::class_<Transfer> transfer(module, "Transfer",
                                 R"(A put, a get, or a batch of them, under way.
 

@@ -158,7 +158,7 @@ class NodeImpl final : public ControlEvents, public std::enable_shared_from_this
   const ForkGuard fork_;
   const std::string name_;
   const std::unique_ptr<FdExchange> fds_;
-  const bool named_;  // NodeOptions::transports says which transports there are
+  const bool named_;           // NodeOptions::transports says which transports there are
   Measurements measurements_;  // set by create()
   std::atomic<uint64_t> lastMemory_{0};
   std::vector<std::unique_ptr<Engine>> engines_;

@@ -6,7 +6,7 @@
 
 #include "hmc/result.h"
 
-// The side of a benchmark that is put to and got from. Its requests come as notes, one at a time:
+// The passive side of a benchmark. Its requests come as notes, one at a time:
 //
 //   hello              answers Hello
 //   tags RANK N        sends N tags of that rank back

@@ -54,8 +54,10 @@ std::vector<char*> pointersTo(const std::vector<std::string>& texts) {
 
 // Standard output and standard error of the program.
 struct Pipes {
-  Fd outputRead, outputWrite;
-  Fd errorsRead, errorsWrite;
+  Fd outputRead;
+  Fd outputWrite;
+  Fd errorsRead;
+  Fd errorsWrite;
   bool open() { return open(outputRead, outputWrite) && open(errorsRead, errorsWrite); }
 
  private:

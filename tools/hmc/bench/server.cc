@@ -39,7 +39,7 @@ std::string addressForOthers(const std::string& address) {
 }
 
 struct Memory {
-  Memory(size_t size)
+  explicit Memory(size_t size)
       : bytes(size),
         data(mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE,
                   -1, 0)) {}

@@ -111,6 +111,11 @@ def time_text(nanoseconds: float, _position: Any = None) -> str:
     return "%.3g s" % (nanoseconds / 1e9)
 
 
+def speed_text(speed: float, _position: Any = None) -> str:
+    """0.001"""
+    return "%g" % speed
+
+
 def reads(one: Measurement) -> bool:
     """A get, or what a competitor calls a read; everything else moves bytes the other way."""
     return one.what.startswith("get") or one.what.endswith("read")
@@ -204,8 +209,7 @@ def draw(run: Run) -> Any:
         axes.set_xlabel("size of a block" if axes is grid[2][0] else "size of one operation")
         axes.xaxis.set_major_formatter(function_formatter(size_text))
         in_seconds = axes not in grid[1]
-        axes.yaxis.set_major_formatter(function_formatter(
-            time_text if in_seconds else lambda speed, _: "%g" % speed))
+        axes.yaxis.set_major_formatter(function_formatter(time_text if in_seconds else speed_text))
     draw_legend(grid, run)
     return figure
 

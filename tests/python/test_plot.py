@@ -128,7 +128,7 @@ def test_measures_draws_and_prints_what_it_measured(tmp_path):
     options = ("--transport", "ipc", "--to", "64", "--seconds", "0.001")
     measured = {}
     for form in ("--json", "--csv"):
-        done = run("--plot", str(picture), form, *options)
+        done = run("--plot=" + str(picture), form, *options)
         assert done.returncode == 0, done.stderr
         assert picture.read_bytes().startswith(b"<?xml")
         picture.unlink()
@@ -137,7 +137,6 @@ def test_measures_draws_and_prints_what_it_measured(tmp_path):
         assert all(one.value > 0 and one.ceiling_value > 0 for one in found.measurements)
         measured[form] = [one._replace(value=0, ceiling_value=0) for one in found.measurements]
     assert measured["--json"] == measured["--csv"]
-    assert run("--plot=" + str(picture), *options).stdout == "", "tables were not asked for"
 
 
 # That it would have measured shows in the complaint about the transport.

@@ -4,8 +4,8 @@
 
 namespace hmc::tool {
 
-// For a command whose table tells what is wrong: a line of the log would lie in the middle of it.
-// What the user asks for with HMC_LOG comes all the same. To be called before anything logs.
+// For commands whose table already says what is wrong: log lines would interrupt it. HMC_LOG still
+// decides where it is set. Call this before anything logs.
 inline void keepLogToErrors() {
   setenv("HMC_LOG", "error", 0);
 }

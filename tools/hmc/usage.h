@@ -6,7 +6,7 @@
 
 namespace hmc::tool {
 
-// What a command line that makes no sense is answered: what was wrong, what to type instead.
+// The answer to a wrong command line: what is wrong, and what to type instead.
 std::string usageAdvice(const CLI::App* app, const CLI::Error& error);
 
 }  // namespace hmc::tool

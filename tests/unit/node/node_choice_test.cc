@@ -7,8 +7,8 @@
 #include <future>
 
 #include "base/error.h"
-#include "hmc/measurements.h"
 #include "unit/node/fake_pair.h"
+#include "unit/node/with_measurements.h"
 
 // Which transports serve a region, which size takes which of them, and what happens when one
 // cannot.
@@ -23,23 +23,8 @@ using testing::Not;
 
 constexpr size_t kSize = size_t{1} << 20;
 
-// No measurements but those of the test.
-class NodeChoice : public testing::Test {
+class NodeChoice : public WithMeasurements {
  protected:
-  void SetUp() override {
-    unsetenv("HMC_MEASUREMENTS");
-    file_ = testing::TempDir() + "node_choice_measurements";
-  }
-  void TearDown() override {
-    std::remove(file_.c_str());
-    unsetenv("HMC_MEASUREMENTS");
-  }
-  // For Nodes that are made from now on.
-  void measured(const std::vector<Measurement>& times) {
-    ASSERT_TRUE(saveMeasurements(file_, times).ok());
-    setenv("HMC_MEASUREMENTS", file_.c_str(), 1);
-  }
-
   static FakeTransport shy() {
     FakeTransport one("shy", {{"", 1, 1000}});
     one.a.onDemand = one.b.onDemand = true;
@@ -65,8 +50,6 @@ class NodeChoice : public testing::Test {
   }
   static void sayHello(const LocalMemory& memory) { std::memcpy(memory.host(), "hello", 5); }
   static std::string read(const LocalMemory& memory) { return std::string(memory.host(), 5); }
-
-  std::string file_;
 };
 
 TEST_F(NodeChoice, aTransportThatChangesTheProcessIsLeftAloneUntilItIsNamed) {

@@ -6,13 +6,13 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "hmc/measurements.h"
 #include "hmc/version.h"
 #include "node/attributes.h"
 #include "node/node_impl.h"
 #include "node/path_notes.h"
 #include "unit/control/test_peer.h"
 #include "unit/node/node_pair.h"
+#include "unit/node/with_measurements.h"
 
 // Which path a pair takes, what it says about it, and when it warns. Runs with HMC_LOG=info.
 
@@ -28,24 +28,7 @@ const PathReport& over(const std::vector<PathReport>& paths, const std::string& 
                        [&](const auto& path) { return path.transport == transport; });
 }
 
-// No measurements but those of the test.
-class NodePaths : public testing::Test {
- protected:
-  void SetUp() override {
-    unsetenv("HMC_MEASUREMENTS");
-    file_ = testing::TempDir() + "node_paths_measurements";
-  }
-  void TearDown() override {
-    std::remove(file_.c_str());
-    unsetenv("HMC_MEASUREMENTS");
-  }
-  // For Nodes that are made from now on.
-  void measured(const std::vector<Measurement>& times) {
-    ASSERT_TRUE(saveMeasurements(file_, times).ok());
-    setenv("HMC_MEASUREMENTS", file_.c_str(), 1);
-  }
-  std::string file_;
-};
+class NodePaths : public WithMeasurements {};
 
 // This process opens no further descriptor while it lives.
 class NoMoreDescriptors {

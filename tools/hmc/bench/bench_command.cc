@@ -67,7 +67,7 @@ void addWhatToMeasure(CLI::App& bench, BenchCommandOptions& options) {
   auto* targets =
       bench.add_flag("--targets", options.bench.targets,
                      "Instead of the sweep: every target of docs/performance.md, met or missed");
-  auto* bars = bench.add_flag("--bars", options.bench.targets)->group("");  // its earlier name
+  bench.add_flag("--bars", options.bench.targets)->group("");  // its earlier name
   auto* against = bench
                       .add_option("--against", options.bench.against,
                                   "Competitors beside us, all or some of: " + competitorNames())
@@ -78,7 +78,6 @@ void addWhatToMeasure(CLI::App& bench, BenchCommandOptions& options) {
                 "Instead of the sweep: each size over every transport, and whether a Node chooses "
                 "the fastest")
       ->excludes(targets)
-      ->excludes(bars)
       ->excludes(against);
 }
 

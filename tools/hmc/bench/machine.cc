@@ -30,7 +30,7 @@ std::string valueIn(const char* file, const std::string& key) {
 }
 
 std::string cores() {
-  const size_t count = coresOfOurs();
+  const size_t count = usableCores();
   return fmt::format("{} core{}", count, count == 1 ? "" : "s");
 }
 
@@ -51,7 +51,7 @@ std::string load() {
 
 }  // namespace
 
-size_t coresOfOurs() {
+size_t usableCores() {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
   if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return 1;

@@ -7,11 +7,10 @@
 
 namespace hmc::bench {
 
-// What a reader of measurements needs to know of where they were taken: date, machine, kernel,
-// build.
+// Where measurements were taken: date, machine, kernel, build.
 std::vector<std::pair<std::string, std::string>> describeMachine();
 
 // How many cores this process may use.
-size_t coresOfOurs();
+size_t usableCores();
 
 }  // namespace hmc::bench

@@ -9,7 +9,7 @@ std::optional<double> percentOfCeiling(const Measurement& measurement) {
   if (!measurement.ceiling) return std::nullopt;
   const double value = measurement.value;
   const double limit = measurement.ceiling->value;
-  // What was not measured is no share of anything.
+  // No share of what was not measured.
   if (!(value > 0) || !(limit > 0) || std::isinf(value) || std::isinf(limit)) return std::nullopt;
   return 100 * (measurement.unit == Unit::nanoseconds ? limit / value : value / limit);
 }
@@ -25,7 +25,7 @@ Quickest quickestOf(const PathRow& row) {
 }
 
 bool isWellChosen(const PathRow& row) {
-  // What the library asks of a second path before it opens one.
+  // The library opens a second path only where it is that much faster.
   constexpr double kWorthAnotherPath = 1.2;
   return quickestOf(row).factor <= kWorthAnotherPath;
 }

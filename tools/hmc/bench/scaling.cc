@@ -106,7 +106,7 @@ Result<double> rate(size_t count, Clock::duration time, const Job& job) {
 
 // How many times faster N threads are than one, ours beside bare copies.
 Status threads(Session& session, const Plan& plan, const Step& step, Run& run, size_t bytes) {
-  const size_t count = std::min<size_t>(coresOfOurs(), SharedMemory::kFlags);
+  const size_t count = std::min<size_t>(usableCores(), SharedMemory::kFlags);
   if (count < 2) return Status();
   step(fmt::format("put {} B by {} threads to {} peers", bytes, count, count));
   std::vector<std::unique_ptr<Path>> paths;

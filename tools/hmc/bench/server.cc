@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdio>
+#include <cstdlib>
 #include <sstream>
 #include <thread>
 
@@ -38,7 +39,7 @@ std::string addressForOthers(const std::string& address) {
 }
 
 struct Memory {
-  Memory(size_t size)
+  explicit Memory(size_t size)
       : bytes(size),
         data(mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE,
                   -1, 0)) {}
@@ -184,17 +185,14 @@ Result<std::string> Server::answer(const std::string& request) {
     tool::fillPattern(region_.data(), region_.size(), number);
     return std::to_string(tool::checksum(region_.data(), region_.size()));
   }
-  if (word == "flags" && shared_) {
-    if (!shared_->pong(number))
-      return Status(Code::deadlineExceeded, "the other side did not ping in time");
-    return std::string();
-  }
-  uint64_t second = 0;
-  if (word == "tags" && words >> second) return sendTagsBack(static_cast<uint32_t>(number), second);
-  if (word == "regions" && words >> second) return makeRegions(number, second);
-  std::string address;
-  words >> address;
-  if (word == "peers") return connectPeers(number, address);
+  std::string rest;
+  words >> rest;
+  if (word == "peers") return connectPeers(number, rest);
+  const uint64_t count = std::strtoull(rest.c_str(), nullptr, 10);
+  if (word == "regions") return makeRegions(number, count);
+  if (word == "flags" && (!shared_ || !shared_->pong(count)))
+    return Status(Code::deadlineExceeded, "the other side did not ping in time");
+  if (word == "flags" || word == "tags") return sendTagsBack(static_cast<uint32_t>(number), count);
   return Status(Code::unsupported, "a bench server does not know \"" + request + "\"");
 }
 

@@ -6,11 +6,12 @@
 
 #include "hmc/result.h"
 
-// The side of a benchmark that is put to and got from. Its requests come as notes, one at a time:
+// The passive side of a benchmark. Its requests come as notes, one at a time:
 //
 //   hello              answers Hello
-//   flags N            N round trips of a flag in the shared memory
 //   tags RANK N        sends N tags of that rank back
+//   flags RANK N       N round trips of a flag in the shared memory, then the same as tags. One
+//                      request, so that both are measured on the same two cores.
 //   fill SEED          writes a pattern into the region; answers its checksum
 //   sum                answers the region's checksum
 //   peers N ADDRESS    N more Nodes connect to that address and stay; "peers 0 none" ends them

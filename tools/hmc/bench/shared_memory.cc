@@ -50,10 +50,11 @@ void SharedMemory::reset() const {
 }
 
 bool SharedMemory::await(int side, uint64_t round) const {
-  constexpr uint64_t kLooks = uint64_t{1} << 33;  // some seconds; reading a clock would be measured
+  constexpr uint64_t kMostPolls = uint64_t{1}
+                                  << 33;  // some seconds; reading a clock would be measured
   const std::atomic<uint64_t>& line = flag(side);
-  for (uint64_t looks = 0; line.load(std::memory_order_acquire) != round; ++looks) {
-    if (looks == kLooks) return false;
+  for (uint64_t polls = 0; line.load(std::memory_order_acquire) != round; ++polls) {
+    if (polls == kMostPolls) return false;
   }
   return true;
 }

@@ -12,9 +12,6 @@ namespace hmc::bench {
 namespace {
 
 constexpr size_t kSmall = 8;
-constexpr size_t kBatch = 10000;
-// Of a batch of small puts: as many as the transport has in flight on one queue pair.
-constexpr size_t kBatchDepth = 256;
 constexpr int kTurns = 3;
 
 // What a job takes per message.
@@ -93,6 +90,8 @@ Status smallPut(const Path& path, const RdmaAddress& address, const Plan& plan, 
 }
 
 Status smallBatch(const Path& path, const RdmaAddress& address, Run& run) {
+  constexpr size_t kBatch = 10000;
+  constexpr size_t kDepth = 256;  // as many as the transport has in flight on one queue pair
   std::vector<Block> blocks;
   for (size_t i = 0; i < kBatch; ++i) blocks.push_back({i * kSmall, i * kSmall, kSmall});
   auto put = [&]() -> Status {
@@ -100,7 +99,7 @@ Status smallBatch(const Path& path, const RdmaAddress& address, Run& run) {
     return ticket.wait();
   };
   const PerftestRun theirs{
-      .program = kWriteBandwidth, .bytes = kSmall, .messages = kBatch, .depth = kBatchDepth};
+      .program = kWriteBandwidth, .bytes = kSmall, .messages = kBatch, .depth = kDepth};
   TOOL_ASSIGN(const Compared compared,
               compareRuns([&] { return timed(put, kBatch); },
                           [&] { return perftestPerMessage(address, theirs); }, kTurns));

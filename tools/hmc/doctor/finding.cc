@@ -42,7 +42,7 @@ std::string toJson(const std::vector<Finding>& findings) {
                                   {"detail", finding.detail},
                                   {"fix", finding.fix}});
   }
-  // A host or a peer may have put bytes into a sentence that are no UTF-8.
+  // Names of hosts and peers need not be UTF-8.
   return report.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 

@@ -8,12 +8,12 @@ namespace hmc::tool {
 // ok: works. warn: works, but not as well as it could. fail: the default path does not work.
 enum class Level { ok, warn, fail };
 
-// One thing that was looked at.
+// The result of one check.
 struct Finding {
   Level level = Level::ok;
   std::string what;    // "memlock", a few words
-  std::string detail;  // what was seen, a sentence
-  std::string fix;     // the command that helps; empty when all is well
+  std::string detail;  // what it found, a sentence
+  std::string fix;     // the command that fixes it; empty when all is well
 };
 
 // No finding is a failure.

@@ -15,14 +15,14 @@ namespace hmc::tool {
 
 namespace {
 
-// A peer takes a control connection, four tcp streams and a descriptor on its way to be mapped.
+// A peer takes a control connection, four tcp streams and a descriptor of memory to be mapped.
 constexpr uint64_t kDescriptorsPerPeer = 6;
 constexpr uint64_t kDescriptorsOfNode = 32;
 constexpr uint64_t kPeersWanted = 64;
 constexpr uint64_t kDescriptorsAdvised = 65536;
 constexpr uint64_t kPortsWanted = 1024;
 constexpr uint64_t kMiB = uint64_t{1} << 20;
-constexpr uint64_t kMemlockWanted = 1024 * kMiB;  // a buffer of the usual size, and what stages
+constexpr uint64_t kMemlockWanted = 1024 * kMiB;  // a buffer of the usual size, and staging
 constexpr uint64_t kShmWanted = 64 * kMiB;
 
 std::optional<uint64_t> numberIn(const std::string& path) {
@@ -87,13 +87,13 @@ Finding checkShm(const std::string& root) {
   const std::string path = root + "/dev/shm";
   struct statvfs info {};
   if (statvfs(path.c_str(), &info) != 0) {
-    return {Level::warn, "/dev/shm", "is not there; HMC needs it not, UCX and MPI do",
+    return {Level::warn, "/dev/shm", "is not there; HMC does not need it, UCX and MPI do",
             "sudo mount -t tmpfs -o mode=1777 tmpfs /dev/shm"};
   }
   const uint64_t room = uint64_t{info.f_bavail} * info.f_frsize;
   const std::string detail = fmt::format("{} MiB free", room / kMiB);
   if (room >= kShmWanted) return {Level::ok, "/dev/shm", detail, ""};
-  return {Level::warn, "/dev/shm", detail + "; HMC needs it not, UCX and MPI do",
+  return {Level::warn, "/dev/shm", detail + "; HMC does not need it, UCX and MPI do",
           "sudo mount -o remount,size=50% /dev/shm  # docker run --shm-size=1g"};
 }
 
@@ -137,7 +137,8 @@ Finding checkPorts(const std::string& root) {
   uint64_t first = 0;
   uint64_t last = 0;
   if (!(file >> first >> last) || last < first)
-    return {Level::warn, "port range", "the kernel does not tell the range of its ports",
+    return {Level::warn, "port range",
+            "the kernel does not say which ports it uses for connections",
             "cat /proc/sys/net/ipv4/ip_local_port_range"};
   const uint64_t count = last - first + 1;
   const std::string detail = fmt::format("{} ports for connections, {} to {}", count, first, last);
@@ -154,7 +155,7 @@ Finding checkSettings(const std::vector<SettingReport>& settings) {
     problems += (problems.empty() ? "" : "; ") + setting.problem;
     fix += (fix.empty() ? "unset " : " ") + setting.variable;
   }
-  if (problems.empty()) return {Level::ok, "settings", "what the environment says makes sense", ""};
+  if (problems.empty()) return {Level::ok, "settings", "all environment variables are valid", ""};
   return {Level::fail, "settings", problems, fix};
 }
 

@@ -8,9 +8,9 @@
 #include "hmc/info.h"
 #include "hmc/status.h"
 
-// What this host allows. Each check takes what it judges as arguments - `root` is the folder that
-// holds proc/, sys/ and dev/ - so that tests can show it broken machines; the try functions and
-// limits ask the real one.
+// What this host allows. A check gets everything it judges as arguments, so that tests can show it
+// broken machines; `root` is the folder that holds proc/, sys/ and dev/. The try functions and
+// limitOf() ask the real machine.
 namespace hmc::tool {
 
 struct Limit {
@@ -20,7 +20,7 @@ struct Limit {
 };
 Limit limitOf(int resource);  // RLIMIT_...
 
-// `tried` is tryProcessVm(): does the kernel let a process that is no ancestor read our memory?
+// `tried` is tryProcessVm(): may a process that is not our ancestor read our memory?
 Finding checkProcessVm(const std::string& root, const Status& tried);
 Status tryProcessVm();
 

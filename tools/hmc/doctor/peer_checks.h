@@ -10,7 +10,7 @@
 
 namespace hmc::tool {
 
-// Where a peer listens, taken apart.
+// The parts of an address that a peer listens on.
 struct PeerAddress {
   std::string address;  // "tcp://host:5001" or "unix:///path"
   std::string host;     // empty for a unix socket
@@ -19,7 +19,7 @@ struct PeerAddress {
 };
 Result<PeerAddress> parsePeerAddress(const std::string& text);
 
-// What to make of each step's outcome. `problem` is an errno, 0 when the connection stood.
+// Judge the outcome of each step. `problem` is an errno, 0 when the connection was made.
 Finding judgeReach(const PeerAddress& target, int problem, std::chrono::milliseconds timeout);
 Finding judgeHello(const PeerAddress& target, const Status& hello, bool haveSecret);
 Finding judgeVersion(const std::string& ours, const Result<PeerFacts>& theirs);

@@ -83,7 +83,7 @@ std::vector<DeviceFile> tryDeviceFiles(const std::string& root) {
   std::vector<DeviceFile> files;
   for (const std::string& name : namesIn(root + kFiles)) {
     const std::string device = wordIn(fmt::format("{}{}/{}/ibdev", root, kFiles, name));
-    if (device.empty()) continue;  // "abi_version" lies there as well
+    if (device.empty()) continue;  // such as "abi_version"
     DeviceFile file{device, fmt::format("{}/dev/infiniband/{}", root, name)};
     if (!Fd(open(file.path.c_str(), O_RDWR | O_CLOEXEC))) file.error = errno;
     files.push_back(file);
@@ -102,7 +102,7 @@ std::vector<Finding> checkRdma(const std::string& root, const std::vector<Device
                         "sudo modprobe ib_uverbs"});
   }
   for (const auto& file : files) {
-    // One that opens needs no line: its ports have theirs.
+    // A device that opens needs no line, because its ports have theirs.
     if (file.error != 0) findings.push_back(checkFile(file));
   }
   findings.push_back(checkLibrary(report));

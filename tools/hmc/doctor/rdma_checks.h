@@ -6,11 +6,11 @@
 #include "doctor/finding.h"
 #include "hmc/info.h"
 
-// What RDMA lacks on this host. Nobody needs RDMA, so that nothing here is a failure: without a
-// device it is one line, and with one every obstacle is a warning with its fix.
+// What RDMA lacks on this host. RDMA is optional, so nothing here is a failure: without a device
+// there is one line, and with a device every problem is a warning with its fix.
 namespace hmc::tool {
 
-// The file through which one RDMA device is used, and what came of opening it.
+// The file through which one RDMA device is used, and whether it could be opened.
 struct DeviceFile {
   std::string device;  // "mlx5_0"
   std::string path;    // "/dev/infiniband/uverbs0"

@@ -19,7 +19,7 @@ namespace hmc::tool {
 
 namespace {
 
-// 0, or the errno that says why no connection came to be.
+// 0, or the errno of the failed connection.
 int tryConnect(const sockaddr* address, socklen_t size, Deadline deadline) {
   const Fd fd(socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd) return errno;

@@ -46,7 +46,7 @@ int runExplain(const ExplainOptions& options) {
     used = used || path.preferred;
   }
   fmt::print(
-      "\ntypical: what such a transport takes on the hosts of today, within a factor of a "
+      "\ntypical: what such a transport takes on today's hosts, within a factor of a "
       "few\n{}\n",
       measured ? "measured: from the file that HMC_MEASUREMENTS names"
                : "measured: nothing; name a file of `hmc bench --save FILE` in HMC_MEASUREMENTS");

@@ -8,7 +8,7 @@
 
 namespace hmc::bench {
 
-// The measurements in what mpi_window.c printed; other lines are passed over.
+// The measurements in the output of mpi_window.c; other lines are skipped.
 std::vector<Measurement> parseMpi(const std::string& printed, const std::string& who);
 
 // "4.1.4" from what `mpirun --version` prints; nothing when that is another MPI.

@@ -22,7 +22,7 @@ struct PerftestRun {
   const char* program = kWriteBandwidth;
   size_t bytes = 8;        // of a message
   size_t messages = 1000;  // in all
-  size_t depth = 128;      // of these under way at once; ib_write_lat has one
+  size_t depth = 128;      // of these in flight; ib_write_lat has one
   std::chrono::milliseconds timeout = std::chrono::seconds(60);
 };
 
@@ -31,7 +31,7 @@ Result<double> perftestPerMessage(const RdmaAddress& address, const PerftestRun&
 // Of kWriteLatency: half a round trip.
 Result<Percentiles> perftestLatency(const RdmaAddress& address, const PerftestRun& run);
 
-// What they read in the text that the programs print for one size.
+// They parse what the programs print for one size.
 Result<double> parsePerMessage(const std::string& printed);
 Result<Percentiles> parseLatency(const std::string& printed);
 

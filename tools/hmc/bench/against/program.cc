@@ -47,6 +47,7 @@ std::vector<std::string> environmentWith(const std::vector<std::string>& additio
 
 std::vector<char*> pointersTo(const std::vector<std::string>& texts) {
   std::vector<char*> pointers;
+  pointers.reserve(texts.size() + 1);
   for (const auto& text : texts) pointers.push_back(const_cast<char*>(text.c_str()));
   pointers.push_back(nullptr);
   return pointers;
@@ -54,8 +55,10 @@ std::vector<char*> pointersTo(const std::vector<std::string>& texts) {
 
 // Standard output and standard error of the program.
 struct Pipes {
-  Fd outputRead, outputWrite;
-  Fd errorsRead, errorsWrite;
+  Fd outputRead;
+  Fd outputWrite;
+  Fd errorsRead;
+  Fd errorsWrite;
   bool open() { return open(outputRead, outputWrite) && open(errorsRead, errorsWrite); }
 
  private:

@@ -33,8 +33,7 @@ class Program {
  public:
   static Result<std::unique_ptr<Program>> start(const Command& command);
   ~Program();
-  Program(const Program&) = delete;
-  Program& operator=(const Program&) = delete;
+  Program(Program&&) = delete;
 
   // What it printed, once it has ended with status 0. Else an error with the end of its stderr.
   Result<std::string> finish(Deadline deadline);

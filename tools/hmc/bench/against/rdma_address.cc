@@ -58,7 +58,7 @@ bool isLinkLocal(const std::string& gid) {
   return gid.rfind("fe80:", 0) == 0;
 }
 
-// Places of the table that are not in use cannot be read, or are zero.
+// Unused entries of the table are zero, or cannot be read.
 std::optional<int> bestGid(const fs::path& port) {
   std::optional<int> routable;
   std::optional<int> any;

@@ -7,16 +7,16 @@
 
 namespace hmc::bench {
 
-// Where RDMA programs are told to send and receive: what our own transport takes by itself.
+// The port and GID for perftest: the same that our own transport chooses.
 struct RdmaAddress {
   std::string device;           // "mlx5_0"
   int port = 1;                 // the first that is active
   std::optional<int> gidIndex;  // on Ethernet only
 };
 
-// Looks in sys/class/infiniband below `root`, which is empty but in tests. HMC_RDMA_DEVICES and
-// HMC_RDMA_GID_INDEX have their say. Else: the first active port, and of its GIDs one of RoCE v2,
-// with an IPv4 address if there is one.
+// Looks in sys/class/infiniband below `root`, which only tests set. Obeys HMC_RDMA_DEVICES and
+// HMC_RDMA_GID_INDEX. Otherwise takes the first active port and one of its RoCE v2 GIDs, with an
+// IPv4 address if there is one.
 Result<RdmaAddress> findRdmaAddress(const std::string& root = "");
 
 }  // namespace hmc::bench

@@ -1,12 +1,10 @@
-// A libucp.so.0 that is the real one and a NIC: every endpoint has a lane of hardware, whose put,
-// get and flush are copies. Messages and connections are the real library's, over tcp. So the
-// transport's way through hardware is tested, with sanitizers too, where there is no RDMA device;
-// and HMC_FAKE_NIC_NS, the time that the NIC takes for a flush, lets `hmc bench` tell what the
-// transport adds to one.
+// The real libucp and a NIC: every endpoint has a lane of hardware, whose put, get and flush are
+// copies. Messages and connections are the real library's, over tcp. So the transport's hardware
+// path is tested where there is no RDMA device. HMC_FAKE_NIC_NS is the time that a flush takes, so
+// that `hmc bench` shows what the transport adds to one.
 //
-// Within the process it knows which memory was unregistered, but not which worker was destroyed:
-// what still comes for that is applied. Of another process it reaches memory that is shared, for
-// ever, and as root.
+// Within the process it knows which memory was unregistered, but not which worker was destroyed. Of
+// another process it reaches, as root, memory that is shared, and never stops doing so.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -17,7 +15,6 @@
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -83,8 +80,7 @@ struct Asked {
 struct Endpoint {
   ucp_worker_h worker;
   ucp_err_handler_t handler;
-  bool broken = false;
-  bool reported = false;
+  bool broken = false, reported = false;
 };
 
 struct Nic {
@@ -101,8 +97,7 @@ struct Nic {
 
   Nic() {
     for (Asked& one : asked) free.push_back(&one);
-    if (const char* text = std::getenv("HMC_FAKE_NIC_NS"))
-      delay = decltype(delay)(std::atoll(text));
+    if (const char* ns = std::getenv("HMC_FAKE_NIC_NS")) delay = decltype(delay)(std::atoll(ns));
   }
   bool has(const void* request) const {
     return request >= asked.data() && request < asked.data() + asked.size();
@@ -176,8 +171,7 @@ char* mapFrom(pid_t process, uintptr_t there) {
   const std::string folder = "/proc/" + std::to_string(process);
   std::ifstream lines(folder + "/maps");
   for (std::string line; std::getline(lines, line);) {
-    uintptr_t begin = 0;
-    uintptr_t end = 0;
+    uintptr_t begin = 0, end = 0;
     char access[5] = {};
     off_t offset = 0;
     if (std::sscanf(line.c_str(), "%lx-%lx %4s %lx", &begin, &end, access, &offset) != 4) continue;
@@ -209,7 +203,7 @@ void move(void* to, const void* from, size_t size) {
 }
 
 constexpr unsigned kLooksPerLookAtTcp = 64;
-// Small puts are over at once, as UCX has it, and the flush tells what became of them.
+// Smaller puts are done at once, as in UCX; the flush tells whether they failed.
 constexpr size_t kInline = 2048;
 
 ucs_status_ptr_t moveOver(bool put, ucp_ep_h endpoint, void* here, size_t size, uint64_t there,
@@ -223,8 +217,7 @@ ucs_status_ptr_t moveOver(bool put, ucp_ep_h endpoint, void* here, size_t size, 
   if (peers) ++nic().moves;
   std::lock_guard lock(nic().mutex);
   if (!peers) nic().endpoints.at(endpoint).broken = true;
-  if (put && size <= kInline) return nullptr;
-  return nic().ask(endpoint, param);
+  return put && size <= kInline ? nullptr : nic().ask(endpoint, param);
 }
 
 }  // namespace
@@ -347,22 +340,12 @@ FAKE void ucp_rkey_destroy(ucp_rkey_h key) {
   delete reinterpret_cast<Reached*>(key);
 }
 
-// Answers the lanes, as UCX does after 1.13. They follow the fields that 1.13 has.
+// Answers the one lane, as UCX does after 1.13, in a field that follows those of 1.13.
 FAKE ucs_status_t ucp_ep_query(ucp_ep_h, ucp_ep_attr_t* attributes) {
-  struct Lanes {
-    const char** names;  // pairs of transport and device
-    unsigned count;
-    size_t size;
-  };
-  constexpr size_t kOffset = offsetof(ucp_ep_attr_t, remote_sockaddr) + sizeof(sockaddr_storage);
-  auto* lanes = reinterpret_cast<Lanes*>(reinterpret_cast<char*>(attributes) + kOffset);
-  lanes->names[0] = "rc_fake";
-  lanes->names[1] = "nic0:1";
-  lanes->count = 1;
+  const char** lane = *reinterpret_cast<const char***>(&attributes->remote_sockaddr + 1);
+  lane[0] = "rc_fake";
+  lane[1] = "nic0:1";
   return UCS_OK;
-}
-FAKE void ucp_ep_print_info(ucp_ep_h, FILE*) {
-  std::abort();  // only for a UCX that does not tell its lanes
 }
 
 FAKE void ucp_context_print_info(const ucp_context_h, FILE* stream) {
@@ -386,6 +369,7 @@ HMC_FORWARD(ucs_status_t, ucp_config_read, (const char* a, const char* b, ucp_co
             (a, b, c))
 HMC_FORWARD(ucs_status_t, ucp_config_modify, (ucp_config_t * a, const char* b, const char* c),
             (a, b, c))
+HMC_FORWARD(void, ucp_ep_print_info, (ucp_ep_h a, FILE* b), (a, b))
 HMC_FORWARD(void, ucp_config_release, (ucp_config_t * config), (config))
 HMC_FORWARD(ucs_status_t, ucp_init_version,
             (unsigned a, unsigned b, const ucp_params_t* c, const ucp_config_t* d,

@@ -43,8 +43,8 @@ const char* loaderText() {
   return text ? text : "the loader gives no reason";
 }
 
-// The libraries beside libucp may be older ones' namesakes in the loader's own search path, and a
-// libucp between them would not work.
+// Otherwise the loader could find other versions of these libraries in its own search path, and
+// libucp would not work with them.
 void loadSiblings(const std::string& path) {
   if (path.find('/') == std::string::npos) return;
   const auto folder = std::filesystem::path(path).parent_path();
@@ -58,8 +58,8 @@ using LogHandler = int (*)(const char* file, unsigned line, const char* function
                            const void* component, const char* format, va_list values);
 constexpr int kNoFurther = 0;
 
-// UCX prints what it notices to standard output. What concerns an operation is in its Status; the
-// rest is for who debugs.
+// UCX prints its log to standard output. What concerns an operation is in its Status; the rest is
+// for debugging.
 int logQuietly(const char*, unsigned, const char*, int, const void*, const char* format,
                va_list values) {
   char text[512];

@@ -6,7 +6,7 @@ namespace hmc::ucx {
 
 namespace {
 
-// A flush for every so many bytes, so that a long row of puts ends little by little.
+// A flush for every so many bytes, so that a long row of puts does not end all at once.
 constexpr size_t kFlushEvery = size_t{2} << 20;
 
 // UCX reads only the fields that the mask names.

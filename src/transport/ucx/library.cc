@@ -26,7 +26,7 @@ bool isFile(const fs::path& path) {
   return fs::is_regular_file(path, none);
 }
 
-// Where the C library lies the distribution's other libraries lie as well.
+// The distribution's other libraries are beside the C library.
 std::string folderOfLibc() {
   Dl_info info{};
   if (dladdr(reinterpret_cast<void*>(&std::getenv), &info) == 0 || info.dli_fname == nullptr) {
@@ -35,8 +35,8 @@ std::string folderOfLibc() {
   return fs::path(info.dli_fname).parent_path();
 }
 
-// A virtual environment has its own name for the interpreter, which the kernel resolves: its
-// activation leaves a variable.
+// /proc/self/exe leads out of a virtual environment, whose interpreter is a link; but activating
+// one sets a variable.
 std::vector<std::string> pythonPrefixes() {
   std::vector<std::string> prefixes;
   for (const char* name : {"VIRTUAL_ENV", "CONDA_PREFIX"}) prefixes.push_back(variable(name));
@@ -85,20 +85,20 @@ Search Search::ofThisProcess() {
 Result<std::string> findLibrary(const Search& search) {
   std::vector<std::string> folders = search.system;
   if (!search.root.empty()) folders.insert(folders.begin(), search.root + "/lib");
-  std::string looked;
+  std::string searched;
   for (const std::string& folder : folders) {
     const fs::path path = fs::path(folder) / kLibraryName;
     if (isFile(path)) return path.string();
-    looked += (looked.empty() ? "" : ", ") + folder;
+    searched += (searched.empty() ? "" : ", ") + folder;
   }
   for (const std::string& prefix : search.prefixes) {
     if (std::string path = inPython(prefix); !path.empty()) return path;
-    looked += (looked.empty() ? "" : ", ") + prefix + "/lib/python3*";
+    searched += (searched.empty() ? "" : ", ") + prefix + "/lib/python3*";
   }
   return error(Code::unsupported,
                "there is no {} in {}: install libucx0 or the Python package libucx-cu12, or set "
                "UCX_ROOT to where UCX is",
-               kLibraryName, looked);
+               kLibraryName, searched);
 }
 
 std::string loadedLibrary() {

@@ -10,7 +10,7 @@
 
 namespace hmc::ucx {
 
-// The data path to one peer: what we ask goes out through out_, what it asks the service serves.
+// The data path to one peer: out_ sends our operations, the service serves the peer's.
 class UcxLink final : public Link, private Service::Member {
  public:
   // Must not outlive `progress` and `service`.

@@ -220,11 +220,11 @@ void Service::run(const std::stop_token& stop) {
     if (moved) lastTraffic = now;
     // Requests come in bursts: sleeping between two of them adds a wake-up to each.
     if (lastTraffic != Clock::time_point::min() && now - lastTraffic < kServiceSpin) continue;
-    sleep();
+    await();
   }
 }
 
-void Service::sleep() {
+void Service::await() {
   {
     std::lock_guard lock(mutex_);
     if (!armAll()) return;

@@ -58,7 +58,7 @@ class Service {
   Service(Context& context, Exports& exports, Draining& draining,
           std::unique_ptr<ControlWorker> control, EventSet events);
   void run(const std::stop_token& stop);
-  void sleep();
+  void await();
   std::unique_lock<std::mutex> enter();
 
   // These with mutex_ held.

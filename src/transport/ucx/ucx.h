@@ -13,24 +13,24 @@
 //   api.*            its functions
 //   worker.*         a context, a worker and their endpoints, owned
 //   link.*           the Link: ties the two sides together
-//   outgoing.*       the side that asks: sends the operations of one link to its peer
+//   outgoing.*       the origin's side: sends the operations of one link to its peer
 //   request_slots.*  those that are under way
 //   hardware_ops.*   UCX's own put, get and flush
 //   path.*           the worker and the endpoint that they go over
 //   progress.*       the thread in progress() drives all of those
-//   target.*         the side that is asked: serves the peer of one link
+//   target.*         the target's side: serves the peer of one link
 //   service.*        the thread that drives all of those
 //   control_worker.* its messages to and from the peers' services
 //   draining.*       what has to wait for an answer before it can go
 //   registration.*, remote.*   memory of ours and of peers
 //   lanes.*          which of UCX's transports an endpoint uses
-//   address.*, wire.h   how bytes look
+//   address.*, wire.h   formats of bytes
 //
 // docs/decisions/005-ucx-workers.md says why there are three kinds of workers.
 namespace hmc::ucx {
 
 struct UcxOptions {
-  std::string library;  // the libucp to use; empty: look for one
+  std::string library;  // the libucp to use; empty: search for one
 };
 
 // `unsupported` with the reason where there is no libucp. Loads nothing.

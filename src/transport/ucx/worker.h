@@ -77,7 +77,7 @@ class Worker {
   // only completions that come after it, so one that came just before would wait forever.
   bool arm() { return api().ucp_worker_arm(handle_) == UCS_OK && !progress(); }
 
-  // Who receives the active messages of that number. Called from inside of progress().
+  // `callback` gets the active messages of that number, from inside of progress().
   Status receive(unsigned number, ucp_am_recv_callback_t callback, void* argument);
   // If it answers a request, the message's parts have to stay until `callback` is called.
   ucs_status_ptr_t send(ucp_ep_h endpoint, unsigned number, const char* header, size_t headerSize,

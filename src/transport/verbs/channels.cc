@@ -103,10 +103,10 @@ Status refusal(const Op& op, const ibv_wc& wc, const Library& library) {
     return error(Code::notFound,
                  "{} of {} bytes at remote offset {}: the peer's NIC refused it ({}); the peer has "
                  "unregistered that memory",
-                 opName(op.kind), op.size, op.remoteOffset, library.wcStatusStr(wc.status));
+                 opName(op.kind), op.size, op.remoteOffset, library.ibv_wc_status_str(wc.status));
   }
   return error(Code::failed, "{} of {} bytes at remote offset {}: {}", opName(op.kind), op.size,
-               op.remoteOffset, library.wcStatusStr(wc.status));
+               op.remoteOffset, library.ibv_wc_status_str(wc.status));
 }
 
 }  // namespace hmc::verbs

@@ -15,8 +15,8 @@ constexpr int kEntries = 16384;
 
 Result<std::unique_ptr<CompletionQueues>> CompletionQueues::create(const Nic& nic) {
   const Library& library = nic.library();
-  Handle<ibv_comp_channel> channel(library.createCompChannel(nic.context()),
-                                   library.destroyCompChannel);
+  Handle<ibv_comp_channel> channel(library.ibv_create_comp_channel(nic.context()),
+                                   library.ibv_destroy_comp_channel);
   if (!channel)
     return errnoStatus(fmt::format("creating a completion channel of {}", nic.port().name()));
   fcntl(channel->fd, F_SETFL, fcntl(channel->fd, F_GETFL) | O_NONBLOCK);
@@ -32,8 +32,8 @@ Result<ibv_cq*> CompletionQueues::reserve(int entries) {
   }
   const Library& library = nic_.library();
   const int size = std::max(entries, std::min(kEntries, nic_.limits().max_cqe));
-  Handle<ibv_cq> made(library.createCq(nic_.context(), size, nullptr, channel_.get(), 0),
-                      library.destroyCq);
+  Handle<ibv_cq> made(library.ibv_create_cq(nic_.context(), size, nullptr, channel_.get(), 0),
+                      library.ibv_destroy_cq);
   if (!made) {
     return errnoStatus(
         fmt::format("creating a completion queue of {} entries of {}", size, nic_.port().name()));
@@ -64,8 +64,8 @@ void CompletionQueues::arm() {
 void CompletionQueues::acknowledge() {
   ibv_cq* queue = nullptr;
   void* context = nullptr;
-  while (nic_.library().getCqEvent(channel_.get(), &queue, &context) == 0) {
-    nic_.library().ackCqEvents(queue, 1);
+  while (nic_.library().ibv_get_cq_event(channel_.get(), &queue, &context) == 0) {
+    nic_.library().ibv_ack_cq_events(queue, 1);
   }
 }
 

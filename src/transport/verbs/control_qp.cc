@@ -37,7 +37,8 @@ Result<std::unique_ptr<ControlQp>> ControlQp::create(const Nic& nic, CompletionQ
   std::unique_ptr<ControlQp> made(new ControlQp(queues, queue, *std::move(pair)));
   const Library& library = nic.library();
   made->key_ = Handle<ibv_mr>(
-      library.regMr(nic.pd(), made->memory_.get(), kPage, IBV_ACCESS_LOCAL_WRITE), library.deregMr);
+      library.ibv_reg_mr(nic.pd(), made->memory_.get(), kPage, IBV_ACCESS_LOCAL_WRITE),
+      library.ibv_dereg_mr);
   if (!made->key_) {
     return errnoStatus(fmt::format("registering control messages with {}", nic.port().name()));
   }
@@ -114,7 +115,7 @@ ControlQp::Event ControlQp::completed(MessageSlot& slot, const ibv_wc& wc) {
   Event event{this, std::nullopt, Status()};
   if (wc.status != IBV_WC_SUCCESS) {
     event.failure = error(Code::disconnected, "lost the peer over RDMA: {}{}",
-                          nic().library().wcStatusStr(wc.status), nic().trouble());
+                          nic().library().ibv_wc_status_str(wc.status), nic().trouble());
   }
   if (slot.sends) {
     std::lock_guard lock(mutex_);

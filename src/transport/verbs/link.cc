@@ -153,7 +153,7 @@ void VerbsLink::failed(Channel& channel, const Op* op, const ibv_wc& wc) {
     return;
   }
   closeLocked(error(Code::disconnected, "lost the peer at {} over {}: {}{}", peerName(),
-                    channel.nic().port().name(), library.wcStatusStr(wc.status),
+                    channel.nic().port().name(), library.ibv_wc_status_str(wc.status),
                     channel.nic().trouble()));
 }
 

@@ -41,13 +41,13 @@ Result<Handle<ibv_mr>> registerHost(const Nic& nic, const Region& region, Access
     return error(Code::unsupported, "{} bytes cannot be registered: {} takes at most {} at once",
                  region.size, nic.port().name(), nic.limits().max_mr_size);
   }
-  ibv_mr* made = library.regMr(nic.pd(), region.ptr, region.size, accessFlags(access));
+  ibv_mr* made = library.ibv_reg_mr(nic.pd(), region.ptr, region.size, accessFlags(access));
   // Peers can read memory that is mapped read-only, such as a file.
   if (!made && (errno == EFAULT || errno == EACCES) && access == Access::read) {
-    made = library.regMr(nic.pd(), region.ptr, region.size, IBV_ACCESS_REMOTE_READ);
+    made = library.ibv_reg_mr(nic.pd(), region.ptr, region.size, IBV_ACCESS_REMOTE_READ);
   }
   if (!made) return explain(nic, region, errno);
-  return Handle<ibv_mr>(made, library.deregMr);
+  return Handle<ibv_mr>(made, library.ibv_dereg_mr);
 }
 
 Result<Handle<ibv_mr>> registerByDmabuf(const Nic& nic, const Region& region, Access access,
@@ -55,13 +55,13 @@ Result<Handle<ibv_mr>> registerByDmabuf(const Nic& nic, const Region& region, Ac
   HMC_TRY(share.status());
   if (!share->fd) return error(Code::unsupported, "its runtime hands out no dma-buf");
   const Library& library = nic.library();
-  if (!library.regDmabufMr)
+  if (!library.ibv_reg_dmabuf_mr)
     return error(Code::unsupported, "{} is older than rdma-core 34", library.path());
-  ibv_mr* made = library.regDmabufMr(nic.pd(), share->offset, region.size,
-                                     reinterpret_cast<uint64_t>(region.ptr), share->fd.get(),
-                                     accessFlags(access));
+  ibv_mr* made = library.ibv_reg_dmabuf_mr(nic.pd(), share->offset, region.size,
+                                           reinterpret_cast<uint64_t>(region.ptr), share->fd.get(),
+                                           accessFlags(access));
   if (!made) return explain(nic, region, errno);
-  return Handle<ibv_mr>(made, library.deregMr);
+  return Handle<ibv_mr>(made, library.ibv_dereg_mr);
 }
 
 // Device memory: by dma-buf, then as peer memory (a kernel module translates the address).

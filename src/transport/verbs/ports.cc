@@ -49,7 +49,7 @@ std::vector<Gid> askForGids(const Library& library, ibv_context* context, int po
   std::vector<Gid> gids;
   for (int index = 0; index < count; ++index) {
     ibv_gid bytes{};
-    if (library.queryGid(context, static_cast<uint8_t>(port), index, &bytes) != 0) break;
+    if (library.ibv_query_gid(context, static_cast<uint8_t>(port), index, &bytes) != 0) break;
     Gid gid{index, ethernet ? Gid::Kind::roce2 : Gid::Kind::infiniband, {}};
     std::copy(std::begin(bytes.raw), std::end(bytes.raw), gid.bytes.begin());
     if (gid.bytes != GidBytes{}) gids.push_back(gid);
@@ -67,8 +67,8 @@ Port examine(const Library& library, ibv_context* context, Port port,
              const PortSettings& settings) {
   ibv_port_attr attributes{};
   // The old symbol fills the part of the struct that it knows.
-  int failed = library.queryPort(context, static_cast<uint8_t>(port.number),
-                                 reinterpret_cast<struct _compat_ibv_port_attr*>(&attributes));
+  int failed = library.ibv_query_port(context, static_cast<uint8_t>(port.number),
+                                      reinterpret_cast<struct _compat_ibv_port_attr*>(&attributes));
   if (failed != 0) return broken(port, "cannot be queried: " + errnoText(failed), "");
   port.ethernet = attributes.link_layer == IBV_LINK_LAYER_ETHERNET;
   port.lid = attributes.lid;
@@ -83,7 +83,7 @@ Port examine(const Library& library, ibv_context* context, Port port,
   if (attributes.state != IBV_PORT_ACTIVE) {
     return broken(port, "the port is not active",
                   port.ethernet ? "bring its network interface up: ip link set DEV up"
-                                : "look at the cable and the subnet manager: ibstat");
+                                : "check the cable and the subnet manager: ibstat");
   }
   if (!gid.ok()) return broken(port, gid.status().message(), "ip addr add ADDRESS/24 dev DEV");
   if (settings.mtu) {
@@ -109,7 +109,7 @@ Port examine(const Library& library, ibv_context* context, Port port,
 void addPortsOf(const Library& library, ibv_device* device, const PortSettings& settings,
                 std::vector<Port>& ports) {
   Port port;
-  port.device = library.getDeviceName(device);
+  port.device = library.ibv_get_device_name(device);
   auto context = openDevice(library, device);
   if (!context.ok()) {
     ports.push_back(
@@ -118,7 +118,7 @@ void addPortsOf(const Library& library, ibv_device* device, const PortSettings& 
     return;
   }
   ibv_device_attr attributes{};
-  if (int failed = library.queryDevice(context->get(), &attributes); failed != 0) {
+  if (int failed = library.ibv_query_device(context->get(), &attributes); failed != 0) {
     ports.push_back(broken(port, "cannot be queried: " + errnoText(failed), ""));
     return;
   }
@@ -187,13 +187,14 @@ std::string Port::describe() const {
 
 DeviceList listDevices(const Library& library) {
   int count = 0;
-  return {library.getDeviceList(&count), library.freeDeviceList};
+  return {library.ibv_get_device_list(&count), library.ibv_free_device_list};
 }
 
 Result<Handle<ibv_context>> openDevice(const Library& library, ibv_device* device) {
-  Handle<ibv_context> context(library.openDevice(device), library.closeDevice);
+  Handle<ibv_context> context(library.ibv_open_device(device), library.ibv_close_device);
   if (!context) {
-    return errnoStatus(fmt::format("cannot open RDMA device {}", library.getDeviceName(device)));
+    return errnoStatus(
+        fmt::format("cannot open RDMA device {}", library.ibv_get_device_name(device)));
   }
   return context;
 }

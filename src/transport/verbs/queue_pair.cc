@@ -53,18 +53,19 @@ Result<QueuePair> QueuePair::create(const Nic& nic, ibv_cq* queue, const Depth& 
   ibv_qp* made = nullptr;
   for (int inlined = depth.inlined; !made; inlined /= 2) {
     wanted.cap.max_inline_data = static_cast<uint32_t>(inlined);
-    made = library.createQp(nic.pd(), &wanted);
+    made = library.ibv_create_qp(nic.pd(), &wanted);
     if (!made && inlined == 0) {
       return errnoStatus(fmt::format("creating a queue pair of {}", nic.port().name()));
     }
   }
-  QueuePair pair(nic, Handle<ibv_qp>(made, library.destroyQp), wanted.cap.max_inline_data, serves);
+  QueuePair pair(nic, Handle<ibv_qp>(made, library.ibv_destroy_qp), wanted.cap.max_inline_data,
+                 serves);
   HMC_TRY(pair.toInit());
   return pair;
 }
 
 Status QueuePair::modify(ibv_qp_attr& attributes, int mask, const char* what) {
-  const int failed = nic_->library().modifyQp(handle_.get(), &attributes, mask);
+  const int failed = nic_->library().ibv_modify_qp(handle_.get(), &attributes, mask);
   if (failed == 0) return Status();
   return errnoStatus(fmt::format("{} a queue pair of {}", what, nic_->port().name()),
                      failed > 0 ? failed : errno);

@@ -90,9 +90,9 @@ void Service::receive() {
 // Every link uses every NIC.
 void Service::watch(const Nic& nic) {
   ibv_async_event event{};
-  while (nic.library().getAsyncEvent(nic.context(), &event) == 0) {
+  while (nic.library().ibv_get_async_event(nic.context(), &event) == 0) {
     const ibv_event_type type = event.event_type;
-    nic.library().ackAsyncEvent(&event);
+    nic.library().ibv_ack_async_event(&event);
     if (type != IBV_EVENT_DEVICE_FATAL) continue;
     const Status why =
         error(Code::disconnected, "RDMA device {} has failed or was removed", nic.port().device);

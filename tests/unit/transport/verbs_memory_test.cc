@@ -126,7 +126,7 @@ TEST_F(VerbsMemory, ofADeviceGoesAsPeerMemoryWhereDmabufDoesNot) {
 }
 
 TEST_F(VerbsMemory, ofADeviceNeedsNoNewLibrary) {
-  std::const_pointer_cast<Library>(library_)->regDmabufMr = nullptr;
+  std::const_pointer_cast<Library>(library_)->ibv_reg_dmabuf_mr = nullptr;
   EXPECT_TRUE(add(deviceRegion(), Access::readWrite).ok());
   EXPECT_EQ(*table_->tryDevice(kGpu), "peer memory");
 }

@@ -23,7 +23,7 @@ ALLOWED = {
 
 # Public headers that are words, not classes. The others belong to the folders that implement them.
 VOCABULARY = {"hmc/access.h", "hmc/deadline.h", "hmc/device.h", "hmc/export.h", "hmc/result.h",
-              "hmc/status.h", "hmc/version.h"}
+              "hmc/status.h", "hmc/trace.h", "hmc/version.h"}
 FACADES = {"api", "capi", "node", "pool"}
 
 # Headers of a library, and the folders of src/ where they may appear.

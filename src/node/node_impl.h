@@ -149,14 +149,13 @@ class NodeImpl final : public control::ControlEvents,
   Result<std::string> hearRelease(const PeerState& peer, std::string_view request);
   std::string describeSelf() const;
   Result<std::string> answerFor(PeerState& peer, uint16_t method, std::string_view request);
-  // The usable transports among the choices that the caller asked for, or else that open() would
-  // try first and second.
-  struct Liked {
+  // The usable transports that open() tries first, and those that it tries when none of them works.
+  struct Rounds {
     std::vector<size_t> first;
     std::vector<size_t> second;
   };
-  Liked liked(const std::vector<TransportChoice>& choices,
-              const std::vector<std::string>& asked) const;
+  Rounds rounds(const std::vector<TransportChoice>& choices,
+                const std::vector<std::string>& asked) const;
   // The index of the one that a put of that size takes, if any does.
   std::optional<size_t> taken(const PeerState& peer, DeviceKind local, size_t size) const;
   PassedOver leftOut(const PeerState& peer) const;

@@ -40,15 +40,15 @@ std::string listed(const std::vector<std::string>& words) {
 
 }  // namespace
 
-NodeImpl::Liked NodeImpl::liked(const std::vector<TransportChoice>& choices,
-                                const std::vector<std::string>& asked) const {
-  Liked liked;
+NodeImpl::Rounds NodeImpl::rounds(const std::vector<TransportChoice>& choices,
+                                  const std::vector<std::string>& asked) const {
+  Rounds rounds;
   for (size_t i = 0; i < choices.size(); ++i) {
     if (!choices[i].usable || (!asked.empty() && !contains(asked, choices[i].name))) continue;
     const bool later = asked.empty() && onlyByName(i);
-    (later ? liked.second : liked.first).push_back(i);
+    (later ? rounds.second : rounds.first).push_back(i);
   }
-  return liked;
+  return rounds;
 }
 
 Result<std::shared_ptr<RemoteMapping>> NodeImpl::open(const std::shared_ptr<PeerState>& peer,
@@ -57,28 +57,32 @@ Result<std::shared_ptr<RemoteMapping>> NodeImpl::open(const std::shared_ptr<Peer
                                                       Deadline deadline) {
   HMC_TRY(checkUsable());
   const auto choices = peer->choices();
+  const Rounds rounds = this->rounds(choices, transports);
+  auto asked = [&](const std::string& name) {
+    return transports.empty() || contains(transports, name);
+  };
   Opening opening(shared_from_this(), peer, region, deadline);
   opening.passed() = leftOut(*peer);
-  const Liked liked = this->liked(choices, transports);
-  std::string outOfReach;
-  for (size_t i = 0; i < choices.size(); ++i) {
-    const auto& choice = choices[i];
-    const bool asked = transports.empty() || contains(transports, choice.name);
-    if (asked && !choice.usable) outOfReach += fmt::format("; {}: {}", choice.name, choice.reason);
-    const bool better = !liked.first.empty() && i < liked.first.front();
-    if (!asked && choice.usable && better && !onlyByName(i))
-      opening.passed().addUnasked(choice.name);
+  for (size_t i = 0; !rounds.first.empty() && i < rounds.first.front(); ++i) {
+    if (!asked(choices[i].name) && choices[i].usable && !onlyByName(i))
+      opening.passed().addUnasked(choices[i].name);
   }
-  for (const auto* round : {&liked.first, &liked.second}) {
+  for (const auto* round : {&rounds.first, &rounds.second}) {
     // Also with no transport to ask for: the peer may not have the region.
-    if (round->empty() && round == &liked.second) continue;
+    if (round->empty() && round == &rounds.second) continue;
     HMC_ASSIGN(auto mapping, opening.over(*round));
     if (mapping) return mapping;
   }
   HMC_TRY(peer->channel().status());
-  const std::string reasons = opening.reasons() + outOfReach;
+  for (const auto& choice : choices) {
+    if (asked(choice.name) && !choice.usable) opening.addReason(choice.name, choice.reason);
+  }
+  for (const auto& missing : missing_) {
+    if (asked(missing.name)) opening.addReason(missing.name, missing.why.message());
+  }
+  const std::string& reasons = opening.reasons();
   return error(Code::unsupported, "no transport reaches region \"{}\" of {} ({})", region,
-               peer->title(), reasons.substr(opening.reasons().empty() ? 2 : 0));
+               peer->title(), reasons.empty() ? name_ + " has no transport" : reasons);
 }
 
 // What the peer has and we have not, because we were told so.
@@ -109,8 +113,8 @@ std::vector<PathReport> NodeImpl::transports() const {
 }
 
 std::optional<size_t> NodeImpl::taken(const PeerState& peer, DeviceKind local, size_t size) const {
-  const Liked liked = this->liked(peer.choices(), {});
-  for (const auto* round : {&liked.first, &liked.second}) {
+  const Rounds rounds = this->rounds(peer.choices(), {});
+  for (const auto* round : {&rounds.first, &rounds.second}) {
     std::vector<PathOption> options;
     std::vector<size_t> transports;
     for (size_t i : *round) {

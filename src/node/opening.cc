@@ -110,9 +110,13 @@ Result<std::vector<size_t>> Opening::settle(const PathChooser& chooser,
   return std::vector<size_t>();
 }
 
+void Opening::addReason(const std::string& transport, const std::string& why) {
+  reasons_ += fmt::format("{}{}: {}", reasons_.empty() ? "" : "; ", transport, why);
+}
+
 void Opening::giveUp(size_t transport, const Status& why) {
   const std::string& name = node_->factsOf(transport).name;
-  reasons_ += fmt::format("{}{}: {}", reasons_.empty() ? "" : "; ", name, why.message());
+  addReason(name, why.message());
   passed_.addBroken(name, why.message());
   peer_->paths().failed(name, why.message());
 }

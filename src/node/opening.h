@@ -19,12 +19,13 @@ class Opening {
   Opening(std::shared_ptr<NodeImpl> node, std::shared_ptr<PeerState> peer, std::string region,
           Deadline deadline);
 
-  // Over those of the Node's transports, in the order in which they are liked. Nothing when none of
-  // them works; an error when the peer cannot be asked or does not have the region.
+  // Over those of the Node's transports, the preferred one first. Nothing when none of them works;
+  // an error when the peer cannot be asked or does not have the region.
   Result<std::shared_ptr<RemoteMapping>> over(const std::vector<size_t>& transports);
 
-  // Why each transport that was tried does not work.
+  // Why each transport that was tried does not work: "ipc: reason; tcp: reason".
   const std::string& reasons() const { return reasons_; }
+  void addReason(const std::string& transport, const std::string& why);
   PassedOver& passed() { return passed_; }
 
  private:

@@ -63,7 +63,7 @@ uint64_t typicalPiece(const std::vector<Shape>& shapes) {
 }
 }  // namespace
 
-std::string OpenPath::words() const {
+std::string OpenPath::describe() const {
   if (far) return name() + " (staged at the target)";
   return memory->path().empty() ? name() : fmt::format("{} ({})", name(), memory->path());
 }
@@ -111,7 +111,7 @@ const std::string& RemoteMapping::transport() const {
 std::string RemoteMapping::pathsBySize(const PathTable& table) const {
   std::string text;
   for (const auto& range : table.ranges()) {
-    text += (text.empty() ? "" : ", ") + paths_[range.path]->words();
+    text += (text.empty() ? "" : ", ") + paths_[range.path]->describe();
     if (range.largest != UINT64_MAX) text += fmt::format(" up to {} bytes", range.largest);
   }
   return text;
@@ -127,7 +127,7 @@ std::string RemoteMapping::pathOf(const TransferState* transfer) const {
   for (const auto& path : paths_) {
     const bool taken = transfer ? &path->engine == &transfer->engine()
                                 : path->memory && path->memory->mapped.data == mapped_.data;
-    if (taken) return path->words();
+    if (taken) return path->describe();
   }
   return path();
 }

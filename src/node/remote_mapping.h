@@ -38,7 +38,7 @@ struct OpenPath {
         access(region.access) {}
   const std::string& name() const { return engine.transport().facts().name; }
   // "ipc (mapped)"
-  std::string words() const;
+  std::string describe() const;
   // What the link moves bytes in and out of: the region, or the slots.
   const RemoteMemory& reached() const { return far ? far->slots() : *memory; }
   // Why a quicker way is not taken; empty when there is none.

@@ -31,8 +31,10 @@ struct FakeTransport {
 class FakePair {
  public:
   explicit FakePair(std::vector<FakeTransport> transports, std::vector<std::string> named = {},
-                    std::chrono::milliseconds lease = std::chrono::seconds(10))
+                    std::chrono::milliseconds lease = std::chrono::seconds(10),
+                    std::vector<TransportSet::Missing> missing = {})
       : transports_(std::move(transports)),
+        missing_(std::move(missing)),
         a(make("a", named, lease)),
         b(make("b", named, lease)),
         toA(must(b->connect(must(a->listen("tcp://127.0.0.1:0")), {}, kDefaultTimeout))) {}
@@ -78,6 +80,7 @@ class FakePair {
     options.heartbeat = lease / 5;
     return must(NodeImpl::create(options, [&](const auto&, const auto&) -> Result<TransportSet> {
       TransportSet set;
+      set.missing = missing_;
       for (auto& one : transports_) {
         auto made = must(fakes::createInProcess(one.wire, name == "a" ? one.a : one.b));
         if (name == "b") made = fakes::makeFaulty(std::move(made), one.faults);
@@ -88,6 +91,7 @@ class FakePair {
   }
 
   std::vector<FakeTransport> transports_;
+  std::vector<TransportSet::Missing> missing_;
 
  public:
   const std::shared_ptr<NodeImpl> a;

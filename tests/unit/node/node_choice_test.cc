@@ -310,6 +310,22 @@ TEST_F(NodeChoice, localMemoryThatTheOnlyPathCannotUseIsStaged) {
   EXPECT_EQ(0, std::memcmp(target->host(), local->host(), kMore));
 }
 
+TEST_F(NodeChoice, aNodeWithoutAnyTransportSaysSo) {
+  FakePair nodes({});
+  auto target = FakePair::allocate(*nodes.a, "target", kSize);
+  Status none = nodes.b->open(nodes.toA, "target", {}, kDefaultTimeout).status();
+  EXPECT_EQ(none.code(), Code::unsupported);
+  EXPECT_THAT(none.message(), HasSubstr("region \"target\""));
+  EXPECT_THAT(none.message(), HasSubstr("b has no transport"));
+}
+
+TEST_F(NodeChoice, transportsThatCannotRunHereAreAmongTheReasons) {
+  FakePair nodes({}, {}, std::chrono::seconds(10), {{"verbs", error(Code::notFound, "no NIC")}});
+  auto target = FakePair::allocate(*nodes.a, "target", kSize);
+  Status none = nodes.b->open(nodes.toA, "target", {}, kDefaultTimeout).status();
+  EXPECT_THAT(none.message(), HasSubstr("(verbs: no NIC)"));
+}
+
 TEST_F(NodeChoice, aRegionThatThePeerDoesNotHaveIsNamed) {
   FakePair nodes({plain()});
   Status none = nodes.b->open(nodes.toA, "nowhere", {}, kDefaultTimeout).status();

@@ -161,7 +161,7 @@ status_t Communicator::ctrlSend(CtrlId peer, uint64_t tag) {
 
 status_t Communicator::ctrlRecv(CtrlId peer, uint64_t* tag, Timeout timeout) {
   HMC_IMPL();
-  if (!tag) return report(Status(Code::invalidArgument, "ctrlRecv needs a place for the tag"));
+  if (!tag) return report(Status(Code::invalidArgument, "ctrlRecv: tag is null"));
   if (auto message = impl.ranks().tryReceive(peer, MessageKind::tag)) {
     *tag = Reader(message->payload).u64();
     return status_t::SUCCESS;

@@ -127,7 +127,7 @@ Status Communicator::Impl::runLegacy(OpKind kind, const std::string& ip, size_t 
 Status Communicator::Impl::start(OpKind kind, const std::string& ip, uint16_t port,
                                  size_t localOffset, size_t remoteOffset, size_t size, uint64_t* id,
                                  ConnType type) {
-  if (!id) return error(Code::invalidArgument, "putNB and getNB need a place for the id");
+  if (!id) return error(Code::invalidArgument, "putNB and getNB: wr_id is null");
   *id = 0;
   HMC_ASSIGN(auto connection, connections_.find(ip, port, type));
   auto started = RemoteMapping::start(connection->buffer, kind, memory_,
@@ -168,7 +168,8 @@ Status Communicator::Impl::wait(uint64_t id, Deadline deadline) {
     std::lock_guard lock(mutex_);
     auto found = pending_.find(id);
     if (found == pending_.end())
-      return error(Code::notFound, "there is no transfer {} to wait for", id);
+      return error(Code::notFound,
+                   "wait: there is no transfer {}; it was waited for before, or never started", id);
     pending = found->second;
   }
   Status status = pending->ticket.wait(deadline.left());
@@ -181,7 +182,9 @@ Status Communicator::Impl::wait(uint64_t id, Deadline deadline) {
 }
 
 Result<Region> Communicator::Impl::userRegion(void* data, size_t size, MemoryType type) const {
-  if (!data && size > 0) return error(Code::invalidArgument, "the user's buffer is null");
+  if (!data && size > 0)
+    return error(Code::invalidArgument,
+                 "sendDataTo and recvDataFrom: the buffer is null and its size is {}", size);
   HMC_ASSIGN(Device device, deviceFor(buffer_->device_id, type));
   return Region{data, size, device};
 }

@@ -115,7 +115,7 @@ CtrlResult CtrlSocketManager::recvCtrlInt(const std::string& ip, int& value) {
 
 CtrlResult CtrlSocketManager::recvCtrlInt(const std::string& ip, int* value) {
   if (!value)
-    return report(Status(Code::invalidArgument, "recvCtrlInt needs a place for the value"));
+    return report(Status(Code::invalidArgument, "recvCtrlInt: the value's pointer is null"));
   return recvCtrlInt(ip, *value);
 }
 

@@ -22,7 +22,7 @@ class DeviceMemory final : public MemoryBase {
   status_t free() override { return status_t::SUCCESS; }
 
   status_t allocateBuffer(void** addr, size_t size) override {
-    if (!addr) return report(error(Code::invalidArgument, "allocateBuffer has nowhere to answer"));
+    if (!addr) return report(error(Code::invalidArgument, "allocateBuffer: addr is null"));
     *addr = nullptr;
     auto made = backend_.allocate(device_.index, size);
     if (!made.ok()) return report(made.status());

@@ -1,23 +1,15 @@
 #include "api/transport_for.h"
 
+#include <array>
+
 #include "base/error.h"
 
 namespace hmc {
 
 const char* connTypeName(ConnType type) {
-  switch (type) {
-    case ConnType::RDMA:
-      return "RDMA";
-    case ConnType::UCX:
-      return "UCX";
-    case ConnType::TCP:
-      return "TCP";
-    case ConnType::IPC:
-      return "IPC";
-    case ConnType::AUTO:
-      return "AUTO";
-  }
-  return "unknown";
+  constexpr std::array kNames = {"RDMA", "UCX", "TCP", "IPC", "AUTO"};
+  const auto index = static_cast<size_t>(type);
+  return index < kNames.size() ? kNames[index] : "unknown";
 }
 
 namespace {

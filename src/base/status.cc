@@ -1,5 +1,7 @@
 #include "hmc/status.h"
 
+#include <array>
+
 #include "base/last_error.h"
 
 namespace hmc {
@@ -23,33 +25,21 @@ const char* status_to_string(status_t status) {
 }
 
 const char* codeName(Code code) {
-  switch (code) {
-    case Code::ok:
-      return "ok";
-    case Code::invalidArgument:
-      return "invalid argument";
-    case Code::outOfRange:
-      return "out of range";
-    case Code::notFound:
-      return "not found";
-    case Code::alreadyExists:
-      return "already exists";
-    case Code::unsupported:
-      return "unsupported";
-    case Code::permissionDenied:
-      return "permission denied";
-    case Code::exhausted:
-      return "exhausted";
-    case Code::deadlineExceeded:
-      return "deadline exceeded";
-    case Code::cancelled:
-      return "cancelled";
-    case Code::disconnected:
-      return "disconnected";
-    case Code::failed:
-      return "failed";
-  }
-  return "unknown";
+  // In the order of Code.
+  constexpr std::array kNames = {"ok",
+                                 "invalid argument",
+                                 "out of range",
+                                 "not found",
+                                 "already exists",
+                                 "unsupported",
+                                 "permission denied",
+                                 "exhausted",
+                                 "deadline exceeded",
+                                 "cancelled",
+                                 "disconnected",
+                                 "failed"};
+  const auto index = static_cast<size_t>(code);
+  return index < kNames.size() ? kNames[index] : "unknown";
 }
 
 Status::Status(Code code, std::string message) {

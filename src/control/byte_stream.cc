@@ -134,7 +134,8 @@ Status writeAll(ByteStream& stream, std::string_view bytes, const std::string& w
     if (moved.errnum != 0) return errnoStatus(who + " broke the connection", moved.errnum);
     bytes.remove_prefix(moved.bytes);
     if (moved.bytes == 0 && !waitReady(stream.fd(), POLLOUT, deadline)) {
-      return error(Code::deadlineExceeded, "{} took no more bytes before the deadline", who);
+      return error(Code::deadlineExceeded, "{} did not read our handshake before the deadline",
+                   who);
     }
   }
   return Status();

@@ -44,7 +44,7 @@ Status ChannelImpl::handle(const Frame& frame) {
       return Status();
     }
     case FrameType::bye:
-      end(error(Code::disconnected, "{} said goodbye: {}", who_,
+      end(error(Code::disconnected, "{} closed the connection: {}", who_,
                 decodeStatus(frame.payload).message()));
       return Status();
     case FrameType::ringReady:

@@ -23,28 +23,14 @@ constexpr std::chrono::microseconds kSourceSpin{50};
 constexpr int kLooksPerSourceYield = 16;
 constexpr int kLooksPerClock = 8;  // asking the time takes a fifth of a look
 
-const char* kindName(MessageKind kind) {
-  switch (kind) {
-    case MessageKind::tag:
-      return "tag";
-    case MessageKind::integer:
-      return "integer";
-    case MessageKind::structure:
-      return "structure";
-    case MessageKind::custom1:
-    case MessageKind::custom2:
-      break;
-    case MessageKind::note:
-      return "note";
-  }
-  return "message";
-}
+constexpr std::array<const char*, kMessageKinds> kKindNames = {"tag",     "integer", "structure",
+                                                               "message", "message", "note"};
 
 std::string kindNames(KindSet kinds) {
   std::string names;
   for (size_t i = 0; i < kMessageKinds; ++i) {
-    auto kind = static_cast<MessageKind>(i);
-    if (kinds.has(kind)) names += (names.empty() ? "" : " or ") + std::string(kindName(kind));
+    if (kinds.has(static_cast<MessageKind>(i)))
+      names += (names.empty() ? "" : " or ") + std::string(kKindNames[i]);
   }
   return names;
 }

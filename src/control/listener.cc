@@ -16,7 +16,8 @@ namespace {
 
 Status taken(const Address& address) {
   if (address.isUnix) {
-    return error(Code::alreadyExists, "somebody listens at {} already", address.toString());
+    return error(Code::alreadyExists, "{} is in use: something listens there already",
+                 address.toString());
   }
   return error(Code::alreadyExists, "port {} is in use: cannot listen at {}", address.port,
                address.toString());

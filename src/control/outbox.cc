@@ -34,6 +34,37 @@ Status Outbox::sendMessage(MessageKind kind, uint16_t flags, std::string_view pa
   return sendOnSocket(lock, header, payload, {});
 }
 
+bool Outbox::tryMessage(MessageKind kind, uint16_t flags, std::string_view payload) {
+  if (kind == MessageKind::note) return false;
+  Lock lock(mutex_);
+  if (!ring_ || ringBusy_ || !ended_.ok()) return false;
+  return ring_->tryWrite(kind, flags, payload) == RingOutcome::done;
+}
+
+Status Outbox::sendInRing(Lock& lock, MessageKind kind, uint16_t flags, std::string_view payload,
+                          Deadline deadline) {
+  while (ended_.ok() && ringBusy_) {
+    if (deadline.passed()) {
+      return error(Code::deadlineExceeded, "another thread was still sending to {} at the deadline",
+                   who_);
+    }
+    changed_.wait_until(lock, deadline.at());
+  }
+  if (!ended_.ok()) return ended_;
+  const RingOutcome outcome = ring_->tryWrite(kind, flags, payload);
+  if (outcome == RingOutcome::done) return Status();
+  if (outcome == RingOutcome::corrupt) return ring_->corrupt();
+  ringBusy_ = true;
+  lock.unlock();
+  // The peer's user may not be receiving: its control thread makes room. Fails once we have ended.
+  Status status =
+      ring_->write(kind, flags, payload, deadline, [this] { return postFrame(FrameType::drain); });
+  lock.lock();
+  ringBusy_ = false;
+  changed_.notify_all();
+  return status;
+}
+
 Status Outbox::sendFrame(FrameType type, std::string_view head, std::string_view body,
                          Deadline deadline) {
   auto header = frameHeader(type, 0, 0, head.size() + body.size());
@@ -46,7 +77,9 @@ Status Outbox::postFrame(FrameType type, std::string_view payload) {
   Lock lock(mutex_);
   if (!ended_.ok()) return ended_;
   if (queuedBytes_ > kFloodedAt) {
-    return error(Code::exhausted, "{} does not read: {} bytes wait for it", who_, queuedBytes_);
+    return error(Code::exhausted,
+                 "{} does not read what it is sent: {} bytes are queued for it, {} is the most",
+                 who_, queuedBytes_, kFloodedAt);
   }
   return sendOnSocket(lock, frameHeader(type, 0, 0, payload.size()), payload, {});
 }
@@ -103,7 +136,7 @@ void Outbox::uncork(std::string_view first) {
 Status Outbox::switchToRing(FrameType marker, std::shared_ptr<RingMemory> memory, int direction) {
   Lock lock(mutex_);
   if (!ended_.ok()) return ended_;
-  ring_.emplace(std::move(memory), direction);
+  ring_.emplace(std::move(memory), direction, who_);
   return sendOnSocket(lock, frameHeader(marker, 0, 0, 0), {}, {});
 }
 
@@ -129,7 +162,7 @@ bool Outbox::end(const Status& why, const std::string* goodbye) {
   Lock lock(mutex_);
   if (!ended_.ok()) return false;
   ended_ = why;
-  if (ring_) ring_->wakeWaiter();
+  if (ring_) ring_->wake();
   changed_.notify_all();
   if (!goodbye) return true;
   auto header = frameHeader(FrameType::bye, 0, 0, goodbye->size());

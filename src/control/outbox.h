@@ -12,7 +12,7 @@
 #include "control/byte_stream.h"
 #include "control/frame.h"
 #include "control/message.h"
-#include "control/ring.h"
+#include "control/ring_sender.h"
 #include "hmc/deadline.h"
 #include "hmc/result.h"
 
@@ -62,10 +62,6 @@ class Outbox {
   Status waitForQueue(Lock& lock, Deadline deadline);
   Status sendInRing(Lock& lock, MessageKind kind, uint16_t flags, std::string_view payload,
                     Deadline deadline);
-  Status writeRecords(MessageKind kind, uint16_t flags, std::string_view payload,
-                      Deadline deadline);
-  Status writeRecord(const RingRecord& record, std::string_view payload, Deadline deadline);
-  Status corruptRing() const;
 
   const std::string who_;
   const Loop::Task wantFlush_;
@@ -79,9 +75,8 @@ class Outbox {
   std::deque<std::string> queue_;
   size_t sentOfFront_ = 0;
   size_t queuedBytes_ = 0;
-  std::optional<RingWriter> ring_;
+  std::optional<RingSender> ring_;
   bool ringBusy_ = false;
-  bool unfinished_ = false;  // a message was given up between two of its records
   Status ended_;
 };
 

@@ -12,16 +12,19 @@ std::string rounds() {
   return fewer ? fewer : "100000";
 }
 
-class Handshake : public testing::TestWithParam<const char*> {};
-
-TEST_P(Handshake, neverShowsBytesOlderThanTheTag) {
+class Handshake : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(reader.serve(4096, type).ok);
+    ASSERT_TRUE(writer.allocate(4096).ok);
+    Reply connected = writer.connectTo(reader, type);
+    ASSERT_TRUE(connected.ok) << connected;
+  }
   const std::string type = GetParam();
   Peer reader, writer;
-  ASSERT_TRUE(reader.serve(4096, type).ok);
-  ASSERT_TRUE(writer.allocate(4096).ok);
-  Reply connected = writer.connectTo(reader, type);
-  ASSERT_TRUE(connected.ok) << connected;
+};
 
+TEST_P(Handshake, neverShowsBytesOlderThanTheTag) {
   reader.say("readrounds 1 " + rounds());
   writer.say("writerounds 0 " + reader.address() + " " + rounds() + " " + type);
   Reply wrote = writer.answer(std::chrono::minutes(25));
@@ -35,15 +38,9 @@ INSTANTIATE_TEST_SUITE_P(Transport, Handshake, testing::Values("IPC", "TCP"),
                          [](const auto& one) { return one.param; });
 
 // The documented names stand for one of the transports above here; a few rounds show that they do.
-class HandshakeByName : public testing::TestWithParam<const char*> {};
+class HandshakeByName : public Handshake {};
 
 TEST_P(HandshakeByName, worksUnderTheDocumentedNames) {
-  const std::string type = GetParam();
-  Peer reader, writer;
-  ASSERT_TRUE(reader.serve(4096, type).ok);
-  ASSERT_TRUE(writer.allocate(4096).ok);
-  Reply connected = writer.connectTo(reader, type);
-  ASSERT_TRUE(connected.ok) << connected;
   reader.say("readrounds 1 1000");
   Reply wrote = writer.ask("writerounds 0 " + reader.address() + " 1000 " + type);
   ASSERT_TRUE(wrote.ok) << wrote;

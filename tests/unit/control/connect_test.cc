@@ -11,10 +11,7 @@
 namespace hmc::control {
 namespace {
 
-using test::kPatience;
-using test::receiveText;
-using test::sendTag;
-using test::TestPeer;
+using namespace test;
 
 TEST(Connect, whereNobodyListensIsAnErrorAtOnce) {
   TestPeer server("server");

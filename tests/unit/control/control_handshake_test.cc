@@ -12,9 +12,7 @@
 namespace hmc::control {
 namespace {
 
-using test::kPatience;
-using test::RawPeer;
-using test::TestPeer;
+using namespace test;
 
 TEST(Handshake, introducesBothSidesToEachOther) {
   TestPeer server("server");
@@ -99,28 +97,32 @@ TEST(Handshake, anotherVersionIsToldBothVersions) {
   EXPECT_NE(status.message().find("1 to 1"), std::string::npos);
 }
 
+struct ServerAndClient {
+  // How a connect() ends that this side refuses.
+  Status refusedBy(TestPeer& side, Code code, const char* why) {
+    side.events.refuseWith(error(code, "{}", why));
+    return client.connect(server.listen()).status();
+  }
+  TestPeer server{"server"};
+  TestPeer client{"client"};
+};
+
 TEST(Handshake, aRefusalReachesTheDiallerWithItsSentence) {
-  TestPeer server("server");
-  TestPeer client("client");
-  server.events.refuseWith(error(Code::exhausted, "no seat left"));
-  auto channel = client.connect(server.listen());
-  ASSERT_FALSE(channel.ok());
-  EXPECT_EQ(channel.status().code(), Code::exhausted);
-  EXPECT_NE(channel.status().message().find("no seat left"), std::string::npos);
-  EXPECT_EQ(client.events.joinedCount(), 0u);
+  ServerAndClient two;
+  Status status = two.refusedBy(two.server, Code::exhausted, "no seat left");
+  EXPECT_EQ(status.code(), Code::exhausted);
+  EXPECT_NE(status.message().find("no seat left"), std::string::npos);
+  EXPECT_EQ(two.client.events.joinedCount(), 0u);
 }
 
 TEST(Handshake, aDiallerThatRefusesSaysSoAndTheAcceptorSeesItLeave) {
-  TestPeer server("server");
-  TestPeer client("client");
-  client.events.refuseWith(error(Code::invalidArgument, "wrong attributes"));
-  auto channel = client.connect(server.listen());
-  ASSERT_FALSE(channel.ok());
-  EXPECT_EQ(channel.status().code(), Code::invalidArgument);
-  Status left = server.events.waitLeft();
+  ServerAndClient two;
+  Status status = two.refusedBy(two.client, Code::invalidArgument, "wrong attributes");
+  EXPECT_EQ(status.code(), Code::invalidArgument);
+  Status left = two.server.events.waitLeft();
   EXPECT_EQ(left.code(), Code::disconnected);
   EXPECT_NE(left.message().find("wrong attributes"), std::string::npos) << left.toString();
-  EXPECT_EQ(client.events.leftCount(), 0u);
+  EXPECT_EQ(two.client.events.leftCount(), 0u);
 }
 
 // On a busy machine our own handshake may take too long as well.
@@ -256,7 +258,7 @@ TEST(Handshake, oneSideThatWantsNoRingIsEnough) {
     TestPeer client(ring ? without : with);
     auto channel = client.connect(server.listen());
     ASSERT_TRUE(channel.ok()) << channel.status().toString();
-    test::settle(**channel, *server.events.waitJoined());
+    settle(**channel, *server.events.waitJoined());
     EXPECT_FALSE((*channel)->trySend(MessageKind::tag, 0, "through the ring"));
   }
 }

@@ -9,9 +9,7 @@
 namespace hmc::control {
 namespace {
 
-using test::kPatience;
-using test::RawPeer;
-using test::TestPeer;
+using namespace test;
 
 constexpr uint64_t kTags = 100000;
 
@@ -21,7 +19,7 @@ std::string bytesOf(uint64_t value) {
 
 struct Two {
   Two() : mine(*client.connect(server.listen())), theirs(server.events.waitJoined()) {
-    test::settle(*mine, *theirs);
+    settle(*mine, *theirs);
   }
   TestPeer server{"server"};
   TestPeer client{"client"};
@@ -141,7 +139,7 @@ TEST(ControlStress, pingPongOfTags) {
   });
   for (uint64_t i = 0; i < 20000; ++i) {
     ASSERT_TRUE(two.mine->send(MessageKind::tag, 0, bytesOf(i), kPatience).ok());
-    ASSERT_EQ(test::receiveText(*two.mine, MessageKind::tag), bytesOf(i));
+    ASSERT_EQ(receiveText(*two.mine, MessageKind::tag), bytesOf(i));
   }
 }
 
@@ -164,7 +162,7 @@ TEST(ControlStress, closingUnderSendersAndReceiversHurtsNobody) {
   for (int round = 0; round < 30; ++round) {
     Two two;
     std::vector<std::jthread> threads;
-    for (auto& end : {two.mine, two.theirs}) test::startTraffic(end, threads);
+    for (auto& end : {two.mine, two.theirs}) startTraffic(end, threads);
     ASSERT_TRUE(two.client.events.joinedCount() == 1);
     if (round % 2) {
       two.mine->close(Status());

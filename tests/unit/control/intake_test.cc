@@ -11,11 +11,7 @@
 namespace hmc::control {
 namespace {
 
-using test::kPatience;
-using test::RawPeer;
-using test::receiveText;
-using test::sendTag;
-using test::TestPeer;
+using namespace test;
 
 ControlOptions withoutRing(const std::string& name) {
   ControlOptions options;
@@ -236,7 +232,7 @@ TEST(Intake, closingUnderReceiversAndCallersHurtsNobody) {
   for (int round = 0; round < 30; ++round) {
     Two two;
     std::vector<std::jthread> threads;
-    for (auto& end : {two.mine, two.theirs}) test::startTraffic(end, threads);
+    for (auto& end : {two.mine, two.theirs}) startTraffic(end, threads);
     if (round % 2) {
       two.mine->close(Status());
     } else {

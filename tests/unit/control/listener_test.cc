@@ -14,10 +14,7 @@
 namespace hmc::control {
 namespace {
 
-using test::kPatience;
-using test::receiveText;
-using test::sendTag;
-using test::TestPeer;
+using namespace test;
 
 struct Folder {
   Folder() {

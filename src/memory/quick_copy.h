@@ -56,9 +56,9 @@ inline void quickCopy(char* dst, const char* src, size_t size) {
 
 // Asks memory for the beginning of what quickCopy() copies next, so that it answers while the copy
 // before that one goes on: blocks of a few KiB in no order cost a fifth less.
-inline void foreseeCopy(const char* dst, const char* src, size_t size) {
+inline void prefetchCopy(const char* dst, const char* src, size_t size) {
   constexpr size_t kLine = 64;
-  constexpr size_t kMost = 8 * kLine;  // from there on the processor foresees by itself
+  constexpr size_t kMost = 8 * kLine;  // beyond that the processor prefetches by itself
   for (size_t at = 0; at < size && at < kMost; at += kLine) {
     __builtin_prefetch(src + at, 0);
     __builtin_prefetch(dst + at, 1);

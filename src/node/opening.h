@@ -29,12 +29,12 @@ class Opening {
   struct Candidate {
     size_t transport = 0;
     const RegionDescription::Offer* offer = nullptr;
-    bool staged = false;             // the transport cannot reach the peer's memory
+    bool staged = false;  // the transport does not reach the peer's memory: through slots there
     std::unique_ptr<OpenPath> path;  // once it is open
   };
 
   Result<RegionDescription> ask(const std::vector<size_t>& transports) const;
-  Result<std::unique_ptr<OpenPath>> open(const Candidate& candidate,
+  Result<std::unique_ptr<OpenPath>> open(Candidate& candidate,
                                          const RegionDescription& description) const;
   PathOption optionOf(const Candidate& candidate) const;
   // Opens what is worth having of them and drops what does not work, until both are settled.

@@ -8,10 +8,10 @@
 
 #include "base/fork_guard.h"
 #include "hmc/node.h"
-#include "memory/quick_copy.h"
 #include "node/local_memory.h"
 #include "node/path_chooser.h"
 #include "node/peer_state.h"
+#include "transport/mapped_copy.h"
 
 namespace hmc {
 
@@ -87,7 +87,7 @@ class RemoteMapping {
         !copies(kind, local)) {
       return false;
     }
-    copy(kind, local, localOffset, remoteOffset, size);
+    copyOf(kind, local, localOffset, remoteOffset, size).run();
     return true;
   }
   // For the handles of node.h; `self` is what they share.
@@ -122,17 +122,9 @@ class RemoteMapping {
            (kind == OpKind::get || writable_) && !fork_.inChild() &&
            !mapped_.closed->load(std::memory_order_acquire);
   }
-  void copy(OpKind kind, const LocalMemory& local, uint64_t localOffset, uint64_t remoteOffset,
-            size_t size) const {
-    char* here = local.host() + localOffset;
-    char* there = mapped_.data + remoteOffset;
-    kind == OpKind::put ? quickCopy(there, here, size) : quickCopy(here, there, size);
-  }
-  void foresee(OpKind kind, const LocalMemory& local, const Block& block) const {
-    const char* here = local.host() + block.localOffset;
-    const char* there = mapped_.data + block.remoteOffset;
-    kind == OpKind::put ? foreseeCopy(there, here, block.size)
-                        : foreseeCopy(here, there, block.size);
+  MappedCopy copyOf(OpKind kind, const LocalMemory& local, uint64_t localOffset,
+                    uint64_t remoteOffset, size_t size) const {
+    return {kind, local.host() + localOffset, mapped_.data + remoteOffset, size};
   }
   // copyAtOnce() for a list.
   bool copyAtOnce(OpKind kind, const LocalMemory& local, const std::vector<Block>& blocks) const;

@@ -57,6 +57,7 @@ struct Mapped {
 struct PathTaken {
   std::string name;           // one of Facts::paths: "mapped"; empty where there is only one
   std::string slowerBecause;  // why, with the fix; empty when there was no faster path
+  bool hostOnly = false;      // moves our host memory alone, whatever Facts::local says
 };
 
 // A peer's Registration as one Link sees it. Must not outlive the Link.
@@ -66,6 +67,7 @@ class RemoteMemory {
       : size(bytes),
         access(allowed),
         mapped(here),
+        hostOnly(taken.hostOnly),
         taken_(std::make_unique<PathTaken>(std::move(taken))) {}
   virtual ~RemoteMemory() = default;
   RemoteMemory(const RemoteMemory&) = delete;
@@ -77,6 +79,7 @@ class RemoteMemory {
   const uint64_t size;
   const Access access;
   const Mapped mapped;
+  const bool hostOnly;  // PathTaken's
 
  private:
   // Apart from the rest, which every put reads.

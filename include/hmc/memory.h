@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "hmc/device.h"
 #include "hmc/export.h"
 #include "hmc/status.h"
 
@@ -17,14 +18,13 @@ namespace hmc {
 
 typedef uint64_t CNaddr;
 
+// DEFAULT, CPU, NVIDIA_GPU, AMD_GPU, CAMBRICON_MLU, HUAWEI_ASCEND_NPU, MOORE_GPU: one for each row
+// of HMC_DEVICE_KINDS.
 enum class MemoryType {
   DEFAULT,  // the accelerator that this machine has, CPU when it has none
-  CPU,
-  NVIDIA_GPU,
-  AMD_GPU,
-  CAMBRICON_MLU,
-  HUAWEI_ASCEND_NPU,
-  MOORE_GPU
+#define HMC_ROW(kind, product, type, library) type,
+  HMC_DEVICE_KINDS(HMC_ROW)
+#undef HMC_ROW
 };
 
 // What DEFAULT stands for on this machine. Found out at run time, by looking for vendors' runtimes.

@@ -57,23 +57,10 @@ const char* accessWord(Access access) {
 }
 
 Device deviceFrom(py::handle device) {
-  const auto text = py::cast<std::string>(py::str(device));
-  const size_t colon = text.find(':');
-  const std::string kind = text.substr(0, colon);
-  std::string kinds;
-  for (int i = 0; i <= static_cast<int>(DeviceKind::musa); ++i) {
-    const auto candidate = static_cast<DeviceKind>(i);
-    kinds += std::string(i == 0 ? "" : ", ") + deviceKindName(candidate);
-    if (kind != deviceKindName(candidate)) continue;
-    if (colon == std::string::npos) return {candidate, 0};
-    const std::string digits = text.substr(colon + 1);
-    if (digits.empty() || digits.size() > 4 ||
-        digits.find_first_not_of("0123456789") != std::string::npos) {
-      invalid("device \"" + text + "\": after the colon comes its number, as in \"cuda:1\"");
-    }
-    return {candidate, std::stoi(digits)};
-  }
-  invalid("device \"" + text + "\": the kinds are " + kinds + ", with a number as in \"cuda:1\"");
+  Device parsed;
+  const Status status = parseDevice(py::cast<std::string>(py::str(device)), parsed);
+  if (!status.ok()) invalid(status.message());
+  return parsed;
 }
 
 Range sliceFrom(py::handle index, size_t size, const std::string& what) {

@@ -6,8 +6,8 @@
 #include "api/device_map.h"
 #include "api/status_map.h"
 #include "base/error.h"
-#include "memory/backends.h"
 #include "memory/copy.h"
+#include "memory/device_of.h"
 
 namespace hmc {
 
@@ -24,12 +24,6 @@ Status checkRange(const char* what, const char* where, size_t size, size_t bias,
 Status checkPointer(const char* what, const void* ptr, size_t size) {
   if (ptr) return Status();
   return error(Code::invalidArgument, "a {} of {} bytes has a null pointer", what, size);
-}
-
-// The user says "GPU", so the vendors' runtimes are asked whose pointer it is.
-Device gpuDeviceOf(const void* ptr) {
-  accelerators();
-  return deviceOf(ptr);
 }
 
 }  // namespace
@@ -59,8 +53,9 @@ status_t ConnBuffer::write(const void* src, size_t size, size_t bias, bool fromG
   if (size == 0) return status_t::SUCCESS;
   Status pointer = checkPointer("write", src, size);
   if (!pointer.ok()) return report(pointer);
-  Region from{const_cast<void*>(src), size, fromGpu ? gpuDeviceOf(src) : Device{}};
-  return report(move(regionOf(*this).slice(bias, size), from));
+  auto device = fromGpu ? deviceOf(src) : Device{};
+  if (!device.ok()) return report(device.status());
+  return report(move(regionOf(*this).slice(bias, size), {const_cast<void*>(src), size, *device}));
 }
 
 status_t ConnBuffer::read(void* dest, size_t size, size_t bias, bool toGpu) {
@@ -69,8 +64,9 @@ status_t ConnBuffer::read(void* dest, size_t size, size_t bias, bool toGpu) {
   if (size == 0) return status_t::SUCCESS;
   Status pointer = checkPointer("read", dest, size);
   if (!pointer.ok()) return report(pointer);
-  Region to{dest, size, toGpu ? gpuDeviceOf(dest) : Device{}};
-  return report(move(to, regionOf(*this).slice(bias, size)));
+  auto device = toGpu ? deviceOf(dest) : Device{};
+  if (!device.ok()) return report(device.status());
+  return report(move({dest, size, *device}, regionOf(*this).slice(bias, size)));
 }
 
 status_t ConnBuffer::writeFromCpu(const void* src, size_t size, size_t bias) {

@@ -5,28 +5,9 @@
 
 namespace hmc {
 
-namespace {
-
-struct Row {
-  MemoryType type;
-  DeviceKind kind;
-};
-constexpr Row kRows[] = {
-    {MemoryType::CPU, DeviceKind::cpu},
-    {MemoryType::NVIDIA_GPU, DeviceKind::cuda},
-    {MemoryType::AMD_GPU, DeviceKind::hip},
-    {MemoryType::CAMBRICON_MLU, DeviceKind::cnrt},
-    {MemoryType::HUAWEI_ASCEND_NPU, DeviceKind::acl},
-    {MemoryType::MOORE_GPU, DeviceKind::musa},
-};
-
-}  // namespace
-
+// Both enumerations are made from HMC_DEVICE_KINDS; MemoryType has DEFAULT in front.
 MemoryType memoryTypeOf(DeviceKind kind) {
-  for (const Row& row : kRows) {
-    if (row.kind == kind) return row.type;
-  }
-  return MemoryType::CPU;
+  return static_cast<MemoryType>(static_cast<int>(kind) + 1);
 }
 
 MemoryType resolved(MemoryType type) {
@@ -36,11 +17,12 @@ MemoryType resolved(MemoryType type) {
 }
 
 Result<Device> deviceFor(int deviceId, MemoryType type) {
-  MemoryType wanted = resolved(type);
-  for (const Row& row : kRows) {
-    if (row.type == wanted) return Device{row.kind, row.kind == DeviceKind::cpu ? 0 : deviceId};
+  const int row = static_cast<int>(resolved(type)) - 1;
+  if (row < 0 || row >= kDeviceKindCount) {
+    return error(Code::invalidArgument, "there is no MemoryType {}", static_cast<int>(type));
   }
-  return error(Code::invalidArgument, "there is no MemoryType {}", static_cast<int>(type));
+  const DeviceKind kind = kDeviceKinds[row];
+  return Device{kind, kind == DeviceKind::cpu ? 0 : deviceId};
 }
 
 }  // namespace hmc

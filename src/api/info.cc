@@ -39,7 +39,7 @@ MemoryReport reportOf(DeviceKind kind) {
   auto backend = findBackend(kind);
   if (!backend.ok()) return {kind, 0, backend.status().message()};
   const auto& facts = (*backend)->facts();
-  return {kind, facts.deviceCount, facts.name};
+  return {kind, facts.deviceCount(), facts.name};
 }
 
 std::string standardOf(const Variable& variable) {
@@ -56,8 +56,7 @@ BuildReport buildReport() {
 
 std::vector<MemoryReport> memoryReport() {
   std::vector<MemoryReport> report;
-  for (int i = 0; i <= static_cast<int>(DeviceKind::musa); ++i)
-    report.push_back(reportOf(static_cast<DeviceKind>(i)));
+  for (DeviceKind kind : kDeviceKinds) report.push_back(reportOf(kind));
   return report;
 }
 

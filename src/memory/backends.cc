@@ -13,28 +13,42 @@
 
 namespace hmc {
 
+// Each folder has one: the backend, or which library or driver is missing. CMake lists the folders.
+#define HMC_BACKEND(folder) \
+  namespace folder {        \
+  Result<Backend*> load();  \
+  }
+HMC_MEMORY_BACKENDS
+#undef HMC_BACKEND
+
 namespace {
 
-using Loader = Result<Backend*> (*)();
+using Load = Result<Backend*> (*)();
 
-// One row per kind of accelerator that this build knows.
 struct Row {
   DeviceKind kind;
   const char* product;
-  Loader load;  // null: not in this build
 };
 constexpr Row kRows[] = {
-    {DeviceKind::cuda, "CUDA", nullptr},    {DeviceKind::hip, "ROCm", nullptr},
-    {DeviceKind::cnrt, "Neuware", nullptr}, {DeviceKind::acl, "Ascend", nullptr},
-    {DeviceKind::musa, "MUSA", nullptr},
+#define HMC_ROW(kind, product, type, library) {DeviceKind::kind, product},
+    HMC_DEVICE_KINDS(HMC_ROW)
+#undef HMC_ROW
 };
-constexpr size_t kKinds = std::size(kRows);
+
+// Null when this build has none.
+Load loaderOf([[maybe_unused]] DeviceKind kind) {
+#define HMC_BACKEND(folder) \
+  if (kind == DeviceKind::folder) return folder::load;
+  HMC_MEMORY_BACKENDS;
+#undef HMC_BACKEND
+  return nullptr;
+}
 
 // A kind's backend, or why there is none, found out once.
-struct Slot {
+struct LoadedBackend {
   std::once_flag once;
   Status why;  // written within `once`
-  // Set within `once`; deviceOf() looks at it without waiting for others who load.
+  // Set within `once`; loadedBackend() looks at it without waiting for threads that load.
   std::atomic<Backend*> backend{nullptr};
 };
 
@@ -43,7 +57,7 @@ struct Plugins {
   std::string failures;  // why the others are not there
 };
 
-Plugins* loadPlugins() {
+Plugins* readPlugins() {
   auto* plugins = new Plugins;
   std::istringstream paths(valueOf(variable::kMemoryPlugin).value_or(""));
   for (std::string path; std::getline(paths, path, ':');) {
@@ -60,7 +74,7 @@ Plugins* loadPlugins() {
 
 // Never destroyed: threads may still copy while the process exits.
 const Plugins& plugins() {
-  static const Plugins* instance = loadPlugins();
+  static const Plugins* instance = readPlugins();
   return *instance;
 }
 
@@ -75,28 +89,20 @@ Result<Backend*> load(const Row& row) {
   for (const Plugin& plugin : plugins().loaded) {
     if (plugin.backend->facts().kind == row.kind) return plugin.backend;
   }
-  auto built = row.load ? row.load() : notInThisBuild(row);
+  Load loader = loaderOf(row.kind);
+  auto built = loader ? loader() : notInThisBuild(row);
   if (built.ok()) return built;
   return Status(built.status().code(), built.status().message() + plugins().failures);
 }
 
-std::array<Slot, kKinds>& slots() {
-  static auto* instance = new std::array<Slot, kKinds>;
-  return *instance;
+// Never destroyed, as the plugins.
+LoadedBackend& entryOf(DeviceKind kind) {
+  static auto* instance = new std::array<LoadedBackend, kDeviceKindCount>;
+  return (*instance)[static_cast<size_t>(kind)];
 }
 
-Result<Backend*> find(size_t row) {
-  Slot& slot = slots()[row];
-  std::call_once(slot.once, [&] {
-    auto loaded = load(kRows[row]);
-    if (loaded.ok()) {
-      slot.backend.store(*loaded, std::memory_order_release);
-    } else {
-      slot.why = loaded.status();
-    }
-  });
-  if (Backend* backend = slot.backend.load(std::memory_order_acquire)) return backend;
-  return slot.why;
+bool isKnown(DeviceKind kind) {
+  return static_cast<int>(kind) < kDeviceKindCount;
 }
 
 }  // namespace
@@ -108,28 +114,47 @@ Backend& hostBackend() {
 
 Result<Backend*> findBackend(DeviceKind kind) {
   if (kind == DeviceKind::cpu) return &hostBackend();
-  for (size_t row = 0; row < kKinds; ++row) {
-    if (kRows[row].kind == kind) return find(row);
+  if (!isKnown(kind)) {
+    return error(Code::invalidArgument, "there is no kind of device number {}",
+                 static_cast<int>(kind));
   }
-  return error(Code::invalidArgument, "there is no kind of device number {}",
-               static_cast<int>(kind));
+  LoadedBackend& entry = entryOf(kind);
+  std::call_once(entry.once, [&] {
+    auto loaded = load(kRows[static_cast<size_t>(kind)]);
+    if (loaded.ok()) {
+      entry.backend.store(*loaded, std::memory_order_release);
+    } else {
+      entry.why = loaded.status();
+    }
+  });
+  if (Backend* backend = entry.backend.load(std::memory_order_acquire)) return backend;
+  return entry.why;
 }
 
 Result<Backend*> findBackend(const Device& device) {
   HMC_ASSIGN(Backend * backend, findBackend(device.kind));
-  int count = backend->facts().deviceCount;
-  if (device.index < 0 || device.index >= count) {
-    return error(Code::invalidArgument, "device {} does not exist: {} has {} {}", device.toString(),
-                 backend->facts().name, count, count == 1 ? "device" : "devices");
-  }
+  HMC_TRY(backend->checkIndex(device.index));
   return backend;
+}
+
+Backend* loadedBackend(DeviceKind kind) {
+  if (kind == DeviceKind::cpu) return &hostBackend();
+  return isKnown(kind) ? entryOf(kind).backend.load(std::memory_order_acquire) : nullptr;
+}
+
+void loadPlugins() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    for (const Plugin& plugin : plugins().loaded) (void)findBackend(plugin.backend->facts().kind);
+  });
 }
 
 std::vector<Backend*> accelerators() {
   std::vector<Backend*> found;
-  for (size_t row = 0; row < kKinds; ++row) {
-    auto backend = find(row);
-    if (backend.ok() && (*backend)->facts().deviceCount > 0) found.push_back(*backend);
+  for (DeviceKind kind : kDeviceKinds) {
+    if (kind == DeviceKind::cpu) continue;
+    auto backend = findBackend(kind);
+    if (backend.ok() && (*backend)->facts().deviceCount() > 0) found.push_back(*backend);
   }
   // Who asks for "whatever there is" gets no Status, so a plugin that was named and is not there
   // would go unseen.
@@ -138,16 +163,6 @@ std::vector<Backend*> accelerators() {
     if (!plugins().failures.empty()) logWarn("no accelerator{}", plugins().failures);
   });
   return found;
-}
-
-Device deviceOf(const void* ptr) {
-  for (Slot& slot : slots()) {
-    Backend* backend = slot.backend.load(std::memory_order_acquire);
-    if (!backend) continue;
-    auto region = backend->locate(ptr);
-    if (region.ok()) return region->device;
-  }
-  return Device{};
 }
 
 }  // namespace hmc

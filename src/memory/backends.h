@@ -7,8 +7,8 @@
 namespace hmc {
 
 // The backends of this process. They are process-wide because vendors' runtimes are: each is loaded
-// at most once, when it is first asked for, and stays. HMC_MEMORY_PLUGIN can name a shared library
-// that provides one more (see docs/adding-a-backend.md).
+// at most once, when it is first asked for, and stays. A folder of src/memory provides one, and
+// HMC_MEMORY_PLUGIN can name a shared library with one more (see docs/adding-a-backend.md).
 
 Backend& hostBackend();
 
@@ -19,11 +19,14 @@ Result<Backend*> findBackend(DeviceKind kind);
 // that says how many there are.
 Result<Backend*> findBackend(const Device& device);
 
+// The backend of a kind if it has been loaded already.
+Backend* loadedBackend(DeviceKind kind);
+
+// Loads what HMC_MEMORY_PLUGIN names, unless that was done before.
+void loadPlugins();
+
 // Every kind that has at least one device on this machine, the host left out. Loads all vendors'
 // runtimes that it can find, so call it only for who asks for an accelerator.
 std::vector<Backend*> accelerators();
-
-// Which device a pointer of unknown origin lives on; host when no loaded accelerator claims it.
-Device deviceOf(const void* ptr);
 
 }  // namespace hmc

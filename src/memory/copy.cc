@@ -1,61 +1,43 @@
 #include "memory/copy.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <functional>
-#include <memory>
+#include <thread>
 
 #include "base/error.h"
+#include "base/futex.h"
 #include "memory/backends.h"
+#include "memory/host_copy.h"
+#include "memory/pending_copy.h"
 
 namespace hmc {
 
 namespace {
 
-constexpr size_t kBounceSize = size_t{4} << 20;
 // Overlapping pieces closer than this go through the host: copies on the device would be too many.
 constexpr size_t kShortestStep = size_t{64} << 10;
+constexpr int kSpins = 200;
+constexpr int kYields = 200;
+constexpr std::chrono::microseconds kPollEvery{50};
 
-// Host memory that a copy between two devices goes through. `new` without a value: no zero-fill.
-class Bounce {
- public:
-  explicit Bounce(size_t wanted)
-      : size_(std::min(wanted, kBounceSize)), bytes_(new char[std::min(wanted, kBounceSize)]) {}
-  size_t size() const { return size_; }
-  Region region(size_t size) const { return {bytes_.get(), size, Device{}}; }
-
- private:
-  size_t size_;
-  std::unique_ptr<char[]> bytes_;
-};
-
-Status check(const Region& dst, const Region& src) {
-  if (dst.size < src.size) {
-    return error(Code::outOfRange, "{} bytes cannot be copied into {} bytes", src.size, dst.size);
+template <class Pending>
+Status poll(Pending& pending, Deadline deadline) {
+  const std::atomic<uint32_t> never{0};
+  for (int polls = 0;; ++polls) {
+    HMC_ASSIGN(const bool passed, pending.passed());
+    if (passed) return Status();
+    if (polls < kSpins) continue;
+    if (deadline.passed()) {
+      return error(Code::deadlineExceeded, "a device did not finish its copies in time");
+    }
+    // Nothing wakes us: vendors' calls that would, block without a deadline.
+    if (polls < kSpins + kYields) {
+      std::this_thread::yield();
+    } else {
+      futexWait(never, 0, earlier(deadline, kPollEvery));
+    }
   }
-  if (src.size > 0 && (!dst.ptr || !src.ptr)) {
-    return error(Code::invalidArgument, "a copy of {} bytes from {} to {} has a null pointer",
-                 src.size, src.device.toString(), dst.device.toString());
-  }
-  return Status();
-}
-
-// One piece of a copy that goes through the host.
-Status copyThrough(const Bounce& bounce, Backend& to, const Region& dst, Backend& from,
-                   const Region& src) {
-  Region middle = bounce.region(src.size);
-  HMC_TRY(from.copy(middle, src, nullptr));
-  return to.copy(dst, middle, nullptr);
-}
-
-Status copyBetweenVendors(const Region& dst, const Region& src) {
-  HMC_ASSIGN(Backend * to, findBackend(dst.device));
-  HMC_ASSIGN(Backend * from, findBackend(src.device));
-  Bounce bounce(src.size);
-  for (size_t done = 0; done < src.size; done += bounce.size()) {
-    size_t piece = std::min(bounce.size(), src.size - done);
-    HMC_TRY(copyThrough(bounce, *to, dst.slice(done, piece), *from, src.slice(done, piece)));
-  }
-  return Status();
 }
 
 bool overlap(const Region& dst, const Region& src) {
@@ -64,46 +46,52 @@ bool overlap(const Region& dst, const Region& src) {
          before(src.at(0), dst.at(src.size));
 }
 
-// Pieces go in the order in which none overwrites what is still to be read: upwards when the
-// destination lies below the source, downwards when above. Pieces no longer than the distance do
-// not overlap; where that is too short, each is read to the host before it is written.
-Status moveOnDevice(const Region& dst, const Region& src) {
+// On the device, in pieces that are no longer than the distance and so do not overlap, in the order
+// in which none overwrites what is still to be read.
+Status moveInSteps(const Region& dst, const Region& src, size_t step, bool fromTheEnd,
+                   Deadline deadline) {
   HMC_ASSIGN(Backend * backend, findBackend(dst.device));
-  bool downwards = std::less<const char*>()(src.at(0), dst.at(0));
-  auto distance = static_cast<size_t>(downwards ? dst.at(0) - src.at(0) : src.at(0) - dst.at(0));
-  bool direct = distance >= kShortestStep;
-  Bounce bounce(direct ? 0 : src.size);
-  size_t step = direct ? distance : bounce.size();
-  for (size_t done = 0; done < src.size; done += step) {
-    size_t piece = std::min(step, src.size - done);
-    size_t at = downwards ? src.size - done - piece : done;
-    if (direct) {
-      HMC_TRY(backend->copy(dst.slice(at, piece), src.slice(at, piece), nullptr));
-    } else {
-      HMC_TRY(copyThrough(bounce, *backend, dst.slice(at, piece), *backend, src.slice(at, piece)));
-    }
+  HMC_ASSIGN(auto event, backend->event(dst.device.index));
+  const DeviceQueue queue{dst.device};
+  Status status;
+  for (size_t done = 0; done < src.size && status.ok(); done += step) {
+    const size_t size = std::min(step, src.size - done);
+    const size_t at = fromTheEnd ? src.size - done - size : done;
+    const CopyPiece piece{dst.at(at), src.at(at), size};
+    status = backend->copy({dst.device, src.device, {&piece, 1}}, queue);
   }
-  return Status();
+  // After an error, too: the memory is the caller's again only when nothing runs any more.
+  HMC_TRY(event->record(queue));
+  Status waited = poll(*event, deadline);
+  return status.ok() ? waited : status;
 }
 
 }  // namespace
 
-Status copy(const Region& dst, const Region& src) {
-  HMC_TRY(check(dst, src));
-  if (src.size == 0) return Status();
-  if (dst.device.isHost() && src.device.isHost()) return hostBackend().copy(dst, src, nullptr);
-  if (!dst.device.isHost() && !src.device.isHost() && dst.device.kind != src.device.kind) {
-    return copyBetweenVendors(dst, src);
-  }
-  HMC_ASSIGN(Backend * backend, findBackend(dst.device.isHost() ? src.device : dst.device));
-  return backend->copy(dst, src, nullptr);
+Status waitFor(DeviceEvent& event, Deadline deadline) {
+  return poll(event, deadline);
 }
 
-Status move(const Region& dst, const Region& src) {
-  HMC_TRY(check(dst, src));
-  if (dst.ptr == src.ptr && dst.device == src.device) return Status();
-  if (dst.device.isHost() || !overlap(dst, src)) return copy(dst, src);
-  return moveOnDevice(dst, src);
+Status copy(const Region& dst, const Region& src, std::chrono::milliseconds timeout) {
+  const bool onHost = dst.device.isHost() && src.device.isHost();
+  if (onHost && dst.ptr && src.ptr && dst.size >= src.size) {
+    moveHost(dst.ptr, src.ptr, src.size);
+    return Status();
+  }
+  HMC_ASSIGN(auto pending, PendingCopy::start(dst, src));
+  return poll(*pending, timeout);
+}
+
+Status move(const Region& dst, const Region& src, std::chrono::milliseconds timeout) {
+  const bool sane = dst.size >= src.size && dst.ptr && src.ptr;
+  if (sane && dst.ptr == src.ptr && dst.device == src.device) return Status();
+  // copy() says what is wrong where something is.
+  if (!sane || dst.device.isHost() || !overlap(dst, src)) return copy(dst, src, timeout);
+  const bool fromTheEnd = std::less<const char*>()(src.at(0), dst.at(0));
+  const auto distance = static_cast<size_t>(std::abs(dst.at(0) - src.at(0)));
+  if (distance >= kShortestStep) return moveInSteps(dst, src, distance, fromTheEnd, timeout);
+  HMC_ASSIGN(auto pending, PendingCopy::startStaged(dst, src, fromTheEnd));
+  return poll(*pending, timeout);
 }
 
 }  // namespace hmc

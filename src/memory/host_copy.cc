@@ -1,9 +1,6 @@
-#include <cstdint>
-#include <cstring>
+#include "memory/host_copy.h"
 
-#include "memory/copy.h"
-#include "memory/quick_copy.h"
-#include "memory/streaming.h"
+#include <functional>
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -12,8 +9,12 @@
 
 namespace hmc {
 
+namespace host_copy {
+
 #if defined(__x86_64__)
+
 namespace {
+
 constexpr unsigned kErms = 1U << 9;  // in ebx of cpuid leaf 7
 
 bool hasFastStringCopy() {
@@ -23,18 +24,72 @@ bool hasFastStringCopy() {
   unsigned d = 0;
   return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (b & kErms) != 0;
 }
-}  // namespace
-const bool kHasFastStringCopy = hasFastStringCopy();
-#endif
 
-namespace {
+constexpr size_t kPage = 4096;
+constexpr size_t kPages = 4;
+static_assert(kStreamingGroup == kPages * kPage);
+constexpr size_t kAhead = 512;
+
+// Non-temporal stores do not read the destination from memory before they overwrite it, and do not
+// throw out of the cache what others keep there. Four pages are copied side by side, a little of
+// each in turn, all loads before all stores: one stream alone leaves the memory channels idle.
+// Prefetching past the end of the source does nothing. A macro, because a function for one
+// instruction set cannot be made from a template for all.
+#define HMC_STREAMING_LOOP(name, instructions, Vector, load, stream)                           \
+  __attribute__((target(instructions))) void name(char* dst, const char* src, size_t groups) { \
+    for (; groups > 0; --groups, dst += kStreamingGroup, src += kStreamingGroup) {             \
+      for (size_t at = 0; at < kPage; at += 2 * sizeof(Vector)) {                              \
+        Vector loaded[kPages][2];                                                              \
+        _Pragma("GCC unroll 4") for (size_t page = 0; page < kPages; ++page) {                 \
+          auto* from = reinterpret_cast<const Vector*>(src + page * kPage + at);               \
+          _mm_prefetch(reinterpret_cast<const char*>(from) + kAhead, _MM_HINT_T0);             \
+          _mm_prefetch(reinterpret_cast<const char*>(from + 1) + kAhead, _MM_HINT_T0);         \
+          loaded[page][0] = load(from);                                                        \
+          loaded[page][1] = load(from + 1);                                                    \
+        }                                                                                      \
+        _Pragma("GCC unroll 4") for (size_t page = 0; page < kPages; ++page) {                 \
+          auto* to = reinterpret_cast<Vector*>(dst + page * kPage + at);                       \
+          stream(to, loaded[page][0]);                                                         \
+          stream(to + 1, loaded[page][1]);                                                     \
+        }                                                                                      \
+      }                                                                                        \
+    }                                                                                          \
+  }
+HMC_STREAMING_LOOP(streamSse2, "sse2", __m128i, _mm_loadu_si128, _mm_stream_si128)
+HMC_STREAMING_LOOP(streamAvx2, "avx2", __m256i, _mm256_loadu_si256, _mm256_stream_si256)
+HMC_STREAMING_LOOP(streamAvx512, "avx512f", __m512i, _mm512_loadu_si512, _mm512_stream_si512)
+#undef HMC_STREAMING_LOOP
 
 // Non-temporal stores are not ordered with the flag that tells a peer the bytes are there.
 void fence() {
-#if defined(__x86_64__)
   _mm_sfence();
-#endif
 }
+
+}  // namespace
+
+const bool kHasFastStringCopy = hasFastStringCopy();
+
+std::vector<StreamingLoop> streamingLoops() {
+  std::vector<StreamingLoop> loops;
+  if (__builtin_cpu_supports("avx512f")) loops.push_back({"AVX-512", streamAvx512});
+  if (__builtin_cpu_supports("avx2")) loops.push_back({"AVX2", streamAvx2});
+  loops.push_back({"SSE2", streamSse2});
+  return loops;
+}
+
+#else
+
+std::vector<StreamingLoop> streamingLoops() {
+  return {};
+}
+
+namespace {
+void fence() {}
+}  // namespace
+
+#endif
+
+namespace {
 
 StreamingLoop widestLoop() {
   auto loops = streamingLoops();
@@ -55,16 +110,24 @@ size_t copyStreaming(char* dst, const char* src, size_t size) {
 
 }  // namespace
 
-void copyHost(void* dst, const void* src, size_t size) {
-  if (size >= kStreamingThreshold) return streamHost(dst, src, size);
-  std::memcpy(dst, src, size);
-}
+}  // namespace host_copy
 
 void streamHost(void* dst, const void* src, size_t size) {
   auto* to = static_cast<char*>(dst);
   auto* from = static_cast<const char*>(src);
-  const size_t done = copyStreaming(to, from, size);
+  const size_t done = host_copy::copyStreaming(to, from, size);
   std::memcpy(to + done, from + done, size - done);
+}
+
+void moveHost(void* dst, const void* src, size_t size) {
+  std::less<const void*> before;
+  const void* dstEnd = static_cast<char*>(dst) + size;
+  const void* srcEnd = static_cast<const char*>(src) + size;
+  if (before(dst, srcEnd) && before(src, dstEnd)) {
+    std::memmove(dst, src, size);
+  } else {
+    copyHost(dst, src, size);
+  }
 }
 
 }  // namespace hmc

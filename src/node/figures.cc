@@ -34,14 +34,6 @@ bool makesSense(const MeasuredFigure& figure) {
          std::isfinite(figure.nanoseconds) && figure.nanoseconds > 0;
 }
 
-std::optional<DeviceKind> kindOf(const std::string& name) {
-  for (int i = 0; i <= static_cast<int>(DeviceKind::musa); ++i) {
-    auto kind = static_cast<DeviceKind>(i);
-    if (name == deviceKindName(kind)) return kind;
-  }
-  return std::nullopt;
-}
-
 // The whole of `text` as a number.
 template <class T>
 bool parseNumber(const std::string& text, T& number) {
@@ -61,7 +53,7 @@ std::optional<MeasuredFigure> parseLine(const std::string& line) {
   if (!in) return std::nullopt;
   figure.away = in >> more && more == kAway;
   if (!more.empty() && (!figure.away || in >> more)) return std::nullopt;
-  auto known = kindOf(kind);
+  const DeviceKind* known = findDeviceKind(kind);
   bool numbers = parseNumber(size, figure.size) && parseNumber(nanoseconds, figure.nanoseconds);
   if (!known || !numbers || !makesSense(figure)) return std::nullopt;
   figure.kind = *known;

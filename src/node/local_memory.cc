@@ -12,10 +12,7 @@ namespace hmc {
 namespace {
 
 Result<DeviceKind> kindFromName(const std::string& name) {
-  for (int i = 0; i <= static_cast<int>(DeviceKind::musa); ++i) {
-    auto kind = static_cast<DeviceKind>(i);
-    if (name == deviceKindName(kind)) return kind;
-  }
+  if (const DeviceKind* kind = findDeviceKind(name)) return *kind;
   return error(Code::unsupported,
                "the peer has memory on a device of kind \"{}\", which this version does not know",
                name);

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "memory/backends.h"
+#include "memory/device_of.h"
 #include "node/node_impl.h"
 #include "transfer/completion_list.h"
 
@@ -193,7 +194,8 @@ Result<std::string> Node::listen(const std::string& address) {
 
 Result<LocalRegion> Node::registerMemory(const std::string& name, void* data, size_t size,
                                          Access access, std::shared_ptr<const void> owner) {
-  return registerMemory(name, data, size, deviceOf(data), access, std::move(owner));
+  HMC_ASSIGN(Device device, deviceOf(data));
+  return registerMemory(name, data, size, device, access, std::move(owner));
 }
 
 Result<LocalRegion> Node::registerMemory(const std::string& name, void* data, size_t size,

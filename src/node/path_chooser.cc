@@ -51,10 +51,8 @@ std::vector<size_t> PathChooser::worthHaving(const std::vector<PathOption>& opti
   if (options.size() == 1) return {0};
   std::set<size_t> worth;
   for (OpKind operation : kOperations) {
-    for (size_t kind = 0; kind < PathTables::kKinds; ++kind) {
-      for (size_t one :
-           hmc::worthHaving(allTimes(options, operation, static_cast<DeviceKind>(kind))))
-        worth.insert(one);
+    for (DeviceKind kind : kDeviceKinds) {
+      for (size_t one : hmc::worthHaving(allTimes(options, operation, kind))) worth.insert(one);
     }
   }
   return {worth.begin(), worth.end()};
@@ -63,8 +61,8 @@ std::vector<size_t> PathChooser::worthHaving(const std::vector<PathOption>& opti
 PathTables PathChooser::quickest(const std::vector<PathOption>& options) const {
   PathTables tables;
   for (OpKind operation : kOperations) {
-    for (size_t i = 0; i < PathTables::kKinds && options.size() > 1; ++i) {
-      const auto kind = static_cast<DeviceKind>(i);
+    for (DeviceKind kind : kDeviceKinds) {
+      if (options.size() == 1) break;
       tables.of(operation, kind) = hmc::quickest(allTimes(options, operation, kind));
     }
   }

@@ -19,8 +19,6 @@ struct PathOption {
 // Which of some paths a transfer takes: by operation, kind of local memory and size.
 class PathTables {
  public:
-  static constexpr size_t kKinds = static_cast<size_t>(DeviceKind::musa) + 1;
-
   PathTable& of(OpKind operation, DeviceKind local) {
     return tables_[static_cast<size_t>(operation)][static_cast<size_t>(local)];
   }
@@ -29,7 +27,7 @@ class PathTables {
   }
 
  private:
-  std::array<std::array<PathTable, kKinds>, 2> tables_;
+  std::array<std::array<PathTable, kDeviceKindCount>, 2> tables_;
 };
 
 // Asks transport/select.h, with what is known about the speed of paths to one peer's memory of one

@@ -8,12 +8,14 @@ namespace hmc {
 Result<std::shared_ptr<StageHost>> StageHost::create(Transport& transport) {
   auto stage = std::make_shared<StageHost>();
   HMC_ASSIGN(stage->host, hostBackend().allocate(0, kSlots * StagePool::kSlotSize));
+  stage->pins.pinForAll(stage->host);
   HMC_ASSIGN(stage->registration, transport.registerRegion(stage->host, Access::readWrite));
   return stage;
 }
 
 StageHost::~StageHost() {
   registration.reset();
+  pins.clear();
   if (host.ptr) hostBackend().release(host.ptr);
 }
 

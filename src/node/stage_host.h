@@ -27,6 +27,7 @@ struct StageHost {
 
   Region host;
   std::unique_ptr<Registration> registration;
+  DevicePins pins;
 };
 
 // The answer to kOpenStage.

@@ -7,6 +7,7 @@ namespace hmc {
 
 StageSlot::~StageSlot() {
   registration.reset();
+  pins.clear();
   if (host.ptr) hostBackend().release(host.ptr);
 }
 
@@ -21,6 +22,7 @@ Result<std::unique_ptr<StageSlot>> StagePool::take() {
   }
   auto slot = std::make_unique<StageSlot>();
   HMC_ASSIGN(slot->host, hostBackend().allocate(0, kSlotSize));
+  slot->pins.pinForAll(slot->host);
   // Peers never reach a slot: its key is not handed out.
   HMC_ASSIGN(slot->registration, transport_.registerRegion(slot->host, Access::read));
   return slot;

@@ -4,6 +4,7 @@
 #include <mutex>
 #include <vector>
 
+#include "memory/device_pins.h"
 #include "transport/transport.h"
 
 namespace hmc {
@@ -13,6 +14,7 @@ namespace hmc {
 struct StageSlot {
   Region host;
   std::unique_ptr<Registration> registration;
+  DevicePins pins;
   ~StageSlot();
 };
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "memory/quick_copy.h"
+#include "memory/host_copy.h"
 #include "transport/transport.h"
 
 namespace hmc {
@@ -14,7 +14,7 @@ struct MappedCopy {
 
   // Worth calling for the next copy before this one runs.
   void prefetch() const { prefetchCopy(dst, src, size); }
-  void run() const { quickCopy(dst, src, size); }
+  void run() const { copyHost(dst, src, size); }
 
   char* dst;
   const char* src;

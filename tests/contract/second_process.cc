@@ -21,8 +21,8 @@ constexpr const char* kVariable = "HMC_TEST_SHARE";
 std::string encode(const Share& share, int fd) {
   Writer writer;
   writer.u32(static_cast<uint32_t>(fd)).string(share.handle).u64(share.offset).u64(share.size);
-  writer.u8(static_cast<uint8_t>(share.device.kind));
-  writer.u32(static_cast<uint32_t>(share.device.index));
+  writer.u8(static_cast<uint8_t>(share.kind)).u8(static_cast<uint8_t>(share.purpose));
+  for (uint8_t byte : share.device.bytes) writer.u8(byte);
   return hex(writer.bytes());
 }
 
@@ -41,8 +41,8 @@ std::string filterFor(const std::string& test) {
          name.substr(name.rfind('/'));
 }
 
-// This program again, with one more variable in its environment. -1 when it cannot be started.
-pid_t spawnSelf(std::string filter, std::string variable) {
+// This program again, with more variables in its environment. -1 when it cannot be started.
+pid_t spawnSelf(std::string filter, std::vector<std::string> more) {
   std::string self = "/proc/self/exe";
   std::string disabledToo = "--gtest_also_run_disabled_tests";
   char* arguments[] = {self.data(), filter.data(), disabledToo.data(), nullptr};
@@ -52,7 +52,7 @@ pid_t spawnSelf(std::string filter, std::string variable) {
     // A test runner's wishes about reports and shards are not for the second process.
     if (text.substr(0, 6) != "GTEST_") variables.push_back(*entry);
   }
-  variables.push_back(variable.data());
+  for (std::string& variable : more) variables.push_back(variable.data());
   variables.push_back(nullptr);
   pid_t child = -1;
   int failed = posix_spawn(&child, self.c_str(), nullptr, nullptr, arguments, variables.data());
@@ -61,11 +61,12 @@ pid_t spawnSelf(std::string filter, std::string variable) {
 
 }  // namespace
 
-int SecondProcess::run(const std::string& test, const Share& share) {
+int SecondProcess::run(const std::string& test, const Share& share, const std::string& variable) {
   // A duplicate that survives exec.
   Fd inherited(share.fd ? fcntl(share.fd.get(), F_DUPFD, 0) : -1);
-  pid_t child =
-      spawnSelf(filterFor(test), std::string(kVariable) + "=" + encode(share, inherited.get()));
+  std::vector<std::string> more{std::string(kVariable) + "=" + encode(share, inherited.get())};
+  if (!variable.empty()) more.push_back(variable);
+  pid_t child = spawnSelf(filterFor(test), std::move(more));
   if (child < 0) return -1;
   int status = 0;
   while (waitpid(child, &status, 0) < 0) {
@@ -84,8 +85,9 @@ Result<Share> SecondProcess::inheritedShare() {
   share.handle = reader.string();
   share.offset = reader.u64();
   share.size = reader.u64();
-  share.device.kind = static_cast<DeviceKind>(reader.u8());
-  share.device.index = static_cast<int>(reader.u32());
+  share.kind = static_cast<DeviceKind>(reader.u8());
+  share.purpose = static_cast<ShareFor>(reader.u8());
+  for (uint8_t& byte : share.device.bytes) byte = reader.u8();
   HMC_TRY(reader.finish("the inherited share"));
   return share;
 }

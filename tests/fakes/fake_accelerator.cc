@@ -1,53 +1,88 @@
 #include "fakes/fake_accelerator.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-
+#include <algorithm>
+#include <cstdlib>
 #include <functional>
+#include <sstream>
 
 #include "base/error.h"
+#include "fakes/fake_accelerator_event.h"
 
 namespace hmc {
 
 namespace {
 
-Result<Mapping> reserveAddresses(size_t size) {
-  void* ptr = mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (ptr == MAP_FAILED) return errnoStatus(fmt::format("reserve {} addresses", size));
-  return Mapping(ptr, size);
+constexpr std::chrono::seconds kDrainTime{60};
+
+bool overlap(const char* a, const char* b, size_t size) {
+  std::less<const char*> before;
+  return before(a, b + size) && before(b, a + size);
 }
 
-bool overlap(const Region& a, const Region& b, size_t size) {
-  std::less<const char*> before;
-  return before(a.at(0), b.at(size)) && before(b.at(0), a.at(size));
+// The same for every process of the machine.
+DeviceUuid uuidOf(DeviceKind kind, int number) {
+  DeviceUuid uuid;
+  const std::string text = std::string("fake ") + deviceKindName(kind);
+  std::copy_n(text.begin(), std::min<size_t>(text.size(), 12), uuid.bytes.begin());
+  uuid.bytes[15] = static_cast<uint8_t>(number);
+  return uuid;
+}
+
+Backend::Facts factsOf(const FakeOptions& options) {
+  const std::string name = std::string("fake ") + deviceKindName(options.kind);
+  Backend::Facts facts{options.kind, name, {}};
+  std::vector<int> numbers = options.visible;
+  for (int i = 0; i < options.deviceCount && options.visible.empty(); ++i) numbers.push_back(i);
+  for (int number : numbers) {
+    if (number < 0 || number >= options.deviceCount) continue;
+    facts.devices.push_back({uuidOf(options.kind, number), fmt::format("{} {}", name, number)});
+  }
+  return facts;
 }
 
 }  // namespace
 
-FakeAccelerator::FakeAccelerator(FakeOptions options)
-    : Backend(
-          {options.kind, std::string("fake ") + deviceKindName(options.kind), options.deviceCount}),
-      options_(options) {
-  for (int i = 0; i < options.deviceCount; ++i) {
-    queues_.push_back(std::make_unique<FakeQueue>("fake device", options.delay));
+FakeOptions FakeOptions::fromEnvironment() {
+  FakeOptions options;
+  if (const char* count = std::getenv("HMC_FAKE_DEVICES")) options.deviceCount = std::atoi(count);
+  const char* list = std::getenv("HMC_FAKE_VISIBLE_DEVICES");
+  std::istringstream numbers(list ? list : "");
+  for (std::string number; std::getline(numbers, number, ',');) {
+    options.visible.push_back(std::atoi(number.c_str()));
   }
+  return options;
+}
+
+FakeAccelerator::FakeAccelerator(FakeOptions options)
+    : Backend(factsOf(options)), options_(std::move(options)), memory_(*this) {
+  for (int i = 0; i < facts().deviceCount(); ++i) queues_.push_back(makeQueue(i));
 }
 
 FakeAccelerator::~FakeAccelerator() {
-  // Copies may still run: their threads end before the memory goes.
-  queues_.clear();
-  streams_.clear();
+  // They may wait for each other, and copies may still run: all end before any memory goes.
+  for (auto& queue : queues_) queue->stop();
+  for (auto& [handle, stream] : streams_) stream.second->stop();
 }
 
-Status FakeAccelerator::checkIndex(int index) const {
-  if (index >= 0 && index < options_.deviceCount) return Status();
-  return error(Code::invalidArgument, "device {} does not exist: {} has {} devices", index,
-               facts().name, options_.deviceCount);
+std::unique_ptr<FakeQueue> FakeAccelerator::makeQueue(int index) {
+  return std::make_unique<FakeQueue>("fake queue", options_.delay,
+                                     [this, index] { return healthOf(index).ok(); });
 }
 
 void FakeAccelerator::failNext(Call call, Status why, int nth) {
   std::lock_guard lock(mutex_);
   faults_[call] = {std::move(why), nth};
+}
+
+void FakeAccelerator::failDevice(int index, Status why) {
+  std::lock_guard lock(mutex_);
+  failed_[index] = std::move(why);
+}
+
+Status FakeAccelerator::stall(const DeviceQueue& queue, bool stalled) {
+  HMC_ASSIGN(FakeQueue * found, queueOf(queue));
+  found->stall(stalled);
+  return Status();
 }
 
 Status FakeAccelerator::fault(Call call) {
@@ -57,187 +92,181 @@ Status FakeAccelerator::fault(Call call) {
   return planned.why;
 }
 
-size_t FakeAccelerator::live() {
+Status FakeAccelerator::healthOf(int index) {
   std::lock_guard lock(mutex_);
-  return blocks_.size();
-}
-
-FakeAccelerator::Blocks::const_iterator FakeAccelerator::around(const void* ptr) const {
-  auto* byte = static_cast<const char*>(ptr);
-  auto next = blocks_.upper_bound(byte);
-  if (next == blocks_.begin()) return blocks_.end();
-  auto found = std::prev(next);
-  return byte < found->first + found->second.size ? found : blocks_.end();
-}
-
-Result<Region> FakeAccelerator::add(Block block) {
-  char* ptr = block.address.get();
-  Region region{ptr, block.size, Device{options_.kind, block.index}};
-  std::lock_guard lock(mutex_);
-  blocks_.emplace(ptr, std::move(block));
-  return region;
+  auto found = failed_.find(index);
+  return found == failed_.end() ? Status() : found->second;
 }
 
 Result<Region> FakeAccelerator::allocate(int index, size_t size) {
   HMC_TRY(fault(Call::allocate));
   HMC_TRY(checkIndex(index));
-  HMC_ASSIGN(auto memory, createSharedMemory(size));
-  HMC_ASSIGN(auto address, reserveAddresses(size));
-  char* first = memory.mapping.get();
-  return add({std::move(address), std::move(memory.mapping), first, std::move(memory.fd), size,
-              index, false});
+  HMC_TRY(healthOf(index));
+  return memory_.allocate(index, size);
 }
 
-void FakeAccelerator::drainAll() {
+// As on the real ones, memory goes only after everything that was queued has run.
+Status FakeAccelerator::drainAll() {
   std::vector<FakeQueue*> all;
   {
     std::lock_guard lock(mutex_);
     for (auto& queue : queues_) all.push_back(queue.get());
     for (auto& [handle, stream] : streams_) all.push_back(stream.second.get());
   }
-  for (FakeQueue* queue : all) queue->drain();
-}
-
-// As on the real ones, memory goes only after everything that was queued has run.
-Status FakeAccelerator::remove(const void* ptr, bool attached) {
-  drainAll();
-  Blocks::node_type gone;  // unmapped after the lock is given back
-  std::lock_guard lock(mutex_);
-  auto found = blocks_.find(static_cast<const char*>(ptr));
-  if (found == blocks_.end() || found->second.attached != attached) {
-    return error(Code::invalidArgument, "{} was not {} by {}", ptr,
-                 attached ? "attached" : "allocated", facts().name);
+  const Deadline deadline(kDrainTime);
+  for (FakeQueue* queue : all) {
+    if (queue->drain(deadline)) continue;
+    return error(Code::deadlineExceeded, "a queue of {} did not run empty", facts().name);
   }
-  gone = blocks_.extract(found);
   return Status();
 }
 
 Status FakeAccelerator::release(void* ptr) {
-  return remove(ptr, false);
+  HMC_TRY(drainAll());
+  return memory_.remove(ptr, /*attached=*/false);
 }
 
 Status FakeAccelerator::detach(const Region& region) {
-  return remove(region.ptr, true);
+  HMC_TRY(drainAll());
+  return memory_.remove(region.ptr, /*attached=*/true);
 }
 
-Result<char*> FakeAccelerator::bytesOf(const Region& region) {
-  if (region.device.isHost()) return region.at(0);
-  std::lock_guard lock(mutex_);
-  auto found = around(region.ptr);
-  if (found == blocks_.end()) {
-    return error(Code::invalidArgument, "{} is not memory of {}", region.ptr, facts().name);
+Status FakeAccelerator::checkBatch(const CopyBatch& batch, const DeviceQueue& queue) const {
+  for (auto* side : {&batch.to, &batch.from}) {
+    if (side->isHost()) continue;
+    if (side->kind != options_.kind) {
+      return error(Code::invalidArgument, "{} cannot reach {}", facts().name, side->toString());
+    }
+    HMC_TRY(checkIndex(side->index));
   }
-  const Block& block = found->second;
-  auto offset = static_cast<size_t>(region.at(0) - found->first);
-  if (!fits(offset, region.size, block.size)) {
-    return error(Code::outOfRange, "{} bytes at offset {} would pass the end of {} bytes",
-                 region.size, offset, block.size);
-  }
-  if (region.device.index != block.index) {
-    return error(Code::invalidArgument, "{} is on device {}, not on {}", region.ptr, block.index,
-                 region.device.index);
-  }
-  return block.first + offset;
-}
-
-Status FakeAccelerator::checkCopy(const Region& dst, const Region& src) const {
-  if (dst.size < src.size) {
-    return error(Code::outOfRange, "{} bytes cannot be copied into {} bytes", src.size, dst.size);
-  }
-  for (auto* side : {&dst, &src}) {
-    if (side->device.isHost() || side->device.kind == options_.kind) continue;
-    return error(Code::invalidArgument, "{} cannot reach {}", facts().name,
-                 side->device.toString());
-  }
-  if (dst.device.isHost() && src.device.isHost()) {
+  if (batch.to.isHost() && batch.from.isHost()) {
     return error(Code::invalidArgument, "{} does not copy within the host", facts().name);
   }
-  if (overlap(dst, src, src.size)) {
-    return error(Code::invalidArgument, "a copy of {} bytes on {} overlaps itself", src.size,
+  if (queue.device != batch.to && queue.device != batch.from) {
+    return error(Code::invalidArgument, "a queue of {} cannot copy from {} to {}",
+                 queue.device.toString(), batch.from.toString(), batch.to.toString());
+  }
+  for (const CopyPiece& piece : batch.pieces) {
+    if (!overlap(static_cast<char*>(piece.dst), static_cast<const char*>(piece.src), piece.size))
+      continue;
+    return error(Code::invalidArgument, "a copy of {} bytes on {} overlaps itself", piece.size,
                  facts().name);
   }
   return Status();
 }
 
-Status FakeAccelerator::copy(const Region& dst, const Region& src, const Stream* stream) {
+Status FakeAccelerator::copy(const CopyBatch& batch, const DeviceQueue& queue) {
   HMC_TRY(fault(Call::copy));
-  HMC_TRY(checkCopy(dst, src));
-  if (src.size == 0) return Status();
-  HMC_ASSIGN(char* to, bytesOf(dst.slice(0, src.size)));
-  HMC_ASSIGN(char* from, bytesOf(src));
-  Stream own{dst.device.isHost() ? src.device : dst.device};
-  HMC_ASSIGN(FakeQueue * queue, queueOf(stream ? *stream : own));
-  queue->push({to, from, src.size});
-  if (!stream) queue->drain();
+  HMC_TRY(checkBatch(batch, queue));
+  HMC_TRY(healthOf(queue.device.index));
+  HMC_ASSIGN(FakeQueue * found, queueOf(queue));
+  std::vector<FakeQueue::Copy> copies;
+  for (const CopyPiece& piece : batch.pieces) {
+    if (piece.size == 0) continue;
+    HMC_ASSIGN(char* to, memory_.bytesOf({piece.dst, piece.size, batch.to}));
+    HMC_ASSIGN(char* from, memory_.bytesOf({const_cast<void*>(piece.src), piece.size, batch.from}));
+    copies.push_back({to, from, piece.size});
+  }
+  countUnpinned(batch);
+  // A caller must not count on an order within a batch.
+  std::reverse(copies.begin(), copies.end());
+  found->push(std::move(copies));
   return Status();
 }
 
-Result<FakeQueue*> FakeAccelerator::queueOf(const Stream& stream) {
-  if (stream.device.kind != options_.kind) {
-    return error(Code::invalidArgument, "a stream of {} is not one of {}", stream.device.toString(),
+bool FakeAccelerator::isPinned(const void* ptr, size_t size) {
+  auto* byte = static_cast<const char*>(ptr);
+  auto next = pinned_.upper_bound(byte);
+  if (next == pinned_.begin()) return false;
+  auto found = std::prev(next);
+  return fits(static_cast<size_t>(byte - found->first), size, found->second);
+}
+
+void FakeAccelerator::countUnpinned(const CopyBatch& batch) {
+  if (!batch.to.isHost() && !batch.from.isHost()) return;
+  std::lock_guard lock(mutex_);
+  for (const CopyPiece& piece : batch.pieces) {
+    if (!isPinned(batch.to.isHost() ? piece.dst : piece.src, piece.size)) ++unpinnedCopies_;
+  }
+}
+
+size_t FakeAccelerator::pinned() {
+  std::lock_guard lock(mutex_);
+  return pinned_.size();
+}
+
+size_t FakeAccelerator::unpinnedCopies() {
+  std::lock_guard lock(mutex_);
+  return unpinnedCopies_;
+}
+
+Result<FakeQueue*> FakeAccelerator::queueOf(const DeviceQueue& queue) {
+  if (queue.device.kind != options_.kind) {
+    return error(Code::invalidArgument, "a queue of {} is not one of {}", queue.device.toString(),
                  facts().name);
   }
-  HMC_TRY(checkIndex(stream.device.index));
-  if (!stream.handle) return queues_[static_cast<size_t>(stream.device.index)].get();
+  HMC_TRY(checkIndex(queue.device.index));
+  if (!queue.stream) return queues_[static_cast<size_t>(queue.device.index)].get();
   std::lock_guard lock(mutex_);
-  auto found = streams_.find(stream.handle);
-  if (found == streams_.end() || found->second.first != stream.device.index) {
-    return error(Code::invalidArgument, "{} is not a stream of {}", stream.handle,
-                 stream.device.toString());
+  auto found = streams_.find(queue.stream);
+  if (found == streams_.end() || found->second.first != queue.device.index) {
+    return error(Code::invalidArgument, "{} is not a stream of {}", queue.stream,
+                 queue.device.toString());
   }
   return found->second.second.get();
 }
 
-Status FakeAccelerator::wait(const Stream& stream) {
-  HMC_ASSIGN(FakeQueue * queue, queueOf(stream));
-  queue->drain();
-  return Status();
+Result<std::unique_ptr<DeviceEvent>> FakeAccelerator::event(int index) {
+  HMC_TRY(checkIndex(index));
+  HMC_TRY(healthOf(index));
+  return std::unique_ptr<DeviceEvent>(std::make_unique<FakeEvent>(*this, index));
 }
 
-Result<Stream> FakeAccelerator::createStream(int index) {
+Result<DeviceQueue> FakeAccelerator::createStream(int index) {
   HMC_TRY(checkIndex(index));
-  auto queue = std::make_unique<FakeQueue>("fake stream", options_.delay);
+  auto queue = makeQueue(index);
   void* handle = queue.get();
   std::lock_guard lock(mutex_);
   streams_.emplace(handle, std::make_pair(index, std::move(queue)));
-  return Stream{Device{options_.kind, index}, handle};
+  return DeviceQueue{Device{options_.kind, index}, handle};
 }
 
-Result<Region> FakeAccelerator::locate(const void* ptr) {
-  std::lock_guard lock(mutex_);
-  auto found = around(ptr);
-  if (found == blocks_.end()) {
-    return error(Code::notFound, "{} is not memory of {}", ptr, facts().name);
-  }
-  return Region{const_cast<char*>(found->first), found->second.size,
-                Device{options_.kind, found->second.index}};
-}
-
-Result<Share> FakeAccelerator::share(const Region& region) {
+Result<Share> FakeAccelerator::share(const Region& region, ShareFor purpose) {
   HMC_TRY(fault(Call::share));
-  HMC_TRY(bytesOf(region).status());
-  std::lock_guard lock(mutex_);
-  auto found = around(region.ptr);
-  if (found == blocks_.end() || found->second.attached) {
-    return error(Code::unsupported, "{} can only share what it allocated", facts().name);
-  }
-  Fd fd(fcntl(found->second.fd.get(), F_DUPFD_CLOEXEC, 0));
-  if (!fd) return errnoStatus("duplicate the descriptor of fake memory");
-  auto offset = static_cast<uint64_t>(region.at(0) - found->first);
-  return Share{std::move(fd), {}, offset, region.size, region.device};
+  HMC_ASSIGN(Share made, memory_.share(region));
+  made.purpose = purpose;
+  return made;
 }
 
-Result<Region> FakeAccelerator::attach(const Share& share) {
+Result<std::unique_ptr<Reservation>> FakeAccelerator::reserve(size_t size) {
+  return memory_.reserve(size);
+}
+
+Result<Region> FakeAccelerator::attach(const Share& share, void* at) {
   HMC_TRY(fault(Call::attach));
-  if (share.device.kind != options_.kind || !share.fd) {
-    return error(Code::invalidArgument, "{} cannot attach a share of {}", facts().name,
-                 share.device.toString());
+  if (share.kind != options_.kind || share.purpose != ShareFor::process || !share.fd) {
+    return error(Code::invalidArgument, "{} cannot attach a share of {} for a {}", facts().name,
+                 deviceKindName(share.kind),
+                 share.purpose == ShareFor::process ? "process" : "NIC");
   }
-  HMC_TRY(checkIndex(share.device.index));
-  HMC_ASSIGN(auto window, mapWindow(share.fd.get(), share.offset, share.size));
-  HMC_ASSIGN(auto address, reserveAddresses(share.size));
-  return add({std::move(address), std::move(window.mapping), window.ptr, Fd(), share.size,
-              share.device.index, true});
+  HMC_ASSIGN(int index, indexOf(share.device));
+  return memory_.attach(share, index, at);
+}
+
+Result<std::unique_ptr<PinnedMemory>> FakeAccelerator::pin(const Region& host) {
+  HMC_TRY(fault(Call::pin));
+  HMC_TRY(checkPinnable(host));
+  std::lock_guard lock(mutex_);
+  auto next = pinned_.lower_bound(host.at(0));
+  const bool above = next != pinned_.end() && next->first < host.at(host.size);
+  const bool below =
+      next != pinned_.begin() && std::prev(next)->first + std::prev(next)->second > host.at(0);
+  if (above || below) {
+    return error(Code::alreadyExists, "some of {} bytes at {} is pinned already", host.size,
+                 host.ptr);
+  }
+  pinned_.emplace(host.at(0), host.size);
+  return std::unique_ptr<PinnedMemory>(std::make_unique<FakePin>(*this, host.at(0)));
 }
 
 }  // namespace hmc

@@ -6,21 +6,26 @@
 #include <string>
 #include <vector>
 
+#include "fakes/fake_accelerator_memory.h"
 #include "fakes/fake_queue.h"
 #include "memory/backend.h"
-#include "memory/cpu/mapping.h"
-#include "memory/cpu/shared_memory.h"
 
 namespace hmc {
 
 struct FakeOptions {
   DeviceKind kind = DeviceKind::cuda;  // which accelerator it plays
-  int deviceCount = 2;
-  std::chrono::milliseconds delay{20};  // how long a copy on a stream idles when nobody waits
+  int deviceCount = 2;                 // of the machine
+  // Those that this process sees, in the order of its indexes; empty: all.
+  std::vector<int> visible;
+  std::chrono::milliseconds delay{20};  // how long a copy idles when nobody asks for it
+
+  // With what HMC_FAKE_VISIBLE_DEVICES and HMC_FAKE_DEVICES say, as "1,0" and "2".
+  static FakeOptions fromEnvironment();
 };
 
-// An accelerator made of host memory, as strict as the real ones: the processor that touches its
-// addresses directly crashes, because they are reserved and never mapped; the bytes live elsewhere.
+// An accelerator made of host memory, as strict and as asynchronous as the real ones: every queue
+// has a thread of its own, copies run later, devices fail for good, and the processor that touches
+// its addresses crashes.
 class FakeAccelerator final : public Backend {
  public:
   explicit FakeAccelerator(FakeOptions options = {});
@@ -28,57 +33,57 @@ class FakeAccelerator final : public Backend {
 
   Result<Region> allocate(int index, size_t size) override;
   Status release(void* ptr) override;
-  Status copy(const Region& dst, const Region& src, const Stream* stream) override;
-  Status wait(const Stream& stream) override;
-  Result<Region> locate(const void* ptr) override;
-  Result<Share> share(const Region& region) override;
-  Result<Region> attach(const Share& share) override;
+  Status copy(const CopyBatch& batch, const DeviceQueue& queue) override;
+  Result<std::unique_ptr<DeviceEvent>> event(int index) override;
+  Result<Region> locate(const void* ptr) override { return memory_.locate(ptr); }
+  Result<Share> share(const Region& region, ShareFor purpose) override;
+  Result<std::unique_ptr<Reservation>> reserve(size_t size) override;
+  Result<Region> attach(const Share& share, void* at) override;
   Status detach(const Region& region) override;
+  Result<std::unique_ptr<PinnedMemory>> pin(const Region& host) override;
 
   // A stream as a user of the vendor's runtime would create it.
-  Result<Stream> createStream(int index);
+  Result<DeviceQueue> createStream(int index);
 
   // The nth coming call of that sort (1: the next one) fails with this Status and does nothing.
-  enum class Call { allocate, copy, share, attach };
+  enum class Call { allocate, copy, share, attach, pin };
   void failNext(Call call, Status why, int nth = 1);
+  // From now on every call that has to do with the device fails, and nothing runs on it.
+  void failDevice(int index, Status why);
+  // What is enqueued there does not run until the queue is let go.
+  Status stall(const DeviceQueue& queue, bool stalled);
 
-  // Allocations and attachments that nobody gave back.
-  size_t live();
+  // Allocations and attachments that nobody gave back, ranges that are pinned, and copies of host
+  // memory that was not.
+  size_t live() { return memory_.count(); }
+  size_t pinned();
+  size_t unpinnedCopies();
 
  private:
-  struct Block {
-    Mapping address;  // what callers see; reserved, without access
-    Mapping bytes;
-    char* first;  // the block's first byte within `bytes`
-    Fd fd;        // not set for attached blocks
-    size_t size;
-    int index;
-    bool attached;
-  };
+  friend class FakeEvent;
+  friend class FakePin;
   struct Fault {
     Status why;
     int countdown = 0;  // 0: none
   };
-  using Blocks = std::map<const char*, Block>;
 
-  Status checkIndex(int index) const;
-  Status checkCopy(const Region& dst, const Region& src) const;
+  Status checkBatch(const CopyBatch& batch, const DeviceQueue& queue) const;
   Status fault(Call call);
-  Result<Region> add(Block block);
-  void drainAll();
-  Status remove(const void* ptr, bool attached);
-  // Called with mutex_ held.
-  Blocks::const_iterator around(const void* ptr) const;
-  // Where the bytes of a region are, on the host or on one of our devices.
-  Result<char*> bytesOf(const Region& region);
-  Result<FakeQueue*> queueOf(const Stream& stream);
+  Status healthOf(int index);
+  Status drainAll();
+  std::unique_ptr<FakeQueue> makeQueue(int index);
+  bool isPinned(const void* ptr, size_t size);  // with mutex_ held
+  void countUnpinned(const CopyBatch& batch);
+  Result<FakeQueue*> queueOf(const DeviceQueue& queue);
 
   const FakeOptions options_;
-  std::mutex mutex_;  // guards the tables below, not the memory that they describe
-  Blocks blocks_;     // by address
+  FakeMemory memory_;
+  std::mutex mutex_;  // guards the tables below
   std::map<Call, Fault> faults_;
-  std::map<void*, std::pair<int, std::unique_ptr<FakeQueue>>>
-      streams_;                                     // of createStream(), for ever
+  std::map<int, Status> failed_;          // by index
+  std::map<const char*, size_t> pinned_;  // by first byte
+  size_t unpinnedCopies_ = 0;
+  std::map<void*, std::pair<int, std::unique_ptr<FakeQueue>>> streams_;  // never destroyed
   std::vector<std::unique_ptr<FakeQueue>> queues_;  // one per device; never changes
 };
 

@@ -7,23 +7,76 @@
 
 namespace hmc {
 
-FakeQueue::FakeQueue(const char* threadName, std::chrono::milliseconds delay)
-    : delay_(delay),
-      thread_(namedThread(threadName, [this](std::stop_token stop) { run(stop); })) {}
-
-void FakeQueue::push(const Copy& copy) {
+void FakePoint::pass() {
   std::lock_guard lock(mutex_);
-  entries_.push_back({copy, Clock::now() + delay_});
-  ++pushed_;
+  passed_.store(true, std::memory_order_release);
   changed_.notify_all();
 }
 
-void FakeQueue::drain() {
+void FakePoint::hasten() {
+  FakeQueue* queue = nullptr;
+  uint64_t number = 0;
+  {
+    std::lock_guard lock(mutex_);
+    queue = queue_;
+    number = number_;
+  }
+  if (queue) queue->want(number);
+}
+
+bool FakePoint::wait(const std::stop_token& stop) {
+  hasten();
   std::unique_lock lock(mutex_);
-  uint64_t last = pushed_;
+  return changed_.wait(lock, stop, [&] { return passed_.load(); });
+}
+
+FakeQueue::FakeQueue(const char* threadName, std::chrono::milliseconds delay, Works works)
+    : delay_(delay),
+      works_(std::move(works)),
+      thread_(namedThread(threadName, [this](std::stop_token stop) { run(stop); })) {}
+
+uint64_t FakeQueue::add(Entry entry) {
+  std::lock_guard lock(mutex_);
+  entry.due = Clock::now() + delay_;
+  entries_.push_back(std::move(entry));
+  changed_.notify_all();
+  return ++pushed_;
+}
+
+void FakeQueue::push(std::vector<Copy> copies) {
+  add({std::move(copies), {}});
+}
+
+void FakeQueue::push(const std::shared_ptr<FakePoint>& point) {
+  const uint64_t number = add({point, {}});
+  std::lock_guard lock(point->mutex_);
+  point->queue_ = this;
+  point->number_ = number;
+}
+
+void FakeQueue::hold(std::shared_ptr<FakePoint> point) {
+  add({Hold{std::move(point)}, {}});
+}
+
+void FakeQueue::want(uint64_t number) {
+  std::lock_guard lock(mutex_);
+  if (number <= wanted_) return;
+  wanted_ = number;
+  changed_.notify_all();
+}
+
+void FakeQueue::stall(bool stalled) {
+  std::lock_guard lock(mutex_);
+  stalled_ = stalled;
+  changed_.notify_all();
+}
+
+bool FakeQueue::drain(Deadline deadline) {
+  std::unique_lock lock(mutex_);
+  const uint64_t last = pushed_;
   wanted_ = std::max(wanted_, last);
   changed_.notify_all();
-  changed_.wait(lock, [&] { return done_ >= last; });
+  return changed_.wait_until(lock, deadline.at(), [&] { return done_ >= last; });
 }
 
 uint64_t FakeQueue::done() {
@@ -31,22 +84,42 @@ uint64_t FakeQueue::done() {
   return done_;
 }
 
+void FakeQueue::stop() {
+  thread_.request_stop();
+  if (thread_.joinable()) thread_.join();
+}
+
 bool FakeQueue::waitForWork(std::unique_lock<std::mutex>& lock, const std::stop_token& stop) {
-  changed_.wait(lock, stop, [&] { return !entries_.empty(); });
-  while (!stop.stop_requested() && done_ >= wanted_ && Clock::now() < entries_.front().due) {
-    auto due = entries_.front().due;
-    changed_.wait_until(lock, stop, due, [&] { return done_ < wanted_; });
+  changed_.wait(lock, stop, [&] { return !entries_.empty() && !stalled_; });
+  while (!stop.stop_requested() && (stalled_ || done_ >= wanted_) &&
+         (stalled_ || Clock::now() < entries_.front().due)) {
+    auto due = stalled_ ? Clock::now() + std::chrono::hours(1) : entries_.front().due;
+    changed_.wait_until(lock, stop, due, [&] { return !stalled_ && done_ < wanted_; });
   }
   return !stop.stop_requested();
+}
+
+// False when the thread shall end.
+bool FakeQueue::runEntry(Entry& entry, const std::stop_token& stop) {
+  if (auto* copies = std::get_if<std::vector<Copy>>(&entry.work)) {
+    for (const Copy& copy : *copies) {
+      if (works_()) std::memmove(copy.dst, copy.src, copy.size);
+    }
+  } else if (auto* hold = std::get_if<Hold>(&entry.work)) {
+    return hold->point->wait(stop);
+  } else if (works_()) {
+    std::get<std::shared_ptr<FakePoint>>(entry.work)->pass();
+  }
+  return true;
 }
 
 void FakeQueue::run(const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
   while (waitForWork(lock, stop)) {
-    Copy copy = entries_.front().copy;
+    Entry entry = std::move(entries_.front());
     entries_.pop_front();
     lock.unlock();
-    std::memmove(copy.dst, copy.src, copy.size);
+    if (!runEntry(entry, stop)) return;
     lock.lock();
     ++done_;
     changed_.notify_all();

@@ -43,7 +43,7 @@ TEST(Command, aUsageErrorNamesTheFix) {
   EXPECT_THAT(incomplete.output, HasSubstr("hmc explain worker-3:5001"));
   auto kind = hmcCommand("explain host:1 --kind abacus");
   EXPECT_EQ(kind.status, 2);
-  EXPECT_THAT(kind.output, HasSubstr("\"abacus\" is none of cpu, cuda"));
+  EXPECT_THAT(kind.output, HasSubstr("\"abacus\": the kinds are cpu, cuda"));
 }
 
 TEST(Command, infoListsEverySetting) {

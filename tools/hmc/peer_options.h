@@ -2,9 +2,7 @@
 
 #include <string>
 
-#include "hmc/device.h"
 #include "hmc/node.h"
-#include "hmc/result.h"
 
 namespace hmc::tool {
 
@@ -14,9 +12,6 @@ NodeOptions optionsFromEnvironment(const std::string& name);
 
 // An address as people type it: "host:5001" means tcp://host:5001.
 std::string withScheme(const std::string& address);
-
-// "cpu", "cuda", "cuda:1"
-Result<Device> parseDevice(const std::string& text);
 
 // The host in an address: "::1" in "tcp://[::1]:5001".
 std::string hostOf(const std::string& address);

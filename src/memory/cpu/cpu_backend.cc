@@ -2,25 +2,53 @@
 
 #include <fcntl.h>
 
-#include <cstring>
-#include <functional>
+#include <atomic>
 
 #include "base/error.h"
-#include "memory/copy.h"
+#include "memory/host_copy.h"
 #include "memory/populate.h"
 
 namespace hmc {
 
 namespace {
 
-bool overlap(const Region& a, const Region& b, size_t size) {
-  std::less<const char*> before;
-  return before(a.at(0), b.at(size)) && before(b.at(0), a.at(size));
-}
+class HostEvent final : public DeviceEvent {
+ public:
+  Status record(const DeviceQueue& queue) override {
+    HMC_TRY(checkQueue(queue));
+    recorded_.store(true);
+    return pass();
+  }
+  Status signal() override {
+    if (!recorded_.load()) return pass();
+    return error(Code::invalidArgument, "an event that was recorded cannot be signalled");
+  }
+  Result<bool> passed() override { return passed_.load(std::memory_order_acquire); }
+  Status hold(const DeviceQueue& queue) override {
+    HMC_TRY(checkQueue(queue));
+    if (passed_.load(std::memory_order_acquire)) return Status();
+    return error(Code::unsupported,
+                 "host memory has no queue that could wait for an event; poll passed() instead");
+  }
+
+  static Status checkQueue(const DeviceQueue& queue) {
+    if (queue.device == Device{} && !queue.stream) return Status();
+    return error(Code::invalidArgument, "host memory has no queue {} of {}", queue.stream,
+                 queue.device.toString());
+  }
+
+ private:
+  Status pass() {
+    passed_.store(true, std::memory_order_release);
+    return Status();
+  }
+  std::atomic<bool> recorded_{false};
+  std::atomic<bool> passed_{false};
+};
 
 }  // namespace
 
-CpuBackend::CpuBackend() : Backend({DeviceKind::cpu, "host memory", 1}) {}
+CpuBackend::CpuBackend() : Backend({DeviceKind::cpu, "host memory", {{DeviceUuid{}, "host"}}}) {}
 
 CpuBackend::Allocations::const_iterator CpuBackend::around(const void* ptr) const {
   auto* byte = static_cast<const char*>(ptr);
@@ -31,10 +59,7 @@ CpuBackend::Allocations::const_iterator CpuBackend::around(const void* ptr) cons
 }
 
 Result<Region> CpuBackend::allocate(int index, size_t size) {
-  if (index != 0) {
-    return error(Code::invalidArgument, "host memory has one device, 0; device {} was asked for",
-                 index);
-  }
+  HMC_TRY(checkIndex(index));
   HMC_ASSIGN(auto memory, createSharedMemory(size));
   Region region{memory.mapping.get(), size, Device{}};
   // Here and not where a transport registers it: the first transfer over any of them would pay.
@@ -55,28 +80,24 @@ Status CpuBackend::release(void* ptr) {
   return Status();
 }
 
-Status CpuBackend::copy(const Region& dst, const Region& src, const Stream*) {
-  if (!dst.device.isHost() || !src.device.isHost()) {
+Status CpuBackend::copy(const CopyBatch& batch, const DeviceQueue& queue) {
+  HMC_TRY(HostEvent::checkQueue(queue));
+  if (!batch.to.isHost() || !batch.from.isHost()) {
     return error(Code::invalidArgument, "host memory cannot copy from {} to {}",
-                 src.device.toString(), dst.device.toString());
+                 batch.from.toString(), batch.to.toString());
   }
-  if (dst.size < src.size) {
-    return error(Code::outOfRange, "{} bytes cannot be copied into {} bytes", src.size, dst.size);
-  }
-  if (src.size == 0) return Status();
-  if (!dst.ptr || !src.ptr) {
-    return error(Code::invalidArgument, "a copy of {} bytes has a null pointer", src.size);
-  }
-  if (overlap(dst, src, src.size)) {
-    std::memmove(dst.ptr, src.ptr, src.size);
-  } else {
-    copyHost(dst.ptr, src.ptr, src.size);
+  for (const CopyPiece& piece : batch.pieces) {
+    if (piece.size > 0 && (!piece.dst || !piece.src)) {
+      return error(Code::invalidArgument, "a copy of {} bytes has a null pointer", piece.size);
+    }
+    moveHost(piece.dst, piece.src, piece.size);
   }
   return Status();
 }
 
-Status CpuBackend::wait(const Stream&) {
-  return Status();
+Result<std::unique_ptr<DeviceEvent>> CpuBackend::event(int index) {
+  HMC_TRY(checkIndex(index));
+  return std::unique_ptr<DeviceEvent>(std::make_unique<HostEvent>());
 }
 
 Result<Region> CpuBackend::locate(const void* ptr) {
@@ -88,7 +109,11 @@ Result<Region> CpuBackend::locate(const void* ptr) {
   return Region{const_cast<char*>(found->first), found->second.size, Device{}};
 }
 
-Result<Share> CpuBackend::share(const Region& region) {
+Result<Share> CpuBackend::share(const Region& region, ShareFor purpose) {
+  if (purpose == ShareFor::nic) {
+    return error(Code::unsupported,
+                 "host memory has no dma-buf: a NIC registers its address as it is");
+  }
   std::lock_guard lock(mutex_);
   auto found = around(region.ptr);
   if (found == allocations_.end()) {
@@ -104,22 +129,38 @@ Result<Share> CpuBackend::share(const Region& region) {
   }
   Fd fd(fcntl(found->second.memory.fd.get(), F_DUPFD_CLOEXEC, 0));
   if (!fd) return errnoStatus("duplicate the descriptor of host memory");
-  return Share{std::move(fd), {}, offset, region.size, Device{}};
+  return Share{std::move(fd), {}, offset, region.size};
 }
 
-Result<Region> CpuBackend::attach(const Share& share) {
-  if (!share.device.isHost() || !share.fd) {
+Result<std::unique_ptr<Reservation>> CpuBackend::reserve(size_t size) {
+  return reservations_.reserve(Device{}, size);
+}
+
+Result<Region> CpuBackend::attach(const Share& share, void* at) {
+  if (share.kind != DeviceKind::cpu || share.purpose != ShareFor::process || !share.fd) {
     return error(Code::invalidArgument, "a share of {} without a memfd cannot be host memory",
-                 share.device.toString());
+                 deviceKindName(share.kind));
   }
-  HMC_ASSIGN(auto window, mapWindow(share.fd.get(), share.offset, share.size));
+  HMC_TRY(indexOf(share.device).status());
+  char* first = nullptr;
+  Attachments::mapped_type mapped;
+  if (at) {
+    HMC_ASSIGN(Place place,
+               mapWindowAt(at, reservations_, share.fd.get(), share.offset, share.size));
+    first = place.get();
+    mapped.emplace<Place>(std::move(place));
+  } else {
+    HMC_ASSIGN(auto window, mapWindow(share.fd.get(), share.offset, share.size));
+    first = window.ptr;
+    mapped = std::move(window.mapping);
+  }
   std::lock_guard lock(mutex_);
-  attached_.emplace(window.ptr, std::move(window.mapping));
-  return Region{window.ptr, share.size, Device{}};
+  attached_.emplace(first, std::move(mapped));
+  return Region{first, share.size, Device{}};
 }
 
 Status CpuBackend::detach(const Region& region) {
-  std::map<const char*, Mapping>::node_type gone;  // unmapped after the lock is given back
+  Attachments::node_type gone;  // unmapped after the lock is given back
   std::lock_guard lock(mutex_);
   gone = attached_.extract(region.at(0));
   if (gone.empty()) {
@@ -127,6 +168,12 @@ Status CpuBackend::detach(const Region& region) {
                  region.ptr);
   }
   return Status();
+}
+
+// The processor needs no pinned memory.
+Result<std::unique_ptr<PinnedMemory>> CpuBackend::pin(const Region& host) {
+  HMC_TRY(checkPinnable(host));
+  return std::make_unique<PinnedMemory>();
 }
 
 }  // namespace hmc

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <mutex>
+#include <variant>
 
 #include "memory/backend.h"
 #include "memory/cpu/shared_memory.h"
@@ -9,19 +10,21 @@
 namespace hmc {
 
 // Host memory. What allocate() makes is page-aligned shared memory that peers on this host can map.
-// Copies are finished when copy() returns, stream or not.
+// There is no queue: copies are finished when copy() returns, and recorded events have passed.
 class CpuBackend final : public Backend {
  public:
   CpuBackend();
 
   Result<Region> allocate(int index, size_t size) override;
   Status release(void* ptr) override;
-  Status copy(const Region& dst, const Region& src, const Stream* stream) override;
-  Status wait(const Stream& stream) override;
+  Status copy(const CopyBatch& batch, const DeviceQueue& queue) override;
+  Result<std::unique_ptr<DeviceEvent>> event(int index) override;
   Result<Region> locate(const void* ptr) override;
-  Result<Share> share(const Region& region) override;
-  Result<Region> attach(const Share& share) override;
+  Result<Share> share(const Region& region, ShareFor purpose) override;
+  Result<std::unique_ptr<Reservation>> reserve(size_t size) override;
+  Result<Region> attach(const Share& share, void* at) override;
   Status detach(const Region& region) override;
+  Result<std::unique_ptr<PinnedMemory>> pin(const Region& host) override;
 
  private:
   struct Allocation {
@@ -29,14 +32,16 @@ class CpuBackend final : public Backend {
     size_t size;
   };
   using Allocations = std::map<const char*, Allocation>;
+  using Attachments = std::map<const char*, std::variant<Mapping, Place>>;
 
   // The allocation around ptr, or the end. Called with mutex_ held.
   Allocations::const_iterator around(const void* ptr) const;
 
+  Reservations reservations_;
   // Guards the two tables, not the memory that they describe.
   std::mutex mutex_;
-  Allocations allocations_;                  // by first byte
-  std::map<const char*, Mapping> attached_;  // by first byte of the Region that attach() returned
+  Allocations allocations_;  // by first byte
+  Attachments attached_;     // by first byte of the Region that attach() returned
 };
 
 }  // namespace hmc

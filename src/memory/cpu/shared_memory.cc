@@ -18,7 +18,7 @@ namespace {
 constexpr size_t kHugePage = size_t{2} << 20;
 // log2 of the size in the upper bits, as memfd_create(2) says; glibc has no name for it.
 constexpr unsigned kOfHugePages = MFD_HUGETLB | (21u << 26);
-// SEAL as well, so that a peer that has the descriptor cannot forbid writing to later visitors.
+// SEAL as well, so that a peer that has the descriptor cannot forbid others to write.
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 uint64_t roundDown(uint64_t value, uint64_t unit) {
@@ -35,10 +35,44 @@ uint64_t memoryAndSwap() {
   return (uint64_t{info.totalram} + info.totalswap) * info.mem_unit;
 }
 
-void* mapShared(int fd, uint64_t offset, size_t size) {
-  void* ptr =
-      mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, static_cast<off_t>(offset));
+void* mapShared(int fd, uint64_t offset, size_t size, void* at = nullptr) {
+  void* ptr = mmap(at, size, PROT_READ | PROT_WRITE, MAP_SHARED | (at ? MAP_FIXED : 0), fd,
+                   static_cast<off_t>(offset));
   return ptr == MAP_FAILED ? nullptr : ptr;
+}
+
+// The whole pages of a file around some bytes of it.
+struct Pages {
+  uint64_t first;
+  size_t size;
+  size_t before;  // bytes in front of those that were asked for
+};
+
+Result<Pages> pagesAround(int fd, uint64_t offset, uint64_t size) {
+  if (size == 0) return error(Code::invalidArgument, "a share of 0 bytes cannot be mapped");
+  int seals = fcntl(fd, F_GET_SEALS);
+  if (seals < 0) return errnoStatus("the shared descriptor is not sealed memory");
+  if ((seals & F_SEAL_SHRINK) == 0) {
+    return error(Code::permissionDenied,
+                 "the shared descriptor is refused: its owner can still shrink it");
+  }
+  struct stat info {};
+  if (fstat(fd, &info) != 0) return errnoStatus("look at the shared descriptor");
+  auto capacity = static_cast<uint64_t>(info.st_size);
+  if (!fits(offset, size, capacity)) {
+    return error(Code::outOfRange,
+                 "{} shared bytes at offset {} would pass the end of a {}-byte descriptor", size,
+                 offset, capacity);
+  }
+  // The block of a file of huge pages is one of them, and its mappings start and end at such.
+  auto unit = static_cast<uint64_t>(std::max<long>(info.st_blksize, sysconf(_SC_PAGESIZE)));
+  uint64_t first = roundDown(offset, unit);
+  uint64_t last = std::max(std::min(roundUp(offset + size, unit), capacity), offset + size);
+  return Pages{first, last - first, offset - first};
+}
+
+Status mapFailure(uint64_t size, uint64_t offset) {
+  return errnoStatus(fmt::format("map {} shared bytes at offset {}", size, offset));
 }
 
 // errno says why when it fails. `what` is the step that failed.
@@ -95,28 +129,24 @@ Result<SharedMemory> createSharedMemory(size_t size) {
 }
 
 Result<Window> mapWindow(int fd, uint64_t offset, uint64_t size) {
-  if (size == 0) return error(Code::invalidArgument, "a share of 0 bytes cannot be mapped");
-  int seals = fcntl(fd, F_GET_SEALS);
-  if (seals < 0) return errnoStatus("the shared descriptor is not sealed memory");
-  if ((seals & F_SEAL_SHRINK) == 0) {
-    return error(Code::permissionDenied,
-                 "the shared descriptor is refused: its owner can still shrink it");
+  HMC_ASSIGN(Pages pages, pagesAround(fd, offset, size));
+  void* ptr = mapShared(fd, pages.first, pages.size);
+  if (!ptr) return mapFailure(size, offset);
+  return Window{Mapping(ptr, pages.size), static_cast<char*>(ptr) + pages.before};
+}
+
+Result<Place> mapWindowAt(void* at, Reservations& reservations, int fd, uint64_t offset,
+                          uint64_t size) {
+  HMC_ASSIGN(Pages pages, pagesAround(fd, offset, size));
+  if (pages.before != 0) {
+    return error(
+        Code::invalidArgument,
+        "shared bytes at offset {} cannot begin at {}: the offset is not at a page's start", offset,
+        at);
   }
-  struct stat info {};
-  if (fstat(fd, &info) != 0) return errnoStatus("look at the shared descriptor");
-  auto capacity = static_cast<uint64_t>(info.st_size);
-  if (!fits(offset, size, capacity)) {
-    return error(Code::outOfRange,
-                 "{} shared bytes at offset {} would pass the end of a {}-byte descriptor", size,
-                 offset, capacity);
-  }
-  // The block of a file of huge pages is one of them, and its mappings start and end at such.
-  auto unit = static_cast<uint64_t>(std::max<long>(info.st_blksize, sysconf(_SC_PAGESIZE)));
-  uint64_t first = roundDown(offset, unit);
-  uint64_t last = std::max(std::min(roundUp(offset + size, unit), capacity), offset + size);
-  void* ptr = mapShared(fd, first, last - first);
-  if (!ptr) return errnoStatus(fmt::format("map {} shared bytes at offset {}", size, offset));
-  return Window{Mapping(ptr, last - first), static_cast<char*>(ptr) + (offset - first)};
+  HMC_ASSIGN(Place place, reservations.take(at, pages.size));
+  if (!mapShared(fd, pages.first, pages.size, at)) return mapFailure(size, offset);
+  return place;
 }
 
 }  // namespace hmc

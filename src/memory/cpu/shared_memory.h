@@ -6,6 +6,7 @@
 #include "base/fd.h"
 #include "hmc/result.h"
 #include "memory/cpu/mapping.h"
+#include "memory/cpu/reservations.h"
 
 namespace hmc {
 
@@ -28,5 +29,8 @@ struct Window {
 
 // Refuses a descriptor whose file can still shrink or is too short: touching it could kill us.
 Result<Window> mapWindow(int fd, uint64_t offset, uint64_t size);
+// The same with its first byte at `at`, a place in one of the reservations.
+Result<Place> mapWindowAt(void* at, Reservations& reservations, int fd, uint64_t offset,
+                          uint64_t size);
 
 }  // namespace hmc

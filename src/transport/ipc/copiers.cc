@@ -8,7 +8,7 @@
 #include <system_error>
 
 #include "base/thread.h"
-#include "memory/copy.h"
+#include "memory/host_copy.h"
 
 namespace hmc::ipc {
 

@@ -22,7 +22,7 @@ constexpr size_t kLargest = size_t{64} << 20;
 constexpr std::chrono::microseconds kSpin{20};
 constexpr std::chrono::milliseconds kNap{1};
 
-// Who has the same reaches our abstract sockets and is let in: same kernel, same network namespace,
+// Processes with the same domain can use our abstract sockets: same kernel, same network namespace,
 // same user.
 Result<std::string> domain() {
   std::ifstream file("/proc/sys/kernel/random/boot_id");
@@ -72,7 +72,7 @@ class IpcRegistration final : public Registration {
 
  private:
   Status offerMapping(Backend& backend, Key& key) {
-    auto share = backend.share(region);
+    auto share = backend.share(region, ShareFor::process);
     if (!share.ok()) return Status();
     if (share->fd) {
       HMC_ASSIGN(share_, shared_.fds.offer(share->fd.get()));
@@ -80,6 +80,7 @@ class IpcRegistration final : public Registration {
     }
     key.shareHandle = share->handle;
     key.shareOffset = share->offset;
+    key.uuid = share->device;
     return Status();
   }
   Status offerRing(Key& key) {
@@ -101,8 +102,7 @@ class IpcTransport final : public Transport {
   IpcTransport(FdExchange& fds, IpcOptions options, std::string domain)
       : Transport({"ipc",
                    std::move(domain),
-                   {DeviceKind::cpu, DeviceKind::cuda, DeviceKind::hip, DeviceKind::cnrt,
-                    DeviceKind::acl, DeviceKind::musa},
+                   {std::begin(kDeviceKinds), std::end(kDeviceKinds)},
                    kLargest,
                    {{describe(ipc::PathKind::mappedHost), 20, 10},
                     {describe(ipc::PathKind::processVm), 700, 8},
@@ -127,11 +127,7 @@ class IpcTransport final : public Transport {
   }
 
   bool progress(Deadline until) override {
-    if (!shared_.hasRings()) {
-      // Everything finishes inside post(), perhaps in another thread, which wakes nobody.
-      futexWait(never_, 0, earlier(until, kSpin));
-      return false;
-    }
+    if (!shared_.hasRings()) return progressWithoutRings(earlier(until, kSpin));
     Doorbell& doorbell = shared_.page.get()->progress;
     Deadline spin = earlier(until, kSpin);
     uint32_t seen = 0;
@@ -140,7 +136,8 @@ class IpcTransport final : public Transport {
       if (shared_.pump()) return true;
       if (wanted_.load() && wanted_.exchange(false)) return false;
     } while (!spin.passed());
-    doorbell.sleep(seen, earlier(until, kNap));
+    // Devices ring no doorbell.
+    doorbell.sleep(seen, earlier(until, shared_.deviceCopies.idle() ? kNap : kSpin));
     return shared_.pump();
   }
   void wake() override {
@@ -149,6 +146,15 @@ class IpcTransport final : public Transport {
   }
 
  private:
+  // What devices do not copy finishes inside post(), perhaps in another thread, which wakes nobody.
+  bool progressWithoutRings(Deadline until) {
+    while (!shared_.deviceCopies.idle() && !until.passed()) {
+      if (shared_.deviceCopies.poll()) return true;
+    }
+    futexWait(never_, 0, until);
+    return false;
+  }
+
   Shared shared_;
   std::atomic<uint32_t> never_{0};
   std::atomic<bool> wanted_{false};  // progress() shall return

@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "base/codec.h"
 #include "base/random.h"
 
@@ -10,16 +12,17 @@ namespace hmc::ipc {
 namespace {
 
 // The last byte is the version: both sides must have been built with the same layout.
-constexpr uint32_t kKeyMagic = 0x4b435001;
+constexpr uint32_t kKeyMagic = 0x4b435002;
 constexpr uint32_t kAddressMagic = 0x41435001;
 constexpr size_t kLongestName = 100;  // a unix socket's name has less room than this
 
 Result<DeviceKind> kindOf(const std::string& name) {
-  for (auto kind : {DeviceKind::cpu, DeviceKind::cuda, DeviceKind::hip, DeviceKind::cnrt,
-                    DeviceKind::acl, DeviceKind::musa}) {
-    if (name == deviceKindName(kind)) return kind;
-  }
+  if (const DeviceKind* kind = findDeviceKind(name)) return *kind;
   return error(Code::invalidArgument, "an ipc key names an unknown kind of device");
+}
+
+std::string_view asText(const DeviceUuid& uuid) {
+  return {reinterpret_cast<const char*>(uuid.bytes.data()), uuid.bytes.size()};
 }
 
 bool emptyOr(const std::string& text, size_t size) {
@@ -41,7 +44,7 @@ Status check(const Key& key, uint8_t access, uint8_t processVm) {
 std::string encode(const Key& key) {
   Writer out;
   out.u32(kKeyMagic).u8(static_cast<uint8_t>(key.access)).string(deviceKindName(key.device.kind));
-  out.u32(static_cast<uint32_t>(key.device.index)).u64(key.size);
+  out.u32(static_cast<uint32_t>(key.device.index)).raw(asText(key.uuid)).u64(key.size);
   out.string(key.exchange).raw(key.process);
   out.string(key.shareToken).string(key.shareHandle).u64(key.shareOffset);
   out.u8(key.processVm ? 1 : 0).u32(static_cast<uint32_t>(key.pid)).u64(key.address);
@@ -60,6 +63,8 @@ Result<Key> decodeKey(std::string_view bytes) {
   uint8_t access = in.u8();
   std::string kind = in.string();
   key.device.index = static_cast<int>(in.u32());
+  const std::string_view uuid = in.raw(key.uuid.bytes.size());
+  std::copy_n(uuid.begin(), uuid.size(), key.uuid.bytes.begin());
   key.size = in.u64();
   key.exchange = in.string();
   key.process = in.raw(kNonceSize);

@@ -8,6 +8,7 @@
 
 #include "hmc/device.h"
 #include "hmc/result.h"
+#include "memory/backend.h"
 #include "transport/transport.h"
 
 namespace hmc::ipc {
@@ -18,7 +19,8 @@ inline constexpr size_t kTokenSize = 16;  // of an FdExchange
 // What a Registration tells the peer: every path that leads to the memory.
 struct Key {
   Access access = Access::read;
-  Device device;
+  Device device;    // its index is the owner's
+  DeviceUuid uuid;  // which device that is for everybody
   uint64_t size = 0;
   std::string exchange;  // the FdExchange that all tokens here belong to
   std::string process;   // processNonce() of the owner

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "memory/copy.h"
 #include "transport/check.h"
 
 namespace hmc::ipc {
@@ -49,6 +50,7 @@ IpcLink::IpcLink(Shared& shared, const LinkOptions& options)
 
 IpcLink::~IpcLink() {
   close(error(Code::cancelled, "the link was destroyed"));
+  shared_.deviceCopies.drain(*this, kCopyTimeout);
   if (!outgoing_) return;
   // The ring itself gives up when the lease is over.
   Doorbell& doorbell = shared_.page.get()->progress;
@@ -85,6 +87,7 @@ void IpcLink::close(const Status& why) {
   }
   closing_.store(true, std::memory_order_release);
   if (ring) ring->close(reason);
+  shared_.deviceCopies.close(*this, reason);
   shared_.service.removeLink(nonce_);
 }
 
@@ -100,15 +103,15 @@ Status IpcLink::checkKey(const Key& key) const {
 
 Result<std::unique_ptr<RemoteMemory>> IpcLink::importKey(std::string_view bytes, Deadline deadline,
                                                          void* place) {
-  HMC_TRY(checkPlace(place, "ipc"));
   HMC_ASSIGN(Key key, decodeKey(bytes));
   HMC_TRY(checkKey(key));
   Refusals refusals;
   if (shared_.options.allowMapping) {
-    auto mapped = importMapped(key, closing_, deadline);
-    if (mapped.ok()) return mapped;
+    auto mapped = importMapped(key, closing_, deadline, place);
+    if (mapped.ok() || place) return mapped;
     refusals.add("mapping", mapped.status());
   }
+  HMC_TRY(checkPlace(place, "ipc without mapping"));
   if (shared_.options.allowProcessVm) {
     auto process = importProcess(key, refusals.broken, deadline);
     if (process.ok()) return process;

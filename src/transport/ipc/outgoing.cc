@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "memory/copy.h"
+#include "memory/host_copy.h"
 #include "transport/exports.h"
 
 namespace hmc::ipc {

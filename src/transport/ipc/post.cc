@@ -1,7 +1,6 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "memory/copy.h"
 #include "transport/check.h"
 #include "transport/ipc/link.h"
 
@@ -51,19 +50,17 @@ class Finisher {
   uint32_t count_ = 0;
 };
 
+// The operation's remote memory, as it is mapped here.
+Region farOf(const Op& op) {
+  return static_cast<const MappedRemote&>(*op.remote).region.slice(op.remoteOffset, op.size);
+}
+
 void settle(const Op& op, const Status& status) {
   if (status.ok()) {
     op.completion->finish();
   } else {
     op.completion->fail(status);
   }
-}
-
-Status moveDevice(const Op& op) {
-  const Region& there = static_cast<const MappedRemote&>(*op.remote).region;
-  Region far = there.slice(op.remoteOffset, op.size);
-  Region near{op.local, op.size, op.registration->region.device};
-  return op.kind == OpKind::put ? copy(far, near) : copy(near, far);
 }
 
 }  // namespace
@@ -74,7 +71,7 @@ size_t IpcLink::refuseAll(std::span<const Op> ops) {
   return ops.size();
 }
 
-// A copy that has begun when the link is closed ends by itself, before post() returns.
+// A copy on the host that has begun when the link is closed ends by itself, before post() returns.
 size_t IpcLink::post(std::span<const Op> ops) {
   if (closing_.load(std::memory_order_acquire)) [[unlikely]]
     return refuseAll(ops);
@@ -112,7 +109,7 @@ size_t IpcLink::runSlow(std::span<const Op> ops) {
     case PathKind::ring:
       return throughRing(ops);
     default:
-      settle(ops[0], moveDevice(ops[0]));
+      shared_.deviceCopies.start(*this, ops[0], farOf(ops[0]));
       return 1;
   }
 }

@@ -35,11 +35,11 @@ const char* describe(PathKind kind) {
 }
 
 Result<std::unique_ptr<RemoteMemory>> importMapped(const Key& key, const std::atomic<bool>& closed,
-                                                   Deadline deadline) {
+                                                   Deadline deadline, void* place) {
   if (key.shareToken.empty() && key.shareHandle.empty()) {
     return error(Code::unsupported, "its owner does not offer it for mapping");
   }
-  if (isOurOwn(key)) {
+  if (isOurOwn(key) && !place) {
     return std::unique_ptr<RemoteMemory>(
         std::make_unique<MappedRemote>(key, whereItLies(key), nullptr, closed));
   }
@@ -51,8 +51,9 @@ Result<std::unique_ptr<RemoteMemory>> importMapped(const Key& key, const std::at
   share.handle = key.shareHandle;
   share.offset = key.shareOffset;
   share.size = key.size;
-  share.device = key.device;
-  HMC_ASSIGN(Region region, backend->attach(share));
+  share.kind = key.device.kind;
+  share.device = key.uuid;
+  HMC_ASSIGN(Region region, backend->attach(share, place));
   if (region.device.isHost()) populate(region, key.access);
   return std::unique_ptr<RemoteMemory>(
       std::make_unique<MappedRemote>(key, region, backend, closed));

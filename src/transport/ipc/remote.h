@@ -72,11 +72,11 @@ class RingRemote final : public IpcRemote {
   const uint64_t region;
 };
 
-// The memory behind a key, mapped here; in the owner's own process that is the memory itself where
-// the backend's handles only work between processes. `unsupported` when the key offers nothing to
-// map, or this process cannot map it.
+// The memory behind a key, mapped here, at `place` unless that is null. Without a place, in the
+// owner's own process, that is the memory itself where the backend's handles only work between
+// processes. `unsupported` when the key offers nothing to map, or this process cannot map it.
 Result<std::unique_ptr<RemoteMemory>> importMapped(const Key& key, const std::atomic<bool>& closed,
-                                                   Deadline deadline);
+                                                   Deadline deadline, void* place);
 
 // The memory behind a key, through the kernel. `slower` is why it was not mapped, where it could
 // be.

@@ -7,7 +7,7 @@
 #include "base/liveness.h"
 #include "base/log.h"
 #include "base/thread.h"
-#include "memory/copy.h"
+#include "memory/host_copy.h"
 
 namespace hmc::ipc {
 

@@ -15,8 +15,8 @@ void Shared::remove(const Outgoing* ring) {
 }
 
 bool Shared::pump() {
+  bool finished = deviceCopies.poll();
   std::lock_guard lock(mutex_);
-  bool finished = false;
   for (const auto& ring : rings_) finished = ring->pump() || finished;
   return finished;
 }

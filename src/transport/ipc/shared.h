@@ -7,6 +7,7 @@
 
 #include "base/fd_exchange.h"
 #include "transport/ipc/copiers.h"
+#include "transport/ipc/device_copies.h"
 #include "transport/ipc/ipc.h"
 #include "transport/ipc/outgoing.h"
 #include "transport/ipc/service.h"
@@ -25,6 +26,7 @@ struct Shared {
   Exports exports;  // what rings reach
   Service service{page, exports};
   Copiers copiers;
+  DeviceCopies deviceCopies;
 
   // The rings that progress() looks at.
   void add(std::shared_ptr<Outgoing> ring);

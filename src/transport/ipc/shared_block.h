@@ -41,7 +41,7 @@ class SharedBlock {
 
   // The token under which others can fetch() it; for blocks of our own.
   Result<std::string> offer(FdExchange& fds) const {
-    HMC_ASSIGN(Share share, hostBackend().share(region_));
+    HMC_ASSIGN(Share share, hostBackend().share(region_, ShareFor::process));
     return fds.offer(share.fd.get());
   }
 

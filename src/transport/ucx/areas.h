@@ -5,8 +5,8 @@
 
 #include "hmc/access.h"
 #include "hmc/status.h"
+#include "memory/host_copy.h"
 #include "memory/region.h"
-#include "memory/row_copy.h"
 
 namespace hmc::ucx {
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "memory/row_copy.h"
+#include "memory/host_copy.h"
 #include "transport/transport.h"
 #include "transport/ucx/address.h"
 #include "transport/ucx/origin.h"

@@ -136,7 +136,7 @@ Result<std::shared_ptr<const Pinned>> MemoryTable::pin(const Region& region, Acc
   Result<Share> share = error(Code::unsupported, "host memory needs none");
   if (!region.device.isHost()) {
     HMC_ASSIGN(Backend * backend, findBackend(region.device));
-    share = backend->share(region);
+    share = backend->share(region, ShareFor::nic);
   }
   for (const auto& nic : nics_) {
     auto registered = region.device.isHost()

@@ -14,14 +14,12 @@ std::vector<MemoryWay> tryMemory(const std::shared_ptr<const Library>& library, 
   Nics nics;
   nics.push_back(*std::move(nic));
   MemoryTable table(nics);
-  for (int i = 0; i <= static_cast<int>(DeviceKind::musa); ++i) {
-    const auto kind = static_cast<DeviceKind>(i);
-    auto backend = findBackend(kind);
-    if (kind == DeviceKind::cpu || !backend.ok()) continue;
-    for (int index = 0; index < (*backend)->facts().deviceCount; ++index) {
-      auto how = table.tryDevice({kind, index});
+  for (Backend* backend : accelerators()) {
+    for (int index = 0; index < backend->facts().deviceCount(); ++index) {
+      const Device device{backend->facts().kind, index};
+      auto how = table.tryDevice(device);
       ways.push_back(
-          {{kind, index}, how.ok() ? *how : "staged through the host: " + how.status().message()});
+          {device, how.ok() ? *how : "staged through the host: " + how.status().message()});
     }
   }
   return ways;

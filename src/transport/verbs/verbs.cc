@@ -29,8 +29,7 @@ Transport::Path typical(const Nics& nics) {
 Transport::Facts factsOf(const Nics& nics) {
   return {"verbs",
           domainOf(nics[0]->port()),
-          {DeviceKind::cpu, DeviceKind::cuda, DeviceKind::hip, DeviceKind::cnrt, DeviceKind::acl,
-           DeviceKind::musa},
+          {std::begin(kDeviceKinds), std::end(kDeviceKinds)},
           largestPiece(nics),
           {typical(nics)}};
 }

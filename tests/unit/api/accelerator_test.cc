@@ -9,6 +9,7 @@
 #include "api/conn_buffer_region.h"
 #include "hmc/conn_buffer.h"
 #include "memory/backends.h"
+#include "memory/device_of.h"
 
 namespace hmc {
 namespace {
@@ -36,7 +37,7 @@ TEST(AcceleratorMemory, isAllocatedOnTheDeviceThatWasAskedFor) {
     Memory memory(index, kNpu);
     void* ptr = nullptr;
     ASSERT_EQ(memory.allocateBuffer(&ptr, 100), status_t::SUCCESS);
-    EXPECT_EQ(deviceOf(ptr), (Device{DeviceKind::acl, index}));
+    EXPECT_EQ(*deviceOf(ptr), (Device{DeviceKind::acl, index}));
     EXPECT_EQ(memory.freeBuffer(ptr), status_t::SUCCESS);
     EXPECT_EQ(memory.freeBuffer(nullptr), status_t::SUCCESS);
   }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "memory/backends.h"
+#include "memory/device_of.h"
 
 namespace hmc {
 namespace {
@@ -24,7 +25,7 @@ TEST(BrokenPlugin, isNamedByWhoAsksForAnAccelerator) {
 TEST(BrokenPlugin, doesNotDisturbTheHost) {
   EXPECT_TRUE(findBackend(DeviceKind::cpu).ok());
   int local = 0;
-  EXPECT_EQ(deviceOf(&local), Device{});
+  EXPECT_EQ(*deviceOf(&local), Device{});
 }
 
 }  // namespace

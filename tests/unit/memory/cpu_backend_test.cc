@@ -8,6 +8,8 @@
 #include <thread>
 #include <vector>
 
+#include "memory/device_of.h"
+
 namespace hmc {
 namespace {
 
@@ -60,11 +62,10 @@ TEST(CpuBackend, movesOverlappingMemoryInBothDirections) {
     for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i % 241);
     std::string up = bytes;
     std::string down = bytes;
-    EXPECT_TRUE(
-        backend.copy({up.data() + 100, size, Device{}}, {up.data(), size, Device{}}, nullptr).ok());
-    EXPECT_TRUE(
-        backend.copy({down.data(), size, Device{}}, {down.data() + 100, size, Device{}}, nullptr)
-            .ok());
+    const CopyPiece upwards{up.data() + 100, up.data(), size};
+    const CopyPiece downwards{down.data(), down.data() + 100, size};
+    EXPECT_TRUE(backend.copy({Device{}, Device{}, {&upwards, 1}}, {}).ok());
+    EXPECT_TRUE(backend.copy({Device{}, Device{}, {&downwards, 1}}, {}).ok());
     EXPECT_TRUE(up.substr(100) == bytes.substr(0, size));
     EXPECT_TRUE(down.substr(0, size) == bytes.substr(100));
   }
@@ -73,18 +74,21 @@ TEST(CpuBackend, movesOverlappingMemoryInBothDirections) {
 TEST(CpuBackend, refusesOtherDevicesAndNullPointers) {
   CpuBackend backend;
   char byte = 0;
-  Region host{&byte, 1, Device{}};
-  Region gpu{&byte, 1, Device{DeviceKind::cuda, 0}};
-  EXPECT_EQ(backend.copy(gpu, host, nullptr).code(), Code::invalidArgument);
-  EXPECT_EQ(backend.copy(host, gpu, nullptr).code(), Code::invalidArgument);
-  EXPECT_EQ(backend.copy(host, {nullptr, 1, Device{}}, nullptr).code(), Code::invalidArgument);
-  EXPECT_EQ(backend.copy({nullptr, 1, Device{}}, host, nullptr).code(), Code::invalidArgument);
+  const Device host;
+  const Device gpu{DeviceKind::cuda, 0};
+  const CopyPiece good{&byte, &byte, 1};
+  const CopyPiece fromNull{&byte, nullptr, 1};
+  const CopyPiece toNull{nullptr, &byte, 1};
+  EXPECT_EQ(backend.copy({gpu, host, {&good, 1}}, {}).code(), Code::invalidArgument);
+  EXPECT_EQ(backend.copy({host, gpu, {&good, 1}}, {}).code(), Code::invalidArgument);
+  EXPECT_EQ(backend.copy({host, host, {&fromNull, 1}}, {}).code(), Code::invalidArgument);
+  EXPECT_EQ(backend.copy({host, host, {&toNull, 1}}, {}).code(), Code::invalidArgument);
 }
 
 TEST(CpuBackend, saysThatOnlyItsOwnMemoryCanBeShared) {
   CpuBackend backend;
   std::string foreign(4096, 'x');
-  auto shared = backend.share({foreign.data(), foreign.size(), Device{}});
+  auto shared = backend.share({foreign.data(), foreign.size(), Device{}}, ShareFor::process);
   ASSERT_FALSE(shared.ok());
   EXPECT_EQ(shared.status().code(), Code::unsupported);
 }
@@ -93,18 +97,18 @@ TEST(CpuBackend, refusesSharesOfOtherDevicesOrWithoutADescriptor) {
   CpuBackend backend;
   Share share;
   share.size = 10;
-  EXPECT_EQ(backend.attach(share).status().code(), Code::invalidArgument);
+  EXPECT_EQ(backend.attach(share, nullptr).status().code(), Code::invalidArgument);
   auto region = backend.allocate(0, 4096);
-  auto other = backend.share(*region);
-  other->device = Device{DeviceKind::cuda, 0};
-  EXPECT_EQ(backend.attach(*other).status().code(), Code::invalidArgument);
+  auto other = backend.share(*region, ShareFor::process);
+  other->kind = DeviceKind::cuda;
+  EXPECT_EQ(backend.attach(*other, nullptr).status().code(), Code::invalidArgument);
 }
 
 TEST(CpuBackend, keepsAttachedMemoryAfterItsOwnerReleasedIt) {
   CpuBackend backend;
   auto region = backend.allocate(0, 5000);
   std::memset(region->ptr, 'q', 5000);
-  auto attached = backend.attach(*backend.share(*region));
+  auto attached = backend.attach(*backend.share(*region, ShareFor::process), nullptr);
   ASSERT_TRUE(attached.ok());
   EXPECT_TRUE(backend.release(region->ptr).ok());
   EXPECT_EQ(std::string(attached->at(0), 5000), std::string(5000, 'q'));
@@ -114,14 +118,40 @@ TEST(CpuBackend, keepsAttachedMemoryAfterItsOwnerReleasedIt) {
 TEST(CpuBackend, attachesTheSameMemoryTwiceAtTwoAddresses) {
   CpuBackend backend;
   auto region = backend.allocate(0, 5000);
-  auto share = backend.share(*region);
-  auto first = backend.attach(*share);
-  auto second = backend.attach(*share);
+  auto share = backend.share(*region, ShareFor::process);
+  auto first = backend.attach(*share, nullptr);
+  auto second = backend.attach(*share, nullptr);
   EXPECT_NE(first->ptr, second->ptr);
   EXPECT_TRUE(backend.detach(*first).ok());
   *second->at(0) = 'k';
   EXPECT_EQ(*region->at(0), 'k');
   EXPECT_TRUE(backend.detach(*second).ok());
+}
+
+// A hole would be handed to the next mmap(2) of anybody.
+TEST(CpuBackend, detachLeavesAReservationWithoutHoleOrAccess) {
+  CpuBackend backend;
+  auto reservation = std::move(backend.reserve(size_t{8} << 20)).value();
+  auto region = backend.allocate(0, size_t{4} << 20);
+  auto share = backend.share(*region, ShareFor::process);
+  auto attached = backend.attach(*share, reservation->region.ptr);
+  ASSERT_TRUE(attached.ok()) << attached.status().toString();
+  *attached->at(0) = 'a';
+  EXPECT_EQ(*region->at(0), 'a');
+  EXPECT_TRUE(backend.detach(*attached).ok());
+  std::vector<unsigned char> resident(reservation->region.size / kPage);
+  EXPECT_EQ(mincore(reservation->region.ptr, reservation->region.size, resident.data()), 0)
+      << "some of it is not mapped";
+  EXPECT_FALSE(deviceOf(reservation->region.ptr).ok()) << "some of it can be read";
+}
+
+TEST(CpuBackend, givesTheAddressesOfAReservationBack) {
+  CpuBackend backend;
+  auto reservation = std::move(backend.reserve(size_t{8} << 20)).value();
+  void* first = reservation->region.ptr;
+  reservation.reset();
+  unsigned char resident = 0;
+  EXPECT_NE(mincore(first, kPage, &resident), 0);
 }
 
 TEST(CpuBackend, servesManyThreadsAtOnce) {
@@ -132,7 +162,7 @@ TEST(CpuBackend, servesManyThreadsAtOnce) {
       for (int i = 0; i < 50; ++i) {
         auto region = backend.allocate(0, 10000);
         ASSERT_TRUE(region.ok());
-        auto attached = backend.attach(*backend.share(*region));
+        auto attached = backend.attach(*backend.share(*region, ShareFor::process), nullptr);
         ASSERT_TRUE(attached.ok());
         *attached->at(9999) = 'e';
         EXPECT_EQ(*region->at(9999), 'e');

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "memory/copy.h"
+
 namespace hmc {
 namespace {
 
@@ -11,10 +13,27 @@ Region host(std::string& bytes) {
   return {bytes.data(), bytes.size(), Device{}};
 }
 
-FakeOptions withDelay(std::chrono::milliseconds delay) {
+// A copy that idles for an hour shows who forgot to wait for it.
+FakeOptions idling() {
   FakeOptions options;
-  options.delay = delay;
+  options.delay = std::chrono::hours(1);
   return options;
+}
+
+DeviceQueue own(const Region& region) {
+  return {region.device};
+}
+
+Status enqueue(FakeAccelerator& fake, const Region& dst, const Region& src,
+               const DeviceQueue& queue) {
+  const CopyPiece piece{dst.ptr, src.ptr, src.size};
+  return fake.copy({dst.device, src.device, {&piece, 1}}, queue);
+}
+
+Status drain(FakeAccelerator& fake, const DeviceQueue& queue) {
+  auto event = std::move(fake.event(queue.device.index)).value();
+  Status recorded = event->record(queue);
+  return recorded.ok() ? waitFor(*event, std::chrono::seconds(60)) : recorded;
 }
 
 TEST(FakeAcceleratorDeathTest, crashesTheProcessorThatTouchesItsMemory) {
@@ -25,50 +44,40 @@ TEST(FakeAcceleratorDeathTest, crashesTheProcessorThatTouchesItsMemory) {
   EXPECT_DEATH(*static_cast<volatile char*>(region->ptr) = 1, "");
 }
 
-TEST(FakeAccelerator, leavesStreamCopiesUndoneUntilSomebodyWaits) {
-  FakeAccelerator fake(withDelay(std::chrono::hours(1)));
+TEST(FakeAccelerator, leavesCopiesUndoneUntilSomebodyAsks) {
+  FakeAccelerator fake(idling());
   auto region = fake.allocate(0, 4);
   std::string bytes = "abcd";
   std::string back = "....";
-  Stream stream{region->device};
-  EXPECT_TRUE(fake.copy(*region, host(bytes), &stream).ok());
-  EXPECT_TRUE(fake.copy(host(back), *region, &stream).ok());
+  EXPECT_TRUE(enqueue(fake, *region, host(bytes), own(*region)).ok());
+  EXPECT_TRUE(enqueue(fake, host(back), *region, own(*region)).ok());
   EXPECT_EQ(back, "....");
-  EXPECT_TRUE(fake.wait(stream).ok());
-  EXPECT_EQ(back, "abcd");
-}
-
-TEST(FakeAccelerator, runsWhatIsQueuedBeforeASynchronousCopy) {
-  FakeAccelerator fake(withDelay(std::chrono::hours(1)));
-  auto region = fake.allocate(0, 4);
-  std::string bytes = "abcd";
-  std::string back = "....";
-  Stream stream{region->device};
-  EXPECT_TRUE(fake.copy(*region, host(bytes), &stream).ok());
-  EXPECT_TRUE(fake.copy(host(back), *region, nullptr).ok());
+  EXPECT_TRUE(drain(fake, own(*region)).ok());
   EXPECT_EQ(back, "abcd");
 }
 
 TEST(FakeAccelerator, keepsStreamsApart) {
-  FakeAccelerator fake(withDelay(std::chrono::hours(1)));
+  FakeAccelerator fake(idling());
   auto region = fake.allocate(1, 4);
   auto stream = fake.createStream(1);
   ASSERT_TRUE(stream.ok());
   std::string bytes = "abcd";
   std::string back = "....";
-  EXPECT_TRUE(fake.copy(*region, host(bytes), &*stream).ok());
-  EXPECT_TRUE(fake.copy(host(back), *region, nullptr).ok());
+  EXPECT_TRUE(enqueue(fake, *region, host(bytes), *stream).ok());
+  EXPECT_TRUE(enqueue(fake, host(back), *region, own(*region)).ok());
+  EXPECT_TRUE(drain(fake, own(*region)).ok());
   EXPECT_EQ(back, std::string(4, '\0'));
-  EXPECT_TRUE(fake.wait(*stream).ok());
-  EXPECT_TRUE(fake.copy(host(back), *region, nullptr).ok());
+  EXPECT_TRUE(drain(fake, *stream).ok());
+  EXPECT_TRUE(enqueue(fake, host(back), *region, own(*region)).ok());
+  EXPECT_TRUE(drain(fake, own(*region)).ok());
   EXPECT_EQ(back, "abcd");
 }
 
 TEST(FakeQueue, runsCopiesAMomentLaterByItself) {
-  FakeQueue queue("test", std::chrono::milliseconds(1));
+  FakeQueue queue("test", std::chrono::milliseconds(1), [] { return true; });
   std::string from = "abcd";
   std::string to = "....";
-  queue.push({to.data(), from.data(), 4});
+  queue.push({{to.data(), from.data(), 4}});
   auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(30);
   while (queue.done() == 0 && std::chrono::steady_clock::now() < patience) {
     std::this_thread::yield();
@@ -78,12 +87,26 @@ TEST(FakeQueue, runsCopiesAMomentLaterByItself) {
 }
 
 TEST(FakeAccelerator, finishesQueuedCopiesBeforeItsMemoryGoes) {
-  FakeAccelerator fake(withDelay(std::chrono::hours(1)));
+  FakeAccelerator fake(idling());
   auto region = fake.allocate(0, 4);
   std::string back = "....";
-  Stream stream{region->device};
-  EXPECT_TRUE(fake.copy(host(back), *region, &stream).ok());
+  EXPECT_TRUE(enqueue(fake, host(back), *region, own(*region)).ok());
   EXPECT_TRUE(fake.release(region->ptr).ok());
+  EXPECT_EQ(back, std::string(4, '\0'));
+}
+
+TEST(FakeAccelerator, runsNothingOnAStalledQueueUntilItIsLetGo) {
+  FakeAccelerator fake;
+  auto region = fake.allocate(0, 4);
+  std::string back = "....";
+  EXPECT_TRUE(fake.stall(own(*region), true).ok());
+  EXPECT_TRUE(enqueue(fake, host(back), *region, own(*region)).ok());
+  auto event = std::move(fake.event(0)).value();
+  EXPECT_TRUE(event->record(own(*region)).ok());
+  EXPECT_EQ(waitFor(*event, std::chrono::milliseconds(50)).code(), Code::deadlineExceeded);
+  EXPECT_EQ(back, "....");
+  EXPECT_TRUE(fake.stall(own(*region), false).ok());
+  EXPECT_TRUE(waitFor(*event, std::chrono::seconds(60)).ok());
   EXPECT_EQ(back, std::string(4, '\0'));
 }
 
@@ -98,31 +121,83 @@ TEST(FakeAccelerator, failsTheCallThatATestPicked) {
 
   std::string bytes = "abcd";
   fake.failNext(Call::copy, Status(Code::failed, "bus error"));
-  EXPECT_EQ(fake.copy(*first, host(bytes), nullptr).message(), "bus error");
-  EXPECT_TRUE(fake.copy(*first, host(bytes), nullptr).ok());
+  EXPECT_EQ(enqueue(fake, *first, host(bytes), own(*first)).message(), "bus error");
+  EXPECT_TRUE(enqueue(fake, *first, host(bytes), own(*first)).ok());
   fake.failNext(Call::share, Status(Code::unsupported, "no IPC"));
-  EXPECT_EQ(fake.share(*first).status().message(), "no IPC");
-  auto share = fake.share(*first);
+  EXPECT_EQ(fake.share(*first, ShareFor::process).status().message(), "no IPC");
+  auto share = fake.share(*first, ShareFor::process);
   ASSERT_TRUE(share.ok());
   fake.failNext(Call::attach, Status(Code::failed, "no peer access"));
-  EXPECT_EQ(fake.attach(*share).status().message(), "no peer access");
-  EXPECT_TRUE(fake.attach(*share).ok());
+  EXPECT_EQ(fake.attach(*share, nullptr).status().message(), "no peer access");
+  EXPECT_TRUE(fake.attach(*share, nullptr).ok());
+  fake.failNext(Call::pin, Status(Code::exhausted, "no page left"));
+  EXPECT_EQ(fake.pin(host(bytes)).status().message(), "no page left");
+}
+
+TEST(FakeAccelerator, isLostForGoodOnceADeviceFailed) {
+  FakeAccelerator fake(idling());
+  auto region = fake.allocate(0, 4);
+  auto other = fake.allocate(1, 4);
+  std::string back = "....";
+  EXPECT_TRUE(enqueue(fake, host(back), *region, own(*region)).ok());
+  auto event = std::move(fake.event(0)).value();
+  EXPECT_TRUE(event->record(own(*region)).ok());
+  fake.failDevice(0, Status(Code::failed, "uncorrectable memory error"));
+  EXPECT_EQ(waitFor(*event, std::chrono::seconds(60)).message(), "uncorrectable memory error");
+  EXPECT_FALSE(enqueue(fake, host(back), *region, own(*region)).ok());
+  EXPECT_FALSE(fake.allocate(0, 4).ok());
+  EXPECT_TRUE(fake.release(region->ptr).ok());
+  EXPECT_EQ(back, "....") << "what was queued never ran";
+  EXPECT_TRUE(enqueue(fake, host(back), *other, own(*other)).ok());
+  EXPECT_TRUE(drain(fake, own(*other)).ok());
+  EXPECT_EQ(back, std::string(4, '\0'));
+}
+
+TEST(FakeAccelerator, countsWhatIsPinnedAndCopiesOfWhatIsNot) {
+  FakeAccelerator fake;
+  auto region = fake.allocate(0, 4096);
+  std::string bytes(4096, 'x');
+  {
+    auto pinned = fake.pin(host(bytes));
+    ASSERT_TRUE(pinned.ok());
+    EXPECT_EQ(fake.pinned(), 1u);
+    EXPECT_EQ(fake.pin({bytes.data() + 100, 10, Device{}}).status().code(), Code::alreadyExists);
+    EXPECT_TRUE(enqueue(fake, *region, host(bytes), own(*region)).ok());
+    EXPECT_EQ(fake.unpinnedCopies(), 0u);
+    EXPECT_TRUE(drain(fake, own(*region)).ok());
+  }
+  EXPECT_EQ(fake.pinned(), 0u);
+  EXPECT_TRUE(enqueue(fake, host(bytes), *region, own(*region)).ok());
+  EXPECT_EQ(fake.unpinnedCopies(), 1u);
+}
+
+TEST(FakeAccelerator, showsTheDevicesThatAProcessMaySeeInItsOrder) {
+  FakeOptions options;
+  options.deviceCount = 3;
+  FakeAccelerator all(options);
+  options.visible = {2, 0};
+  FakeAccelerator some(options);
+  ASSERT_EQ(some.facts().deviceCount(), 2);
+  EXPECT_EQ(some.facts().devices[0].uuid, all.facts().devices[2].uuid);
+  EXPECT_EQ(*some.indexOf(all.facts().devices[0].uuid), 1);
+  EXPECT_EQ(some.indexOf(all.facts().devices[1].uuid).status().code(), Code::unsupported);
 }
 
 TEST(FakeAccelerator, refusesWhatARealOneWouldNotDo) {
   FakeAccelerator fake;
   auto region = fake.allocate(0, 4096);
   std::string bytes(4096, 'x');
-  EXPECT_FALSE(fake.copy(host(bytes), host(bytes), nullptr).ok());
-  EXPECT_FALSE(fake.copy(region->slice(10, 100), region->slice(0, 100), nullptr).ok());
-  EXPECT_FALSE(fake.copy(*region, {bytes.data(), 10, Device{DeviceKind::hip, 0}}, nullptr).ok());
+  const DeviceQueue queue = own(*region);
+  EXPECT_FALSE(enqueue(fake, host(bytes), host(bytes), queue).ok());
+  EXPECT_FALSE(enqueue(fake, region->slice(10, 100), region->slice(0, 100), queue).ok());
+  EXPECT_FALSE(enqueue(fake, *region, {bytes.data(), 10, Device{DeviceKind::hip, 0}}, queue).ok());
   Region wrongDevice = *region;
   wrongDevice.device.index = 1;
-  EXPECT_FALSE(fake.copy(wrongDevice, host(bytes), nullptr).ok());
-  EXPECT_FALSE(fake.copy({region->at(1), 4096, region->device}, host(bytes), nullptr).ok());
-  Stream unknown{region->device, &bytes};
-  EXPECT_FALSE(fake.copy(*region, host(bytes), &unknown).ok());
-  EXPECT_FALSE(fake.wait(Stream{Device{DeviceKind::cuda, 7}}).ok());
+  EXPECT_FALSE(enqueue(fake, wrongDevice, host(bytes), own(wrongDevice)).ok());
+  EXPECT_FALSE(enqueue(fake, *region, host(bytes), own(wrongDevice)).ok());
+  EXPECT_FALSE(enqueue(fake, {region->at(1), 4096, region->device}, host(bytes), queue).ok());
+  EXPECT_FALSE(enqueue(fake, *region, host(bytes), DeviceQueue{region->device, &bytes}).ok());
+  EXPECT_FALSE(enqueue(fake, *region, host(bytes), DeviceQueue{Device{DeviceKind::cuda, 7}}).ok());
 }
 
 }  // namespace

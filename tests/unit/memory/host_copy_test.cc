@@ -1,3 +1,5 @@
+#include "memory/host_copy.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -5,12 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "memory/copy.h"
-#include "memory/row_copy.h"
-#include "memory/streaming.h"
-
 namespace hmc {
 namespace {
+
+using host_copy::kStreamingGroup;
 
 std::string pattern(size_t size) {
   std::string bytes(size, '\0');
@@ -50,9 +50,39 @@ TEST(HostCopy, isExactForSmallSizes) {
   }
 }
 
+// Every size up to some thousand bytes, to destinations that are aligned and that are not, with a
+// byte on either side that must stay.
+TEST(HostCopy, copiesEveryByteOfSmallSizesAndNoOther) {
+  constexpr size_t kMost = 4200;
+  std::vector<char> source(kMost);
+  for (size_t i = 0; i < kMost; ++i) source[i] = static_cast<char>(i * 7 + i / 256 + 1);
+  alignas(64) static char target[kMost + 192];
+  for (size_t offset : {size_t{64}, size_t{65}, size_t{96}}) {
+    for (size_t size = 0; size <= kMost; size += size < 80 ? 1 : 13) {
+      std::fill(std::begin(target), std::end(target), 'x');
+      copyHost(target + offset, source.data(), size);
+      ASSERT_EQ(std::memcmp(target + offset, source.data(), size), 0) << size << " at " << offset;
+      ASSERT_EQ(target[offset - 1], 'x') << size << " at " << offset;
+      ASSERT_EQ(target[offset + size], 'x') << size << " at " << offset;
+    }
+  }
+}
+
+TEST(HostCopy, movesMemoryThatOverlaps) {
+  for (size_t size : {size_t{10}, size_t{5000}, kStreamingThreshold + 5}) {
+    const std::string source = pattern(size + 3);
+    std::string up = source;
+    std::string down = source;
+    moveHost(up.data() + 3, up.data(), size);
+    moveHost(down.data(), down.data() + 3, size);
+    EXPECT_TRUE(up.substr(3) == source.substr(0, size)) << size;
+    EXPECT_TRUE(down.substr(0, size) == source.substr(3)) << size;
+  }
+}
+
 TEST(HostCopy, isExactAtEveryVectorWidthOfThisProcessor) {
   const std::string source = pattern(5 * kStreamingGroup + 64);
-  for (const StreamingLoop& loop : streamingLoops()) {
+  for (const auto& loop : host_copy::streamingLoops()) {
     for (size_t groups : {0, 1, 5}) {
       for (size_t srcOffset : {0, 1, 63}) {
         std::string room((groups + 1) * kStreamingGroup, '#');

@@ -3,8 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "fakes/fake_accelerator.h"
 #include "memory/backends.h"
 #include "memory/copy.h"
+#include "memory/device_of.h"
+#include "memory/device_pins.h"
+#include "memory/pending_copy.h"
 
 namespace hmc {
 namespace {
@@ -42,6 +46,10 @@ class TwoVendors : public testing::Test {
     EXPECT_TRUE(copy(host(bytes), region).ok());
     return bytes;
   }
+  // The plugin's: its tables can be asked from here.
+  static FakeAccelerator& fake(DeviceKind kind) {
+    return static_cast<FakeAccelerator&>(**findBackend(kind));
+  }
   const Device hip{DeviceKind::hip, 1};
   const Device musa{DeviceKind::musa, 2};
 };
@@ -63,9 +71,9 @@ TEST_F(TwoVendors, haveTheNumberOfDevicesThatTheySay) {
 TEST_F(TwoVendors, recogniseTheirPointers) {
   Region first = allocate(hip, 5000);
   Region second = allocate(musa, 5000);
-  EXPECT_EQ(deviceOf(first.at(4999)), hip);
-  EXPECT_EQ(deviceOf(second.ptr), musa);
-  EXPECT_EQ(deviceOf(&first), Device{});
+  EXPECT_EQ(*deviceOf(first.at(4999)), hip);
+  EXPECT_EQ(*deviceOf(second.ptr), musa);
+  EXPECT_EQ(*deviceOf(&first), Device{});
   release(first);
   release(second);
 }
@@ -82,6 +90,84 @@ TEST_F(TwoVendors, exchangeBytesThroughTheHostInPieces) {
     release(first);
     release(second);
   }
+}
+
+TEST_F(TwoVendors, exchangeBytesThroughPinnedMemoryThatIsKept) {
+  Region first = allocate(hip, size_t{9} << 20);
+  Region second = allocate(musa, size_t{9} << 20);
+  auto unpinned = [] {
+    return fake(DeviceKind::hip).unpinnedCopies() + fake(DeviceKind::musa).unpinnedCopies();
+  };
+  const size_t before = unpinned();
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(copy(second, first).ok());
+  EXPECT_EQ(unpinned(), before);
+  for (auto kind : {DeviceKind::hip, DeviceKind::musa}) {
+    EXPECT_GE(fake(kind).pinned(), 1u);
+    EXPECT_LE(fake(kind).pinned(), 2u);
+  }
+  release(first);
+  release(second);
+}
+
+TEST_F(TwoVendors, bothPinHostMemoryThatMayMeetEither) {
+  const size_t before = fake(DeviceKind::hip).pinned();
+  std::string bytes(5000, 'x');
+  DevicePins pins;
+  pins.pinForAll(host(bytes));
+  pins.pinForAll(host(bytes));
+  EXPECT_EQ(fake(DeviceKind::hip).pinned(), before + 1);
+  const Region region = allocate(musa, 5000);
+  const size_t unpinned = fake(DeviceKind::musa).unpinnedCopies();
+  EXPECT_TRUE(copy(region, host(bytes)).ok());
+  EXPECT_EQ(fake(DeviceKind::musa).unpinnedCopies(), unpinned);
+  pins.clear();
+  EXPECT_EQ(fake(DeviceKind::hip).pinned(), before);
+  release(region);
+}
+
+TEST_F(TwoVendors, sayWhichCopyFailedAndGoOn) {
+  Region first = allocate(hip, 5000);
+  Region second = allocate(musa, 5000);
+  fake(DeviceKind::musa)
+      .failNext(FakeAccelerator::Call::copy, Status(Code::failed, "uncorrectable error"));
+  EXPECT_EQ(copy(second, first).message(), "uncorrectable error");
+  EXPECT_TRUE(copy(second, first).ok());
+  release(first);
+  release(second);
+}
+
+TEST_F(TwoVendors, giveUpOnADeviceThatIsStuck) {
+  Region first = allocate(hip, 5000);
+  Region second = allocate(musa, 5000);
+  ASSERT_TRUE(fake(DeviceKind::musa).stall({musa}, true).ok());
+  EXPECT_EQ(copy(second, first, std::chrono::milliseconds(30)).code(), Code::deadlineExceeded);
+  ASSERT_TRUE(fake(DeviceKind::musa).stall({musa}, false).ok());
+  EXPECT_TRUE(copy(second, first).ok());
+  release(first);
+  release(second);
+}
+
+TEST_F(TwoVendors, startCopiesWithoutWaitingForThem) {
+  const size_t size = (size_t{9} << 20) + 5;
+  Region region = allocate(hip, size);
+  std::string bytes = pattern(size);
+  ASSERT_TRUE(fake(DeviceKind::hip).stall({hip}, true).ok());
+  Region elsewhere = allocate(musa, size);
+  auto first = PendingCopy::start(region, host(bytes));
+  auto second = PendingCopy::start(elsewhere, region);
+  ASSERT_TRUE(first.ok()) << first.status().toString();
+  ASSERT_TRUE(second.ok()) << second.status().toString();
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_FALSE(*(*first)->passed());
+    EXPECT_FALSE(*(*second)->passed());
+  }
+  ASSERT_TRUE(fake(DeviceKind::hip).stall({hip}, false).ok());
+  while (!*(*second)->passed()) {
+  }
+  EXPECT_TRUE(*(*first)->passed());
+  EXPECT_TRUE(read(elsewhere) == bytes);
+  release(region);
+  release(elsewhere);
 }
 
 TEST_F(TwoVendors, copyBetweenTheirOwnDevices) {

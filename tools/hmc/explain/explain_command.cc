@@ -18,11 +18,10 @@ void addExplain(CLI::App& app, int& exitStatus) {
       ->add_option_function<std::string>(
           "--kind",
           [options](const std::string& text) {
-            auto device = parseDevice(text);
-            if (!device.ok()) throw CLI::ValidationError("--kind", device.status().message());
-            options->local = *device;
+            const Status parsed = parseDevice(text, options->local);
+            if (!parsed.ok()) throw CLI::ValidationError("--kind", parsed.message());
           },
-          "Our memory: cpu, cuda, cuda:1, hip, cnrt, acl or musa")
+          "Our memory: a kind that hmc info lists, and a number: cpu, cuda, cuda:1")
       ->default_str("cpu");
   explain->add_option("--size", options->size, "Bytes of one put; 4KiB and 64MiB are understood")
       ->capture_default_str()

@@ -1,0 +1,110 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+// Copies within the host.
+namespace hmc {
+
+// From here on the destination is written with non-temporal stores where the processor has them;
+// smaller copies stay in the cache.
+inline constexpr size_t kStreamingThreshold = size_t{4} << 20;
+
+// A piece of something large: non-temporal stores from some KiB on.
+void streamHost(void* dst, const void* src, size_t size);
+
+// As copyHost() where the two may overlap.
+void moveHost(void* dst, const void* src, size_t size);
+
+namespace host_copy {
+
+template <class Word>
+inline void copyEnds(char* dst, const char* src, size_t size) {
+  Word first;
+  Word last;
+  std::memcpy(&first, src, sizeof(Word));
+  std::memcpy(&last, src + size - sizeof(Word), sizeof(Word));
+  std::memcpy(dst, &first, sizeof(Word));
+  std::memcpy(dst + size - sizeof(Word), &last, sizeof(Word));
+}
+
+#if defined(__x86_64__)
+// The processor's own copy: what memcpy uses for these sizes too, without the overlapping stores
+// that it puts around it for the sake of destinations that are not aligned; those cost more than
+// they gain when other instructions follow at once, and 4 KiB take half again as long.
+inline constexpr size_t kStringCopyFrom = 2048;
+extern const bool kHasFastStringCopy;
+
+inline bool stringCopy(char* dst, const char* src, size_t size) {
+  if (size < kStringCopyFrom || reinterpret_cast<uintptr_t>(dst) % 64 != 0 || !kHasFastStringCopy)
+    return false;
+  asm volatile("rep movsb" : "+D"(dst), "+S"(src), "+c"(size) : : "memory");
+  return true;
+}
+#else
+inline bool stringCopy(char*, const char*, size_t) {
+  return false;
+}
+#endif
+
+// Non-temporal stores, one loop per width that this processor has, widest first. Takes a
+// 64-byte-aligned destination and whole groups; the fence is left to the caller.
+struct StreamingLoop {
+  const char* name;
+  void (*copy)(char* dst, const char* src, size_t groups);
+};
+inline constexpr size_t kStreamingGroup = size_t{16} << 10;
+std::vector<StreamingLoop> streamingLoops();
+
+}  // namespace host_copy
+
+// No overlap. Without a call for the sizes of a flag or a counter, which arrive in one piece: a
+// reader of an aligned word never sees half of it.
+inline void copyHost(void* to, const void* from, size_t size) {
+  auto* dst = static_cast<char*>(to);
+  auto* src = static_cast<const char*>(from);
+  if (size > 16) {
+    if (size >= kStreamingThreshold) {
+      streamHost(dst, src, size);
+    } else if (!host_copy::stringCopy(dst, src, size)) {
+      std::memcpy(dst, src, size);
+    }
+  } else if (size >= 8) {
+    host_copy::copyEnds<uint64_t>(dst, src, size);
+  } else if (size >= 4) {
+    host_copy::copyEnds<uint32_t>(dst, src, size);
+  } else {
+    for (size_t i = 0; i < size; ++i) dst[i] = src[i];
+  }
+}
+
+// Asks memory for the beginning of what copyHost() copies next, so that it answers while the copy
+// before that one goes on: blocks of a few KiB in no order cost a fifth less.
+inline void prefetchCopy(const char* dst, const char* src, size_t size) {
+  constexpr size_t kLine = 64;
+  constexpr size_t kMost = 8 * kLine;  // from there on the processor prefetches by itself
+  for (size_t at = 0; at < size && at < kMost; at += kLine) {
+    __builtin_prefetch(src + at, 0);
+    __builtin_prefetch(dst + at, 1);
+  }
+}
+
+// Copies one piece after the other. Pieces whose destinations follow each other are something large
+// that came in parts: from kStreamingThreshold on they are streamed, as copyHost() would have
+// streamed the whole. One thread at a time.
+class RowCopy {
+ public:
+  void copy(void* dst, const void* src, size_t size) {
+    length_ = (dst == end_ ? length_ : 0) + size;
+    end_ = static_cast<char*>(dst) + size;
+    length_ < kStreamingThreshold ? copyHost(dst, src, size) : streamHost(dst, src, size);
+  }
+
+ private:
+  const void* end_ = nullptr;  // of the last piece
+  size_t length_ = 0;          // of the row that it belongs to
+};
+
+}  // namespace hmc

@@ -1,0 +1,108 @@
+#include "memory/pending_copy.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "memory/backends.h"
+#include "memory/host_copy.h"
+
+namespace hmc {
+
+namespace {
+
+Status check(const Region& dst, const Region& src) {
+  if (dst.size < src.size) {
+    return error(Code::outOfRange, "{} bytes cannot be copied into {} bytes", src.size, dst.size);
+  }
+  if (src.size > 0 && (!dst.ptr || !src.ptr)) {
+    return error(Code::invalidArgument, "a copy of {} bytes from {} to {} has a null pointer",
+                 src.size, src.device.toString(), dst.device.toString());
+  }
+  return Status();
+}
+
+}  // namespace
+
+Result<PendingCopy::Side> PendingCopy::Side::on(const Device& device) {
+  HMC_ASSIGN(Backend * backend, findBackend(device));
+  HMC_ASSIGN(auto event, backend->event(device.index));
+  return Side{backend, {device}, std::move(event)};
+}
+
+Status PendingCopy::Side::enqueue(const Region& dst, const Region& src) const {
+  const CopyPiece piece{dst.ptr, src.ptr, src.size};
+  HMC_TRY(backend->copy({dst.device, src.device, {&piece, 1}}, queue));
+  return event->record(queue);
+}
+
+Result<std::unique_ptr<PendingCopy>> PendingCopy::start(const Region& dst, const Region& src) {
+  HMC_TRY(check(dst, src));
+  const bool toHost = dst.device.isHost();
+  if (!toHost && !src.device.isHost() && dst.device.kind != src.device.kind) {
+    return startStaged(dst, src, /*fromTheEnd=*/false);
+  }
+  std::unique_ptr<PendingCopy> copy(new PendingCopy(dst.slice(0, src.size), src));
+  if (toHost && src.device.isHost()) {
+    moveHost(dst.ptr, src.ptr, src.size);
+    copy->done_ = src.size;
+  }
+  if (copy->done_ == src.size) return copy;
+  HMC_ASSIGN(copy->to_, Side::on(toHost ? src.device : dst.device));
+  copy->piece_ = src.size;
+  HMC_TRY(copy->to_->enqueue(copy->dst_, src));
+  return copy;
+}
+
+Result<std::unique_ptr<PendingCopy>> PendingCopy::startStaged(const Region& dst, const Region& src,
+                                                              bool fromTheEnd) {
+  HMC_TRY(check(dst, src));
+  std::unique_ptr<PendingCopy> copy(new PendingCopy(dst.slice(0, src.size), src));
+  HMC_ASSIGN(copy->to_, Side::on(dst.device));
+  HMC_ASSIGN(copy->from_, Side::on(src.device));
+  HMC_ASSIGN(auto buffer, BorrowedBuffer::take());
+  buffer->pinFor(*copy->to_->backend);
+  buffer->pinFor(*copy->from_->backend);
+  copy->buffer_.emplace(std::move(buffer));
+  copy->fromTheEnd_ = fromTheEnd;
+  if (src.size > 0) HMC_TRY(copy->enqueueRead());
+  return copy;
+}
+
+PendingCopy::~PendingCopy() {
+  // Nobody knows how long a device still reads or writes it.
+  if (buffer_ && done_ < src_.size) buffer_->abandon();
+}
+
+Status PendingCopy::enqueueRead() {
+  writing_ = false;
+  piece_ = std::min((*buffer_)->size(), src_.size - done_);
+  return from_->enqueue((*buffer_)->region(piece_), src_.slice(offset(), piece_));
+}
+
+Status PendingCopy::enqueueWrite() {
+  writing_ = true;
+  return to_->enqueue(dst_.slice(offset(), piece_), (*buffer_)->region(piece_));
+}
+
+// One step, if the device is done with the last one. True when it was.
+Result<bool> PendingCopy::advance() {
+  HMC_ASSIGN(const bool stepped, (writing_ ? to_ : from_)->event->passed());
+  if (!stepped) return false;
+  if (!writing_) {
+    HMC_TRY(enqueueWrite());
+    return true;
+  }
+  done_ += piece_;
+  if (done_ < src_.size) HMC_TRY(enqueueRead());
+  return true;
+}
+
+Result<bool> PendingCopy::passed() {
+  while (done_ < src_.size) {
+    HMC_ASSIGN(const bool stepped, advance());
+    if (!stepped) return false;
+  }
+  return true;
+}
+
+}  // namespace hmc

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "memory/staging_buffer.h"
+
+namespace hmc {
+
+// A copy between any two memories that nobody waits for: within one kind, to or from the host, or
+// between two vendors through pinned host memory, a piece at a time. One thread at a time.
+class PendingCopy {
+ public:
+  // Enqueues what it can and returns. dst.size must be at least src.size. Overlap is allowed on the
+  // host, where it is finished at once.
+  static Result<std::unique_ptr<PendingCopy>> start(const Region& dst, const Region& src);
+  // The same through the host always, in the order in which no piece overwrites what is still to be
+  // read: from the end when the destination lies above.
+  static Result<std::unique_ptr<PendingCopy>> startStaged(const Region& dst, const Region& src,
+                                                          bool fromTheEnd);
+  // Destroyed before it has passed, the devices are still at it.
+  ~PendingCopy();
+  PendingCopy(const PendingCopy&) = delete;
+  PendingCopy& operator=(const PendingCopy&) = delete;
+
+  // Moves it along and says whether all bytes are in place. Never blocks.
+  Result<bool> passed();
+
+ private:
+  // A queue of one device, and the event behind the copy that was enqueued there last.
+  struct Side {
+    Backend* backend;
+    DeviceQueue queue;
+    std::unique_ptr<DeviceEvent> event;
+    static Result<Side> on(const Device& device);
+    Status enqueue(const Region& dst, const Region& src) const;
+  };
+
+  PendingCopy(const Region& dst, const Region& src) : dst_(dst), src_(src) {}
+  Status enqueueRead();
+  Status enqueueWrite();
+  Result<bool> advance();
+  // Where the piece that is under way begins.
+  size_t offset() const { return fromTheEnd_ ? src_.size - done_ - piece_ : done_; }
+
+  const Region dst_;
+  const Region src_;
+  std::optional<Side> from_;  // of a staged copy
+  std::optional<Side> to_;    // of a staged copy, or of one that a device does by itself
+  std::optional<BorrowedBuffer> buffer_;  // of a staged copy
+  bool fromTheEnd_ = false;
+  bool writing_ = true;  // the piece has left the buffer, or never passes through it
+  size_t piece_ = 0;     // bytes that are under way
+  size_t done_ = 0;      // bytes that are in place
+};
+
+}  // namespace hmc

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <atomic>
+#include <list>
+#include <memory>
+#include <mutex>
+
+#include "hmc/deadline.h"
+#include "memory/pending_copy.h"
+#include "transport/transport.h"
+
+namespace hmc::ipc {
+
+// Operations whose memory lies on devices: post() starts them, progress() finishes them, and
+// neither waits for a device. Safe from any thread.
+class DeviceCopies {
+ public:
+  // `far` is the operation's remote memory, mapped here. What cannot start fails.
+  void start(const Link& link, const Op& op, const Region& far);
+  // Finishes what the devices have done; true when there was something.
+  bool poll();
+  bool idle() const { return count_.load(std::memory_order_acquire) == 0; }
+
+  // A device does not stop half-way: what is under way for that link fails with `why` when it is
+  // done.
+  void close(const Link& link, const Status& why);
+  // Returns when nothing of that link is under way; what is, when the deadline passes, fails then.
+  void drain(const Link& link, Deadline deadline);
+
+ private:
+  struct Copy {
+    const Link* link;
+    Completion* completion;
+    std::unique_ptr<PendingCopy> pending;
+    Status closed;  // why its link is
+  };
+
+  bool pollLocked();
+  bool has(const Link& link);
+
+  std::atomic<size_t> count_{0};  // of copies_
+  std::mutex mutex_;
+  std::list<Copy> copies_;  // guarded by mutex_
+};
+
+}  // namespace hmc::ipc

@@ -1,0 +1,109 @@
+#include "contract/memory_contract.h"
+
+#include <vector>
+
+namespace hmc {
+
+TEST_P(MemoryContract, copiesToAndFromTheHostAtOddSizesAndOffsets) {
+  Region region = allocate(300000);
+  std::string expected(300000, '\0');
+  unsigned seed = 0;
+  for (size_t size : {size_t{1}, size_t{7}, size_t{64}, size_t{4095}, size_t{65537}}) {
+    for (size_t offset : {size_t{0}, size_t{1}, size_t{63}, size_t{4097}, 300000 - size}) {
+      std::string bytes = pattern(size, ++seed);
+      write(region.slice(offset, size), bytes);
+      expected.replace(offset, size, bytes);
+      ASSERT_EQ(read(region.slice(offset, size)), bytes);
+    }
+  }
+  EXPECT_EQ(read(region), expected);
+  release(region);
+}
+
+TEST_P(MemoryContract, copiesNothingWhenTheSourceIsEmpty) {
+  Region region = allocate(4096);
+  EXPECT_TRUE(copyNow(region, region.slice(10, 0)).ok());
+  EXPECT_EQ(read(region), std::string(4096, '\0'));
+  release(region);
+}
+
+TEST_P(MemoryContract, copiesLargePieces) {
+  const size_t size = (size_t{9} << 20) + 13;
+  Region region = allocate(size + 5);
+  std::string bytes = pattern(size, 17);
+  write(region.slice(5, size), bytes);
+  EXPECT_TRUE(read(region.slice(5, size)) == bytes);
+  EXPECT_EQ(read(region.slice(0, 5)), std::string(5, '\0'));
+  release(region);
+}
+
+TEST_P(MemoryContract, copiesWithinAndBetweenDevices) {
+  Region first = allocate(10000, 0);
+  Region second = allocate(10000, lastDevice());
+  write(first, pattern(10000, 5));
+  EXPECT_TRUE(copyNow(second.slice(1, 9999), first.slice(0, 9999)).ok());
+  EXPECT_EQ(read(second.slice(1, 9999)), pattern(9999, 5));
+  EXPECT_TRUE(copyNow(first.slice(0, 100), first.slice(5000, 100)).ok());
+  EXPECT_EQ(read(first.slice(0, 100)), pattern(10000, 5).substr(5000, 100));
+  release(first);
+  release(second);
+}
+
+TEST_P(MemoryContract, copiesEveryPieceOfABatch) {
+  constexpr size_t kPieces = 100;
+  constexpr size_t kStep = 1000;
+  Region region = allocate(kPieces * kStep, lastDevice());
+  std::string bytes = pattern(kPieces * kStep, 13);
+  std::vector<CopyPiece> pieces;
+  for (size_t i = 0; i < kPieces; ++i) {
+    // Sizes from 0 on; what lies between the pieces stays as it is.
+    pieces.push_back({region.at(i * kStep), bytes.data() + i * kStep, i * 7});
+  }
+  const DeviceQueue queue{region.device};
+  ASSERT_TRUE(backend->copy({region.device, Device{}, pieces}, queue).ok());
+  drain(queue);
+  std::string expected(kPieces * kStep, '\0');
+  for (size_t i = 0; i < kPieces; ++i) {
+    expected.replace(i * kStep, i * 7, bytes.substr(i * kStep, i * 7));
+  }
+  EXPECT_EQ(read(region), expected);
+  EXPECT_TRUE(backend->copy({region.device, Device{}, {}}, queue).ok());
+  release(region);
+}
+
+TEST_P(MemoryContract, runsBatchesOfOneQueueInOrder) {
+  Region region = allocate(4096, lastDevice());
+  const DeviceQueue queue{region.device};
+  std::string first = pattern(4096, 1);
+  std::string second = pattern(2048, 2);
+  std::string back(4096, '?');
+  EXPECT_TRUE(enqueue(region, hostRegion(first), queue).ok());
+  EXPECT_TRUE(enqueue(region, hostRegion(second), queue).ok());
+  EXPECT_TRUE(enqueue(hostRegion(back), region, queue).ok());
+  drain(queue);
+  EXPECT_EQ(back, second + first.substr(2048));
+  release(region);
+}
+
+TEST_P(MemoryContract, refusesToCopyOnQueuesThatAreNotItsOwn) {
+  Region region = allocate(4096);
+  std::string bytes(4096, 'x');
+  for (Device device :
+       {Device{backend->facts().kind, lastDevice() + 1}, Device{DeviceKind::musa, 0}}) {
+    EXPECT_EQ(enqueue(region, hostRegion(bytes), DeviceQueue{device}).code(),
+              Code::invalidArgument);
+  }
+  EXPECT_EQ(read(region), std::string(4096, '\0'));
+  release(region);
+}
+
+TEST_P(MemoryContract, refusesToCopyWhatIsOnAnotherKind) {
+  Region region = allocate(4096);
+  std::string bytes(4096, 'x');
+  Region elsewhere{bytes.data(), bytes.size(), Device{DeviceKind::musa, 0}};
+  EXPECT_EQ(enqueue(region, elsewhere, {region.device}).code(), Code::invalidArgument);
+  EXPECT_EQ(enqueue(elsewhere, region, {region.device}).code(), Code::invalidArgument);
+  release(region);
+}
+
+}  // namespace hmc

@@ -126,22 +126,27 @@ PathOption Opening::optionOf(const Candidate& candidate) const {
           pathOf(node_->factsOf(candidate.transport), candidate.path.get()), candidate.staged};
 }
 
-Result<std::unique_ptr<OpenPath>> Opening::open(const Candidate& candidate,
+Result<std::unique_ptr<OpenPath>> Opening::open(Candidate& candidate,
                                                 const RegionDescription& description) const {
-  const Status& why = candidate.offer->why;
+  Status why = candidate.offer->why;
   if (!why.ok() && !candidate.staged) return why;
   Engine& engine = *node_->engines()[candidate.transport];
   HMC_ASSIGN(auto link, peer_->link(candidate.transport, deadline_));
-  if (candidate.staged) {
-    auto stage = peer_->stage(candidate.transport, *link,
-                              {candidate.offer->transport, region_, description.number}, deadline_);
-    if (!stage.ok()) return stage.status().within(why.message());
-    return std::make_unique<OpenPath>(candidate.transport, engine, std::move(link),
-                                      *std::move(stage), description, why.message());
+  if (!candidate.staged) {
+    auto memory = link->importKey(candidate.offer->key, deadline_, nullptr);
+    if (memory.ok()) {
+      return std::make_unique<OpenPath>(candidate.transport, engine, std::move(link),
+                                        *std::move(memory));
+    }
+    why = memory.status();
+    if (description.device.isHost()) return why;
+    candidate.staged = true;
   }
-  HMC_ASSIGN(auto memory, link->importKey(candidate.offer->key, deadline_, nullptr));
-  return std::make_unique<OpenPath>(candidate.transport, engine, std::move(link),
-                                    std::move(memory));
+  auto stage = peer_->stage(candidate.transport, *link,
+                            {candidate.offer->transport, region_, description.number}, deadline_);
+  if (!stage.ok()) return stage.status().within(why.message());
+  return std::make_unique<OpenPath>(candidate.transport, engine, std::move(link), *std::move(stage),
+                                    description, why.message());
 }
 
 Result<std::shared_ptr<RemoteMapping>> Opening::finish(const PathChooser& chooser,
@@ -156,7 +161,10 @@ Result<std::shared_ptr<RemoteMapping>> Opening::finish(const PathChooser& choose
     if (path.far) peer_->paths().staged(path.name(), path.farBecause);
     paths.push_back(std::move(candidate.path));
   }
-  const std::string slower = paths.front()->slowerBecause();
+  // A transport that never touches such memory has no faster path that could be fixed.
+  const OpenPath& first = *paths.front();
+  const bool best = first.far && !first.engine.touches(description.device.kind);
+  const std::string slower = best ? "" : first.slowerBecause();
   auto mapping = std::make_shared<RemoteMapping>(node_, peer_, region_, std::move(paths),
                                                  chooser.quickest(options), description.device);
   HMC_TRY(peer_->regions().add(*mapping, description.number));

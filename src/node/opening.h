@@ -42,7 +42,7 @@ class Opening {
   // Asks the peer for the region, and for what it offers for those candidates.
   Result<RegionDescription> ask(std::vector<Candidate>& candidates,
                                 const std::vector<size_t>& about) const;
-  Result<std::unique_ptr<OpenPath>> open(const Candidate& candidate,
+  Result<std::unique_ptr<OpenPath>> open(Candidate& candidate,
                                          const RegionDescription& description) const;
   PathOption optionOf(const Candidate& candidate) const;
   // Opens what is worth having of them and drops what does not work, until both are settled.

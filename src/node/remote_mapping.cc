@@ -194,9 +194,12 @@ bool RemoteMapping::copyAtOnce(OpKind kind, const LocalMemory& local,
     }
     total += block.size;
   }
+  auto copyOfBlock = [&](const Block& block) {
+    return copyOf(kind, local, block.localOffset, block.remoteOffset, block.size);
+  };
   for (size_t i = 0; i < blocks.size(); ++i) {
-    if (i + 1 < blocks.size()) foresee(kind, local, blocks[i + 1]);
-    copy(kind, local, blocks[i].localOffset, blocks[i].remoteOffset, blocks[i].size);
+    if (i + 1 < blocks.size()) copyOfBlock(blocks[i + 1]).prefetch();
+    copyOfBlock(blocks[i]).run();
   }
   mappedCounters_->count(blocks.size(), total);
   return !revokedMeanwhile();
@@ -274,10 +277,14 @@ Status RemoteMapping::explainRefusal(OpKind kind, const LocalMemory& local) cons
 
 Route RemoteMapping::routeFrom(const LocalMemory& local, const OpenPath& path) const {
   const auto& entry = local.through(path.transport);
-  return {path.link.get(), entry.registration.get(),
-          local.region(),  path.memory.get(),
-          entry.staged,    lease_,
-          path.far.get(),  peer_->title().c_str()};
+  return {path.link.get(),
+          entry.registration.get(),
+          local.region(),
+          path.memory.get(),
+          entry.staged || (path.memory && path.memory->hostOnly && !local.host()),
+          lease_,
+          path.far.get(),
+          peer_->title().c_str()};
 }
 
 }  // namespace hmc

@@ -9,11 +9,11 @@
 
 #include "base/fork_guard.h"
 #include "hmc/node.h"
-#include "memory/host_copy.h"
 #include "node/local_memory.h"
 #include "node/path_chooser.h"
 #include "node/peer_state.h"
 #include "node/region_description.h"
+#include "transport/mapped_copy.h"
 
 namespace hmc {
 
@@ -96,7 +96,7 @@ class RemoteMapping {
         !copies(kind, local)) {
       return false;
     }
-    copy(kind, local, localOffset, remoteOffset, size);
+    copyOf(kind, local, localOffset, remoteOffset, size).run();
     mappedCounters_->count(1, size);
     return !revokedMeanwhile();
   }
@@ -140,17 +140,9 @@ class RemoteMapping {
     std::atomic_signal_fence(std::memory_order_seq_cst);
     return revoked_.load(std::memory_order_relaxed);
   }
-  void copy(OpKind kind, const LocalMemory& local, uint64_t localOffset, uint64_t remoteOffset,
-            size_t size) const {
-    char* here = local.host() + localOffset;
-    char* there = mapped_.data + remoteOffset;
-    kind == OpKind::put ? copyHost(there, here, size) : copyHost(here, there, size);
-  }
-  void foresee(OpKind kind, const LocalMemory& local, const Block& block) const {
-    const char* here = local.host() + block.localOffset;
-    const char* there = mapped_.data + block.remoteOffset;
-    kind == OpKind::put ? prefetchCopy(there, here, block.size)
-                        : prefetchCopy(here, there, block.size);
+  MappedCopy copyOf(OpKind kind, const LocalMemory& local, uint64_t localOffset,
+                    uint64_t remoteOffset, size_t size) const {
+    return {kind, local.host() + localOffset, mapped_.data + remoteOffset, size};
   }
   // copyAtOnce() for a list.
   bool copyAtOnce(OpKind kind, const LocalMemory& local, const std::vector<Block>& blocks) const;

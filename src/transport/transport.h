@@ -59,6 +59,7 @@ struct Mapped {
 struct PathTaken {
   std::string name;           // one of Facts::paths: "mapped"; empty where there is only one
   std::string slowerBecause;  // why, with the fix; empty when there was no faster path
+  bool hostOnly = false;      // moves our host memory alone, whatever Facts::local says
 };
 
 // A peer's Registration as one Link sees it. Must not outlive the Link.
@@ -68,6 +69,7 @@ class RemoteMemory {
       : size(bytes),
         access(allowed),
         mapped(here),
+        hostOnly(taken.hostOnly),
         taken_(std::make_unique<PathTaken>(std::move(taken))) {}
   virtual ~RemoteMemory() = default;
   RemoteMemory(const RemoteMemory&) = delete;
@@ -87,6 +89,7 @@ class RemoteMemory {
   const uint64_t size;
   const Access access;
   const Mapped mapped;
+  const bool hostOnly;  // PathTaken's
 
  private:
   // From now on `mapped` points to pages of this process, also for who is in the middle of a copy.

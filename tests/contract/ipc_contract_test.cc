@@ -19,20 +19,17 @@ Result<std::unique_ptr<Transport>> make(ipc::IpcOptions options) {
 std::vector<Candidate> candidates() {
   // For this process and, inherited, for the target process: the device memory of these tests.
   setenv("HMC_MEMORY_PLUGIN", HMC_FAKE_PLUGIN, 1);
-  std::vector<MemoryKind> memories = {heapMemory(), hostMemory(),
-                                      deviceMemory({DeviceKind::cuda, 1})};
-
   Candidate direct;  // host and device memory mapped, the heap through the kernel
   direct.name = "ipc";
   direct.make = [] { return make({}); };
-  direct.memories = memories;
+  direct.memories = {heapMemory(), hostMemory(), deviceMemory({DeviceKind::cuda, 1})};
   direct.unregisterStops = false;
   direct.reachesStoppedTarget = true;
 
   Candidate ring;
   ring.name = "ipcRing";
   ring.make = [] { return make({.allowMapping = false, .allowProcessVm = false}); };
-  ring.memories = memories;
+  ring.memories = {heapMemory(), hostMemory()};
 
   return {direct, ring};
 }

@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "contract/transport_contract.h"
+#include "memory/backends.h"
 
 // Points 1 to 4 of the contract: what moves, and that it is there when we are told so.
 namespace hmc::contract {
@@ -242,6 +243,38 @@ TEST_P(TransportContract, wakeEndsTheProgressThatIsUnderWayOrElseTheNext) {
   }
   poller.join();
   EXPECT_FALSE(late.passed());
+}
+
+// A place is a promise: the memory lies there, and the place is free again afterwards.
+TEST_P(TransportContract, importsAtAReservedPlaceWhatItMaps) {
+  constexpr size_t kBytes = size_t{64} << 10;
+  Buffer target = targetBuffer(*b_, kBytes);
+  Buffer local = localBuffer(*a_, kBytes);
+  Ends ends = connect();
+  Backend& backend = **findBackend(target.region().device.kind);
+  auto reservation = backend.reserve(size_t{4} << 20);
+  ASSERT_TRUE(reservation.ok()) << reservation.status().toString();
+  char* const place = (*reservation)->region.at((*reservation)->alignment);
+  const bool maps = import(*ends.a, target)->path() == "mapped";
+  for (uint64_t seed : {1, 2}) {
+    auto remote = ends.a->importKey(target.key(), kPatience, place);
+    if (!maps) {
+      EXPECT_EQ(remote.status().code(), Code::unsupported) << remote.status().toString();
+      continue;
+    }
+    ASSERT_TRUE(remote.ok()) << remote.status().toString();
+    if (target.region().device.isHost()) {
+      EXPECT_EQ((*remote)->mapped.data, place);
+    }
+    EXPECT_FALSE(ends.a->importKey(target.key(), kPatience, place).ok()) << "the place is taken";
+    fill(local.region(), seed);
+    Status put = transfer(*a_, *ends.a, OpKind::put, local, 0, **remote, 0, kBytes);
+    EXPECT_TRUE(put.ok()) << put.toString();
+    EXPECT_EQ(differs(target.region(), seed), "");
+    if (target.region().device.isHost()) {
+      EXPECT_EQ(differs({place, kBytes, Device{}}, seed), "");
+    }
+  }
 }
 
 }  // namespace hmc::contract

@@ -195,12 +195,11 @@ class InProcessLink : public Link {
 class InProcessTransport : public Transport {
  public:
   InProcessTransport(std::shared_ptr<InProcessWire> wire, InProcessOptions options)
-      : Transport({options.name,
-                   options.name,
-                   {DeviceKind::cpu},
-                   options.largest,
-                   options.paths,
-                   options.onDemand,
+      : Transport({options.name, options.name,
+                   // Host-only as RDMA may be: it would use an accelerator's memory if it could.
+                   options.hostOnly ? std::vector{DeviceKind::cpu, DeviceKind::cuda}
+                                    : std::vector{DeviceKind::cpu},
+                   options.largest, options.paths, options.onDemand,
                    options.waitsForEvents}),
         wire_(std::move(wire)),
         options_(std::move(options)) {}

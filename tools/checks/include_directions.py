@@ -28,7 +28,7 @@ FACADES = {"api", "capi", "node", "pool"}
 
 # Headers of a library, and the folders of src/ where they may appear.
 LIBRARIES = [
-    (r"openssl/", ("control", "store")),
+    (r"openssl/", ("base", "control", "store")),
     (r"spdlog/", ("base",)),
     (r"nlohmann/", ("store",)),
     (r"CLI/", ()),

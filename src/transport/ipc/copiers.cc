@@ -24,6 +24,8 @@ size_t coresOfOurs() {
   return static_cast<size_t>(CPU_COUNT(&allowed));
 }
 
+}  // namespace
+
 size_t idleCoresNow() {
   const size_t ours = coresOfOurs();
   if (ours < 2) return 0;
@@ -33,8 +35,6 @@ size_t idleCoresNow() {
   return idleCores(ours, line);
 }
 
-}  // namespace
-
 size_t idleCores(size_t ours, const std::string& loadavg) {
   const size_t slash = loadavg.find('/');
   if (slash == std::string::npos) return 0;
@@ -42,7 +42,7 @@ size_t idleCores(size_t ours, const std::string& loadavg) {
   size_t running = 0;
   auto [stop, problem] = std::from_chars(loadavg.data() + begin, loadavg.data() + slash, running);
   if (problem != std::errc() || stop != loadavg.data() + slash) return 0;
-  // Who asks is one of those that run.
+  // The calling thread is one of those that run.
   running = std::max<size_t>(running, 1);
   return ours > running ? ours - running : 0;
 }
@@ -51,22 +51,13 @@ Copiers::~Copiers() {
   for (auto& thread : threads_) thread.request_stop();
 }
 
-void Copiers::copy(char* dst, const char* src, size_t size) {
+void Copiers::copyLarge(const MappedCopy& copy) {
   std::unique_lock turn(turn_, std::try_to_lock);
-  const size_t helpers = size < kWorthwhile || !turn ? 0 : std::min(idleCoresNow(), kMostHelpers);
-  if (helpers == 0) return copyHost(dst, src, size);
-  share(helpers, dst, src, size);
-}
-
-void Copiers::copyWith(size_t helpers, char* dst, const char* src, size_t size) {
-  std::lock_guard turn(turn_);
-  share(helpers, dst, src, size);
-}
-
-void Copiers::share(size_t helpers, char* dst, const char* src, size_t size) {
-  dst_ = dst;
-  src_ = src;
-  size_ = size;
+  const size_t helpers = turn ? std::min(idle_(), kMostHelpers) : 0;
+  if (helpers == 0) return copyHost(copy.dst, copy.src, copy.size);
+  dst_ = copy.dst;
+  src_ = copy.src;
+  size_ = copy.size;
   next_.store(0, std::memory_order_relaxed);
   {
     std::lock_guard lock(mutex_);
@@ -76,13 +67,13 @@ void Copiers::share(size_t helpers, char* dst, const char* src, size_t size) {
   }
   wanted_.notify_all();
   takePieces();
-  // Who has not come by now is not waited for.
+  // Don't wait for helpers that never started.
   std::unique_lock lock(mutex_);
   places_ = 0;
   over_.wait(lock, [&] { return helping_ == 0; });
 }
 
-// False when the system has no thread for us: then there is less help, and no more than that.
+// False when the system has no thread for us. The copy then has fewer helpers.
 bool Copiers::startHelper() {
   try {
     threads_.push_back(

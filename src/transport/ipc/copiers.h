@@ -3,34 +3,46 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
+#include <functional>
 #include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "transport/mapped_copy.h"
+
 namespace hmc::ipc {
 
-// Copies large host memory on the caller's core and on cores that nobody uses at the moment: one
-// core cannot fill the memory's bandwidth. Its threads start with the first copy that can use them,
-// and sleep in between. Safe from any thread; one copy at a time is helped.
+// How many of our cores have nothing to do, and the same for a number of cores and what
+// /proc/loadavg says: "0.52 0.58 0.59 2/389 90".
+size_t idleCoresNow();
+size_t idleCores(size_t ours, const std::string& loadavg);
+
+// Copies large host memory on the caller's core and on cores that are idle at the moment: one core
+// does not reach the memory's bandwidth. Its threads start with the first copy that can use them,
+// and sleep in between. Safe from any thread; one copy at a time gets help.
 class Copiers {
  public:
-  // Below this, waking somebody up takes longer than he would save.
+  // Below this, waking a helper takes longer than it saves.
   static constexpr size_t kWorthwhile = size_t{16} << 20;
 
+  // `idle` says how many cores have nothing to do.
+  explicit Copiers(std::function<size_t()> idle = idleCoresNow) : idle_(std::move(idle)) {}
   ~Copiers();
 
   // Finished when it returns.
-  void copy(char* dst, const char* src, size_t size);
-  // With that many helpers at most, however busy the machine is.
-  void copyWith(size_t helpers, char* dst, const char* src, size_t size);
+  void run(const MappedCopy& copy) {
+    if (copy.size < kWorthwhile) return copy.run();
+    copyLarge(copy);
+  }
 
  private:
-  void share(size_t helpers, char* dst, const char* src, size_t size);  // with turn_
-  bool startHelper();                                                   // with mutex_
+  void copyLarge(const MappedCopy& copy);
+  bool startHelper();  // with mutex_
   void help(const std::stop_token& stop);
   void takePieces();
 
+  const std::function<size_t()> idle_;
   std::mutex turn_;  // held by the caller whose copy is helped
   // The copy. Written by the holder of turn_ while nobody helps.
   char* dst_ = nullptr;
@@ -45,8 +57,5 @@ class Copiers {
   size_t helping_ = 0;  // how many have, and are not done
   std::vector<std::jthread> threads_;
 };
-
-// How many cores of ours have nothing to do, by what /proc/loadavg says: "0.52 0.58 0.59 2/389 90".
-size_t idleCores(size_t ours, const std::string& loadavg);
 
 }  // namespace hmc::ipc

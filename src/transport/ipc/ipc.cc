@@ -22,7 +22,7 @@ constexpr size_t kLargest = size_t{64} << 20;
 constexpr std::chrono::microseconds kSpin{20};
 constexpr std::chrono::milliseconds kNap{1};
 
-// Who has the same reaches our abstract sockets and is let in: same kernel, same network namespace,
+// Processes with the same domain can use our abstract sockets: same kernel, same network namespace,
 // same user.
 Result<std::string> domain() {
   std::ifstream file("/proc/sys/kernel/random/boot_id");
@@ -48,7 +48,8 @@ class IpcRegistration final : public Registration {
 
   const std::string& key() const override { return key_; }
 
-  // Collects the ways to this memory; ok unless one of them should be there and is not.
+  // Collects the paths to this memory; ok unless one of them should be there and is not. A device's
+  // memory may have none: our own transfers can still use it.
   Status open(Backend& backend) {
     Key key;
     key.access = access;
@@ -62,8 +63,9 @@ class IpcRegistration final : public Registration {
     key.nonceAddress = reinterpret_cast<uintptr_t>(nonce_.data());
     key.nonce = nonce_;
     if (shared_.options.allowMapping) HMC_TRY(offerMapping(backend, key));
-    // Host memory can be mapped by every peer that is let in; of all else one cannot be sure.
-    if (share_.empty() || !region.device.isHost()) HMC_TRY(offerRing(key));
+    // Every peer that gets in can map the host memory that we share. A device's memory that a peer
+    // cannot map is staged by the engine.
+    if (share_.empty() && region.device.isHost()) HMC_TRY(offerRing(key));
     key_ = encode(key);
     return Status();
   }
@@ -82,7 +84,7 @@ class IpcRegistration final : public Registration {
     return Status();
   }
   Status offerRing(Key& key) {
-    HMC_ASSIGN(key.bellsToken, shared_.service.start());
+    HMC_ASSIGN(key.pageToken, shared_.service.start());
     number_ = shared_.exports.add(region, access);
     key.region = number_;
     return Status();
@@ -102,9 +104,9 @@ class IpcTransport final : public Transport {
                    std::move(domain),
                    {std::begin(kDeviceKinds), std::end(kDeviceKinds)},
                    kLargest,
-                   {{describe(ipc::Way::mappedHost), 20, 10},
-                    {describe(ipc::Way::processVm), 700, 8},
-                    {describe(ipc::Way::ring), 3000, 4}}}),
+                   {{describe(ipc::PathKind::mappedHost), 20, 10},
+                    {describe(ipc::PathKind::processVm), 700, 8},
+                    {describe(ipc::PathKind::ring), 3000, 4}}}),
         shared_(fds, options) {}
 
   Result<std::unique_ptr<Registration>> registerRegion(const Region& region,
@@ -126,21 +128,21 @@ class IpcTransport final : public Transport {
 
   bool progress(Deadline until) override {
     if (!shared_.hasRings()) return progressWithoutRings(earlier(until, kSpin));
-    Bell& bell = shared_.bells.get()->progress;
+    Doorbell& doorbell = shared_.page.get()->progress;
     Deadline spin = earlier(until, kSpin);
     uint32_t seen = 0;
     do {
-      seen = bell.count.load();
+      seen = doorbell.count.load();
       if (shared_.pump()) return true;
       if (wanted_.load() && wanted_.exchange(false)) return false;
     } while (!spin.passed());
-    // Devices ring no bell.
-    bell.sleep(seen, earlier(until, shared_.deviceCopies.idle() ? kNap : kSpin));
+    // Devices ring no doorbell.
+    doorbell.sleep(seen, earlier(until, shared_.deviceCopies.idle() ? kNap : kSpin));
     return shared_.pump();
   }
   void wake() override {
     wanted_.store(true);
-    if (Bells* bells = shared_.bells.get()) bells->progress.ring();
+    if (ServicePage* page = shared_.page.get()) page->progress.ring();
   }
 
  private:

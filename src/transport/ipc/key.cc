@@ -33,7 +33,7 @@ Status check(const Key& key, uint8_t access, uint8_t processVm) {
   bool sane = access <= static_cast<uint8_t>(Access::readWrite) && processVm <= 1 &&
               key.device.index >= 0 && key.size > 0 && !key.exchange.empty() &&
               key.exchange.size() <= kLongestName && emptyOr(key.shareToken, kTokenSize) &&
-              emptyOr(key.bellsToken, kTokenSize) && key.pid > 0 &&
+              emptyOr(key.pageToken, kTokenSize) && key.pid > 0 &&
               fits(key.address, key.size, UINT64_MAX) && fits(key.shareOffset, key.size, INT64_MAX);
   if (!sane) return error(Code::invalidArgument, "an ipc key holds values that make no sense");
   return Status();
@@ -49,7 +49,7 @@ std::string encode(const Key& key) {
   out.string(key.shareToken).string(key.shareHandle).u64(key.shareOffset);
   out.u8(key.processVm ? 1 : 0).u32(static_cast<uint32_t>(key.pid)).u64(key.address);
   out.u64(key.nonceAddress).raw(key.nonce);
-  out.string(key.bellsToken).u64(key.region);
+  out.string(key.pageToken).u64(key.region);
   return out.take();
 }
 
@@ -76,7 +76,7 @@ Result<Key> decodeKey(std::string_view bytes) {
   key.address = in.u64();
   key.nonceAddress = in.u64();
   key.nonce = in.raw(kNonceSize);
-  key.bellsToken = in.string();
+  key.pageToken = in.string();
   key.region = in.u64();
   HMC_TRY(in.finish("an ipc key"));
   HMC_ASSIGN(key.device.kind, kindOf(kind));

@@ -16,7 +16,7 @@ namespace hmc::ipc {
 inline constexpr size_t kNonceSize = 16;
 inline constexpr size_t kTokenSize = 16;  // of an FdExchange
 
-// What a Registration tells the peer: every way that leads to the memory.
+// What a Registration tells the peer: every path that leads to the memory.
 struct Key {
   Access access = Access::read;
   Device device;    // its index is the owner's
@@ -37,9 +37,9 @@ struct Key {
   uint64_t nonceAddress = 0;
   std::string nonce;
 
-  // ring: the owner's Bells and the number under which its service knows the region; no token when
-  // there is none
-  std::string bellsToken;
+  // ring: the owner's ServicePage and the number under which its service knows the region; no token
+  // when there is none
+  std::string pageToken;
   uint64_t region = 0;
 };
 
@@ -50,7 +50,7 @@ Result<Key> decodeKey(std::string_view bytes);
 struct Address {
   std::string exchange;
   std::string process;
-  std::string link;  // random: who knows it was given it by us
+  std::string link;  // random: only a peer that we gave it to knows it
 };
 
 std::string encode(const Address& address);

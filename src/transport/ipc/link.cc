@@ -9,20 +9,20 @@ namespace hmc::ipc {
 
 namespace {
 
-// How often somebody who waits for a fence looks again, in case nobody wakes it.
-constexpr std::chrono::milliseconds kLookAgain{1};
+// Bounds how long a missed wake-up delays the wait for a fence.
+constexpr std::chrono::milliseconds kFencePoll{1};
 
-// Why each way was no way.
+// Why each path was not taken.
 struct Refusals {
   Code code = Code::unsupported;  // of the first that says more than that it is not offered
   std::string reasons;
   std::string broken;  // the reasons of those that were offered and should have worked
 
-  void add(const char* way, const Status& status) {
+  void add(const char* path, const Status& status) {
     if (code == Code::unsupported) code = status.code();
-    append(reasons, way, status.message());
+    append(reasons, path, status.message());
     if (status.code() == Code::unsupported) return;
-    append(broken, way, status.message());
+    append(broken, path, status.message());
     if (status.code() == Code::permissionDenied) broken += kPermissionFix;
     if (status.code() == Code::notFound) broken += kNamespaceFix;
   }
@@ -33,8 +33,8 @@ struct Refusals {
       "let the owner's Node allocate the memory)";
   static constexpr const char* kNamespaceFix =
       " (let both processes share a pid namespace, or let the owner's Node allocate the memory)";
-  static void append(std::string& list, const char* way, const std::string& why) {
-    list += std::string(list.empty() ? "" : "; ") + way + ": " + why;
+  static void append(std::string& list, const char* path, const std::string& why) {
+    list += std::string(list.empty() ? "" : "; ") + path + ": " + why;
   }
 };
 
@@ -53,12 +53,12 @@ IpcLink::~IpcLink() {
   shared_.deviceCopies.drain(*this, kCopyTimeout);
   if (!outgoing_) return;
   // The ring itself gives up when the lease is over.
-  Bell& bell = shared_.bells.get()->progress;
+  Doorbell& doorbell = shared_.page.get()->progress;
   for (;;) {
-    uint32_t seen = bell.count.load();
+    uint32_t seen = doorbell.count.load();
     outgoing_->pump();
     if (outgoing_->idle()) break;
-    bell.sleep(seen, kLookAgain);
+    doorbell.sleep(seen, kFencePoll);
   }
   shared_.remove(outgoing_.get());
 }
@@ -103,15 +103,15 @@ Status IpcLink::checkKey(const Key& key) const {
 
 Result<std::unique_ptr<RemoteMemory>> IpcLink::importKey(std::string_view bytes, Deadline deadline,
                                                          void* place) {
-  HMC_TRY(checkPlace(place, "ipc"));
   HMC_ASSIGN(Key key, decodeKey(bytes));
   HMC_TRY(checkKey(key));
   Refusals refusals;
   if (shared_.options.allowMapping) {
-    auto mapped = importMapped(key, closing_, deadline);
-    if (mapped.ok()) return mapped;
+    auto mapped = importMapped(key, closing_, deadline, place);
+    if (mapped.ok() || place) return mapped;
     refusals.add("mapping", mapped.status());
   }
+  HMC_TRY(checkPlace(place, "ipc without mapping"));
   if (shared_.options.allowProcessVm) {
     auto process = importProcess(key, refusals.broken, deadline);
     if (process.ok()) return process;
@@ -126,7 +126,7 @@ Result<std::unique_ptr<RemoteMemory>> IpcLink::importKey(std::string_view bytes,
 
 Result<std::unique_ptr<RemoteMemory>> IpcLink::importRing(const Key& key, std::string slower,
                                                           Deadline deadline) {
-  if (key.bellsToken.empty()) {
+  if (key.pageToken.empty()) {
     return error(Code::unsupported, "its owner does not offer it for a ring");
   }
   HMC_ASSIGN(Outgoing * ring, openRing(key, deadline));
@@ -134,14 +134,14 @@ Result<std::unique_ptr<RemoteMemory>> IpcLink::importRing(const Key& key, std::s
 }
 
 Result<Outgoing*> IpcLink::openRing(const Key& key, Deadline deadline) {
-  Outgoing::Peer peer{key.exchange, key.bellsToken, {}};
+  Outgoing::Peer peer{key.exchange, key.pageToken, {}};
   {
     std::lock_guard lock(mutex_);
     if (outgoing_) return outgoing_.get();
     peer.link = peer_->link;
   }
-  // Two threads may both get here; the second ring is forgotten again.
-  HMC_ASSIGN(auto made, Outgoing::invite(shared_.fds, shared_.bells, peer, lease_, deadline));
+  // Two threads may both get here; the second ring is dropped again.
+  HMC_ASSIGN(auto made, Outgoing::open(shared_.fds, shared_.page, peer, lease_, deadline));
   std::lock_guard lock(mutex_);
   if (!closed_.ok()) return closed_;
   if (!outgoing_) {

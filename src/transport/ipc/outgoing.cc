@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "memory/copy.h"
+#include "memory/host_copy.h"
 #include "transport/exports.h"
 
 namespace hmc::ipc {
@@ -12,23 +12,22 @@ namespace hmc::ipc {
 namespace {
 
 constexpr size_t kMostPending = 256;
-constexpr std::chrono::milliseconds kLeaseWithoutLease{10000};
 constexpr std::chrono::milliseconds kRetry{1};
-// How often to look whether the peer still lives while it owes us answers.
+// How often to check that a peer that owes us answers is alive.
 constexpr std::chrono::milliseconds kProbe{100};
 
-// Leaves the invitation in one of the peer's letter boxes, when one is free.
-bool leave(Bells& theirs, const std::string& exchange, const std::string& link,
-           const std::string& ringToken, const std::string& bellsToken) {
-  for (Invitation& invitation : theirs.invitations) {
-    uint32_t expected = Invitation::free;
-    if (!invitation.state.compare_exchange_strong(expected, Invitation::writing)) continue;
-    invitation.exchangeSize = static_cast<uint32_t>(exchange.size());
-    std::memcpy(invitation.exchange, exchange.data(), exchange.size());
-    std::memcpy(invitation.link, link.data(), kNonceSize);
-    std::memcpy(invitation.ringToken, ringToken.data(), kTokenSize);
-    std::memcpy(invitation.bellsToken, bellsToken.data(), kTokenSize);
-    invitation.state.store(Invitation::written, std::memory_order_release);
+// Writes a request into the peer's page. False while all entries there are in use.
+bool writeRequest(ServicePage& theirs, const std::string& exchange, const std::string& link,
+                  const std::string& ringToken, const std::string& pageToken) {
+  for (RingRequest& request : theirs.ringRequests) {
+    uint32_t expected = RingRequest::free;
+    if (!request.state.compare_exchange_strong(expected, RingRequest::writing)) continue;
+    request.exchangeSize = static_cast<uint32_t>(exchange.size());
+    std::memcpy(request.exchange, exchange.data(), exchange.size());
+    std::memcpy(request.link, link.data(), kNonceSize);
+    std::memcpy(request.ringToken, ringToken.data(), kTokenSize);
+    std::memcpy(request.pageToken, pageToken.data(), kTokenSize);
+    request.state.store(RingRequest::written, std::memory_order_release);
     theirs.serve.ring();
     return true;
   }
@@ -37,16 +36,17 @@ bool leave(Bells& theirs, const std::string& exchange, const std::string& link,
 
 Status waitForAnswer(Ring& ring, const std::string& exchange, Deadline deadline) {
   for (;;) {
-    uint32_t said = ring.guest.load(std::memory_order_acquire);
-    if (said == Ring::accepted) return Status();
-    if (said != Ring::unanswered) {
+    const uint32_t answer = ring.answer.load(std::memory_order_acquire);
+    if (answer == Ring::accepted) return Status();
+    if (answer != Ring::none) {
       return error(Code::disconnected, "the peer's end of the link is closed");
     }
     if (FdExchange::gone(exchange)) return error(Code::disconnected, "the peer's process is gone");
     if (deadline.passed()) {
-      return error(Code::deadlineExceeded, "the peer did not take the ring in time");
+      return error(Code::deadlineExceeded,
+                   "the peer's ipc service did not accept the ring in time");
     }
-    futexWait(ring.guest, Ring::unanswered, earlier(deadline, kProbe));
+    futexWait(ring.answer, Ring::none, earlier(deadline, kProbe));
   }
 }
 
@@ -70,30 +70,32 @@ Status refusal(const Op& op, Code outcome) {
 
 }  // namespace
 
-Result<std::unique_ptr<Outgoing>> Outgoing::invite(FdExchange& fds, OwnBells& ours,
-                                                   const Peer& peer, std::shared_ptr<Lease> lease,
-                                                   Deadline deadline) {
-  HMC_ASSIGN(std::string bellsToken, ours.token());
-  HMC_ASSIGN(auto theirs, SharedBlock<Bells>::fetch(peer.exchange, peer.bellsToken, deadline));
+Result<std::unique_ptr<Outgoing>> Outgoing::open(FdExchange& fds, OwnServicePage& ours,
+                                                 const Peer& peer, std::shared_ptr<Lease> lease,
+                                                 Deadline deadline) {
+  HMC_ASSIGN(std::string pageToken, ours.token());
+  HMC_ASSIGN(auto theirs, SharedBlock<ServicePage>::fetch(peer.exchange, peer.pageToken, deadline));
   HMC_ASSIGN(auto ring, SharedBlock<Ring>::create());
   HMC_ASSIGN(std::string ringToken, ring.offer(fds));
   Status outcome;
-  while (!leave(*theirs, fds.name(), peer.link, ringToken, bellsToken)) {
+  while (!writeRequest(*theirs, fds.name(), peer.link, ringToken, pageToken)) {
     if (deadline.passed()) {
-      outcome = error(Code::deadlineExceeded, "the peer did not look into its letter boxes");
+      outcome = error(Code::deadlineExceeded,
+                      "the peer's ipc service took none of the {} pending ring requests in time",
+                      std::size(theirs->ringRequests));
       break;
     }
-    futexWait(ring->guest, Ring::unanswered, earlier(deadline, kRetry));
+    futexWait(ring->answer, Ring::none, earlier(deadline, kRetry));
   }
   if (outcome.ok()) outcome = waitForAnswer(*ring, peer.exchange, deadline);
-  // The peer has it by now, or must not take it any more.
+  // The peer has fetched it by now, or must not any more.
   fds.withdraw(ringToken);
   if (!outcome.ok()) return outcome;
   return std::unique_ptr<Outgoing>(
       new Outgoing(peer.exchange, std::move(ring), std::move(theirs), std::move(lease)));
 }
 
-Outgoing::Outgoing(std::string exchange, SharedBlock<Ring> ring, SharedBlock<Bells> theirs,
+Outgoing::Outgoing(std::string exchange, SharedBlock<Ring> ring, SharedBlock<ServicePage> theirs,
                    std::shared_ptr<Lease> lease)
     : exchange_(std::move(exchange)),
       ring_(std::move(ring)),
@@ -102,7 +104,7 @@ Outgoing::Outgoing(std::string exchange, SharedBlock<Ring> ring, SharedBlock<Bel
       probe_(kProbe) {}
 
 Outgoing::~Outgoing() {
-  // For the peer, which forgets the ring then.
+  // The peer then forgets the ring.
   ring_->closed.store(1);
   theirs_->serve.ring();
 }
@@ -151,7 +153,7 @@ bool Outgoing::pumpLocked() {
 
 // A peer that has left, or died, applies nothing more: there is nothing to wait for.
 void Outgoing::closeIfPeerIsGone() {
-  if (ring_->guest.load(std::memory_order_acquire) != Ring::accepted) {
+  if (ring_->answer.load(std::memory_order_acquire) != Ring::accepted) {
     closeLocked(error(Code::disconnected, "the peer has closed its end of the link"));
     abandon();
   } else if (probe_.passed()) {
@@ -166,12 +168,12 @@ void Outgoing::closeIfPeerIsGone() {
 void Outgoing::closeLocked(const Status& why) {
   if (!closed_.ok()) return;
   closed_ = why;
-  fence_ = Deadline(lease_ ? lease_->length() : kLeaseWithoutLease);
+  fence_ = Deadline(lease_->length());
   ring_->closed.store(1);
   for (uint32_t i = 0; i < kSlots; ++i) {
-    uint32_t expected = Slot::posted;
+    uint32_t expected = RingSlot::posted;
     if (!uses_[i].pending) continue;
-    if (!ring_->slots[i].state.compare_exchange_strong(expected, Slot::free)) continue;
+    if (!ring_->slots[i].state.compare_exchange_strong(expected, RingSlot::free)) continue;
     --uses_[i].pending->outstanding;
     uses_[i].pending = nullptr;
   }
@@ -186,28 +188,26 @@ void Outgoing::abandon() {
 void Outgoing::reap() {
   for (uint32_t i = 0; i < kSlots; ++i) {
     if (!uses_[i].pending) continue;
-    if (ring_->slots[i].state.load(std::memory_order_acquire) != Slot::done) continue;
+    if (ring_->slots[i].state.load(std::memory_order_acquire) != RingSlot::done) continue;
     reapSlot(i);
     probe_ = kProbe;
   }
 }
 
 void Outgoing::reapSlot(uint32_t index) {
-  tellOrderAfter();
-  Slot& slot = ring_->slots[index];
+  tsanAcquire();
+  RingSlot& slot = ring_->slots[index];
   Use& use = uses_[index];
   Pending& pending = *use.pending;
   const auto outcome = static_cast<Code>(slot.outcome.load(std::memory_order_relaxed));
   Status status = outcome == Code::ok ? Status() : refusal(pending.op, outcome);
   if (status.ok() && pending.op.kind == OpKind::get && closed_.ok()) {
-    Region local{static_cast<char*>(pending.op.local) + use.offset, use.size,
-                 pending.op.registration->region.device};
-    status = copy(local, ring_->piece(index, use.size));
+    copyHost(static_cast<char*>(pending.op.local) + use.offset, ring_->data[index], use.size);
   }
   if (pending.error.ok()) pending.error = status;
   --pending.outstanding;
   use.pending = nullptr;
-  slot.state.store(Slot::free, std::memory_order_relaxed);
+  slot.state.store(RingSlot::free, std::memory_order_relaxed);
 }
 
 void Outgoing::issue() {
@@ -217,31 +217,28 @@ void Outgoing::issue() {
     if (uses_[i].pending) continue;
     while (next != pending_.end() && (next->issued == next->op.size || !next->error.ok())) ++next;
     if (next == pending_.end()) break;
-    posted = issueInto(i, *next) || posted;
+    issueInto(i, *next);
+    posted = true;
   }
   if (posted) theirs_->serve.ring();
 }
 
-bool Outgoing::issueInto(uint32_t index, Pending& pending) {
+void Outgoing::issueInto(uint32_t index, Pending& pending) {
   const Op& op = pending.op;
-  Slot& slot = ring_->slots[index];
+  RingSlot& slot = ring_->slots[index];
   Use use{&pending, pending.issued, std::min(kSlotBytes, op.size - pending.issued)};
   if (op.kind == OpKind::put) {
-    Region local{static_cast<char*>(op.local) + use.offset, use.size,
-                 op.registration->region.device};
-    pending.error = copy(ring_->piece(index, use.size), local);
-    if (!pending.error.ok()) return false;
+    copyHost(ring_->data[index], static_cast<char*>(op.local) + use.offset, use.size);
   }
   slot.kind.store(static_cast<uint32_t>(op.kind), std::memory_order_relaxed);
   slot.size.store(static_cast<uint32_t>(use.size), std::memory_order_relaxed);
   slot.region.store(pending.region, std::memory_order_relaxed);
   slot.offset.store(op.remoteOffset + use.offset, std::memory_order_relaxed);
-  tellOrderBefore();
-  slot.state.store(Slot::posted, std::memory_order_release);
+  tsanRelease();
+  slot.state.store(RingSlot::posted, std::memory_order_release);
   pending.issued += use.size;
   ++pending.outstanding;
   uses_[index] = use;
-  return true;
 }
 
 bool Outgoing::finish() {

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "base/lease.h"
-#include "transport/ipc/bells.h"
 #include "transport/ipc/ring.h"
+#include "transport/ipc/service_page.h"
 #include "transport/transport.h"
 
 namespace hmc::ipc {
@@ -19,14 +19,15 @@ namespace hmc::ipc {
 class Outgoing {
  public:
   struct Peer {
-    std::string exchange;    // its FdExchange
-    std::string bellsToken;  // its Bells there
-    std::string link;        // its Link's nonce
+    std::string exchange;   // its FdExchange
+    std::string pageToken;  // its ServicePage there
+    std::string link;       // its Link's nonce
   };
 
-  // Makes a ring, invites the peer to it and waits for its answer. `ours` must have been made.
-  static Result<std::unique_ptr<Outgoing>> invite(FdExchange& fds, OwnBells& ours, const Peer& peer,
-                                                  std::shared_ptr<Lease> lease, Deadline deadline);
+  // Makes a ring, asks the peer to accept it and waits for the answer.
+  static Result<std::unique_ptr<Outgoing>> open(FdExchange& fds, OwnServicePage& ours,
+                                                const Peer& peer, std::shared_ptr<Lease> lease,
+                                                Deadline deadline);
   ~Outgoing();
 
   // How many operations, from the front, were taken. Every one is for a region of that number.
@@ -51,7 +52,7 @@ class Outgoing {
     size_t size = 0;
   };
 
-  Outgoing(std::string exchange, SharedBlock<Ring> ring, SharedBlock<Bells> theirs,
+  Outgoing(std::string exchange, SharedBlock<Ring> ring, SharedBlock<ServicePage> theirs,
            std::shared_ptr<Lease> lease);
   // All of these are called with mutex_ held.
   bool pumpLocked();
@@ -60,13 +61,13 @@ class Outgoing {
   void reap();
   void reapSlot(uint32_t index);
   void issue();
-  bool issueInto(uint32_t index, Pending& pending);
+  void issueInto(uint32_t index, Pending& pending);
   void abandon();
   bool finish();
 
   const std::string exchange_;  // the peer's
   SharedBlock<Ring> ring_;
-  SharedBlock<Bells> theirs_;
+  SharedBlock<ServicePage> theirs_;
   const std::shared_ptr<Lease> lease_;
   mutable std::mutex mutex_;  // guards everything below, and our side of the slots
   std::list<Pending> pending_;

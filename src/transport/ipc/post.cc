@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <vector>
 
 #include "base/error.h"
 #include "memory/copy.h"
@@ -12,9 +11,6 @@ namespace hmc::ipc {
 
 namespace {
 
-// Device memory passes through this much host memory on its way into another process.
-constexpr size_t kBounce = size_t{1} << 20;
-
 const IpcRemote& remoteOf(const Op& op) {
   return static_cast<const IpcRemote&>(*op.remote);
 }
@@ -25,32 +21,14 @@ bool allowed(const Op& op) {
          (op.kind == OpKind::get || op.remote->access == Access::readWrite);
 }
 
-// An operation between two memories of the host, as this process sees them.
-struct HostCopy {
-  HostCopy(const Op& op, const MappedRemote& remote) : size(op.size) {
-    auto* here = static_cast<char*>(op.local);
-    char* there = remote.region.at(op.remoteOffset);
-    dst = op.kind == OpKind::put ? there : here;
-    src = op.kind == OpKind::put ? here : there;
-  }
-  void run(Copiers& copiers) const {
-    if (size < Copiers::kWorthwhile) {
-      copyHost(dst, src, size);
-    } else {
-      copiers.copy(dst, src, size);
-    }
-  }
+MappedCopy copyOf(const Op& op, const MappedRemote& remote) {
+  return {op.kind, static_cast<char*>(op.local), remote.region.at(op.remoteOffset), op.size};
+}
 
-  char* dst;
-  const char* src;
-  size_t size;
-};
-
-// What fails here fails in throughProcess() as well, with the reason.
+// What fails here fails in throughProcess() too, which says why.
 inline bool moveSmall(const Op& op) {
   auto& remote = static_cast<const ProcessRemote&>(*op.remote);
-  return op.registration->region.device.isHost() &&
-         remote.process.moveSmall(op.kind, op.local, remote.address + op.remoteOffset, op.size);
+  return remote.process.moveSmall(op.kind, op.local, remote.address + op.remoteOffset, op.size);
 }
 
 // Finishes neighbours that share a completion in one go.
@@ -87,23 +65,6 @@ void settle(const Op& op, const Status& status) {
   }
 }
 
-// Between a device of ours and another process, by way of the host.
-Status bounce(const Op& op) {
-  auto& remote = static_cast<const ProcessRemote&>(*op.remote);
-  std::vector<char> buffer(std::min(op.size, kBounce));
-  for (size_t done = 0; done < op.size;) {
-    size_t step = std::min(op.size - done, buffer.size());
-    Region near{static_cast<char*>(op.local) + done, step, op.registration->region.device};
-    Region host{buffer.data(), step, Device{}};
-    uint64_t far = remote.address + op.remoteOffset + done;
-    if (op.kind == OpKind::put) HMC_TRY(copy(host, near));
-    HMC_TRY(remote.process.move(op.kind, host.ptr, far, step));
-    if (op.kind == OpKind::get) HMC_TRY(copy(near, host));
-    done += step;
-  }
-  return Status();
-}
-
 }  // namespace
 
 size_t IpcLink::refuseAll(std::span<const Op> ops) {
@@ -124,15 +85,14 @@ size_t IpcLink::post(std::span<const Op> ops) {
       op.completion->fail(
           checkRange(op.kind, op.remoteOffset, op.size, remote.size, remote.access));
       ++i;
-    } else if (remote.way == Way::mappedHost && op.registration->region.device.isHost()) {
+    } else if (remote.kind == PathKind::mappedHost && op.registration->region.device.isHost()) {
       const auto& mapped = static_cast<const MappedRemote&>(remote);
       if (++i < ops.size() && ops[i].remote == &mapped && allowed(ops[i])) {
-        const HostCopy next(ops[i], mapped);
-        prefetchCopy(next.dst, next.src, next.size);
+        copyOf(ops[i], mapped).prefetch();
       }
-      HostCopy(op, mapped).run(shared_.copiers);
+      shared_.copiers.run(copyOf(op, mapped));
       finisher.add(op.completion);
-    } else if (remote.way == Way::processVm && i + 1 == ops.size() && moveSmall(op)) {
+    } else if (remote.kind == PathKind::processVm && i + 1 == ops.size() && moveSmall(op)) {
       finisher.add(op.completion);
       ++i;
     } else {
@@ -145,10 +105,10 @@ size_t IpcLink::post(std::span<const Op> ops) {
 }
 
 size_t IpcLink::runSlow(std::span<const Op> ops) {
-  switch (remoteOf(ops[0]).way) {
-    case Way::processVm:
+  switch (remoteOf(ops[0]).kind) {
+    case PathKind::processVm:
       return throughProcess(ops);
-    case Way::ring:
+    case PathKind::ring:
       return throughRing(ops);
     default:
       shared_.deviceCopies.start(*this, ops[0], farOf(ops[0]));
@@ -158,10 +118,6 @@ size_t IpcLink::runSlow(std::span<const Op> ops) {
 
 size_t IpcLink::throughProcess(std::span<const Op> ops) {
   const Op& first = ops[0];
-  if (!first.registration->region.device.isHost()) {
-    settle(first, bounce(first));
-    return 1;
-  }
   auto& remote = static_cast<const ProcessRemote&>(*first.remote);
   if (ops.size() == 1) {
     settle(first, remote.process.move(first.kind, first.local, remote.address + first.remoteOffset,
@@ -169,8 +125,7 @@ size_t IpcLink::throughProcess(std::span<const Op> ops) {
     return 1;
   }
   auto alike = [&](const Op& op) {
-    return op.remote == first.remote && op.kind == first.kind && allowed(op) &&
-           op.registration->region.device.isHost();
+    return op.remote == first.remote && op.kind == first.kind && allowed(op);
   };
   Process::Piece pieces[Process::kMostPieces];
   size_t count = 0;

@@ -11,7 +11,7 @@
 #include <chrono>
 
 #include "base/error.h"
-#include "base/pulse.h"
+#include "base/liveness.h"
 
 namespace hmc::ipc {
 
@@ -100,7 +100,7 @@ Result<Process> Process::find(pid_t pid, uint64_t nonceAddress, const std::strin
 }
 
 bool Process::alive() const {
-  if (pulse_) return beats(*pulse_);
+  if (liveness_) return isAlive(*liveness_);
   if (!handle_) return true;
   pollfd entry{handle_.get(), POLLIN, 0};
   return poll(&entry, 1, 0) == 0;

@@ -29,7 +29,7 @@ class Process {
 
   // The same for a few bytes, inside the caller: the kernel makes the processor forget where to
   // return to, so that every function between a caller and its system call costs a misprediction.
-  // False when this is not the way for them, or did not work; move() says why.
+  // False when it does not serve them, or did not work; move() says why.
   bool moveSmall(OpKind kind, void* local, uint64_t address, size_t size) const {
     if (size > kSmall || !memory_) return false;
     // Not by pread() and pwrite(): they make the thread cancellable and not again, which shows too.
@@ -48,9 +48,9 @@ class Process {
   static constexpr size_t kMostPieces = 64;
 
   bool alive() const;
-  // From now on alive() looks at this word instead of asking the kernel (base/pulse.h).
-  void watch(const std::atomic<uint32_t>& pulse) {
-    pulse_ = &pulse;
+  // From now on alive() reads this word instead of asking the kernel (base/liveness.h).
+  void watch(const std::atomic<uint32_t>& liveness) {
+    liveness_ = &liveness;
     handle_.reset();
   }
 
@@ -63,8 +63,8 @@ class Process {
       : pid_(pid), handle_(std::move(handle)), memory_(std::move(memory)) {}
   bool smallIsQuicker(uint64_t address, const std::string& expected) const;
   pid_t pid_;
-  const std::atomic<uint32_t>* pulse_ = nullptr;
-  Fd handle_;  // a pidfd; not set for ourselves, on kernels without and beside pulse_
+  const std::atomic<uint32_t>* liveness_ = nullptr;
+  Fd handle_;  // a pidfd; not set for ourselves, on kernels without and beside liveness_
   Fd memory_;  // /proc/PID/mem, which stays that process's; not set where that would not be quicker
 };
 

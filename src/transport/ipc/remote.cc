@@ -33,14 +33,14 @@ bool replacePages(const Region& mapping, uintptr_t page) {
 
 }  // namespace
 
-const char* describe(Way way) {
-  switch (way) {
-    case Way::mappedHost:
-    case Way::mappedDevice:
+const char* describe(PathKind kind) {
+  switch (kind) {
+    case PathKind::mappedHost:
+    case PathKind::mappedDevice:
       return "mapped";
-    case Way::processVm:
+    case PathKind::processVm:
       return "process_vm";
-    case Way::ring:
+    case PathKind::ring:
       return "ring";
   }
   return "";
@@ -58,11 +58,11 @@ Status MappedRemote::unmap() {
 }
 
 Result<std::unique_ptr<RemoteMemory>> importMapped(const Key& key, const std::atomic<bool>& closed,
-                                                   Deadline deadline) {
+                                                   Deadline deadline, void* place) {
   if (key.shareToken.empty() && key.shareHandle.empty()) {
     return error(Code::unsupported, "its owner does not offer it for mapping");
   }
-  if (isOurOwn(key)) {
+  if (isOurOwn(key) && !place) {
     return std::unique_ptr<RemoteMemory>(
         std::make_unique<MappedRemote>(key, whereItLies(key), nullptr, closed));
   }
@@ -76,7 +76,7 @@ Result<std::unique_ptr<RemoteMemory>> importMapped(const Key& key, const std::at
   share.size = key.size;
   share.kind = key.device.kind;
   share.device = key.uuid;
-  HMC_ASSIGN(Region region, backend->attach(share));
+  HMC_ASSIGN(Region region, backend->attach(share, place));
   if (region.device.isHost()) populate(region, key.access);
   return std::unique_ptr<RemoteMemory>(
       std::make_unique<MappedRemote>(key, region, backend, closed));
@@ -88,14 +88,14 @@ Result<std::unique_ptr<RemoteMemory>> importProcess(const Key& key, std::string 
     return error(Code::unsupported, "its owner does not offer it for access by the kernel");
   }
   HMC_ASSIGN(Process process, Process::find(key.pid, key.nonceAddress, key.nonce));
-  std::unique_ptr<SharedBlock<Bells>> bells;
-  if (!key.bellsToken.empty()) {
-    HMC_ASSIGN(auto block, SharedBlock<Bells>::fetch(key.exchange, key.bellsToken, deadline));
-    bells = std::make_unique<SharedBlock<Bells>>(std::move(block));
-    process.watch((*bells)->pulse);
+  std::unique_ptr<SharedBlock<ServicePage>> page;
+  if (!key.pageToken.empty()) {
+    HMC_ASSIGN(auto block, SharedBlock<ServicePage>::fetch(key.exchange, key.pageToken, deadline));
+    page = std::make_unique<SharedBlock<ServicePage>>(std::move(block));
+    process.watch((*page)->liveness);
   }
-  return std::unique_ptr<RemoteMemory>(std::make_unique<ProcessRemote>(
-      key, std::move(process), std::move(bells), std::move(slower)));
+  return std::unique_ptr<RemoteMemory>(
+      std::make_unique<ProcessRemote>(key, std::move(process), std::move(page), std::move(slower)));
 }
 
 }  // namespace hmc::ipc

@@ -11,19 +11,21 @@
 
 namespace hmc::ipc {
 
-enum class Way : uint8_t { mappedHost, mappedDevice, processVm, ring };
+enum class PathKind : uint8_t { mappedHost, mappedDevice, processVm, ring };
 
 // "mapped", "process_vm", "ring"
-const char* describe(Way way);
+const char* describe(PathKind kind);
 
-// A peer's memory, and the one way in which a Link reaches it. Every RemoteMemory that a Link is
-// given came from that Link, so the Link may cast down; `way` says to which.
+// A peer's memory, and the one path by which a Link reaches it. Every RemoteMemory that a Link is
+// given came from that Link, so the Link may cast down; `kind` says to which.
 class IpcRemote : public RemoteMemory {
  public:
-  IpcRemote(const Key& key, Way taken, Mapped here = {}, std::string slower = "")
-      : RemoteMemory(key.size, key.access, here, {describe(taken), std::move(slower)}),
-        way(taken) {}
-  const Way way;
+  IpcRemote(const Key& key, PathKind taken, Mapped here = {}, std::string slower = "")
+      : RemoteMemory(key.size, key.access, here,
+                     {describe(taken), std::move(slower),
+                      taken == PathKind::processVm || taken == PathKind::ring}),
+        kind(taken) {}
+  const PathKind kind;
 };
 
 class MappedRemote final : public IpcRemote {
@@ -31,7 +33,7 @@ class MappedRemote final : public IpcRemote {
   // Detaches `here` at the end, unless `backend` is null. `closed` is the Link's.
   MappedRemote(const Key& key, const Region& here, Backend* backend,
                const std::atomic<bool>& closed)
-      : IpcRemote(key, here.device.isHost() ? Way::mappedHost : Way::mappedDevice,
+      : IpcRemote(key, here.device.isHost() ? PathKind::mappedHost : PathKind::mappedDevice,
                   here.device.isHost() ? Mapped{here.at(0), &closed} : Mapped{}),
         region(here),
         backend_(backend) {}
@@ -48,33 +50,35 @@ class MappedRemote final : public IpcRemote {
 
 class ProcessRemote final : public IpcRemote {
  public:
-  // `bells` are the owner's, whose pulse tells whether it lives; null when it has none.
-  ProcessRemote(const Key& key, Process owner, std::unique_ptr<SharedBlock<Bells>> bells,
+  // `page` is the owner's and says whether it lives; null when it has none.
+  ProcessRemote(const Key& key, Process owner, std::unique_ptr<SharedBlock<ServicePage>> page,
                 std::string slower)
-      : IpcRemote(key, Way::processVm, {}, std::move(slower)),
+      : IpcRemote(key, PathKind::processVm, {}, std::move(slower)),
         process(std::move(owner)),
         address(key.address),
-        bells_(std::move(bells)) {}
+        page_(std::move(page)) {}
   const Process process;
   const uint64_t address;
 
  private:
-  const std::unique_ptr<SharedBlock<Bells>> bells_;
+  const std::unique_ptr<SharedBlock<ServicePage>> page_;
 };
 
 class RingRemote final : public IpcRemote {
  public:
   RingRemote(const Key& key, Outgoing& linksRing, std::string slower)
-      : IpcRemote(key, Way::ring, {}, std::move(slower)), ring(linksRing), region(key.region) {}
+      : IpcRemote(key, PathKind::ring, {}, std::move(slower)),
+        ring(linksRing),
+        region(key.region) {}
   Outgoing& ring;  // the Link's
   const uint64_t region;
 };
 
-// The memory behind a key, mapped here; in the owner's own process that is the memory itself where
-// the backend's handles only work between processes. `unsupported` when the key offers nothing to
-// map, or this process cannot map it.
+// The memory behind a key, mapped here, at `place` unless that is null. Without a place, in the
+// owner's own process, that is the memory itself where the backend's handles only work between
+// processes. `unsupported` when the key offers nothing to map, or this process cannot map it.
 Result<std::unique_ptr<RemoteMemory>> importMapped(const Key& key, const std::atomic<bool>& closed,
-                                                   Deadline deadline);
+                                                   Deadline deadline, void* place);
 
 // The memory behind a key, through the kernel. `slower` is why it was not mapped, where it could
 // be.

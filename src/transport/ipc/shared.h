@@ -6,25 +6,25 @@
 #include <vector>
 
 #include "base/fd_exchange.h"
-#include "transport/ipc/bells.h"
 #include "transport/ipc/copiers.h"
 #include "transport/ipc/device_copies.h"
 #include "transport/ipc/ipc.h"
 #include "transport/ipc/outgoing.h"
 #include "transport/ipc/service.h"
+#include "transport/ipc/service_page.h"
 
 namespace hmc::ipc {
 
 // What the links and registrations of one transport have in common.
 struct Shared {
   Shared(FdExchange& exchange, IpcOptions allowed)
-      : fds(exchange), options(allowed), bells(exchange) {}
+      : fds(exchange), options(allowed), page(exchange) {}
 
   FdExchange& fds;
   const IpcOptions options;
-  OwnBells bells;
+  OwnServicePage page;
   Exports exports;  // what rings reach
-  Service service{bells, exports};
+  Service service{page, exports};
   Copiers copiers;
   DeviceCopies deviceCopies;
 

@@ -55,6 +55,36 @@ TEST_P(DevicesOver, deviceToDevice) {
   exchange(GetParam(), gpu_, otherGpu_);
 }
 
+// Memory that the program allocated itself is reached through the kernel, which copies between host
+// memories only.
+TEST(Devices, aDeviceExchangesWithHeapMemoryOfAPeer) {
+  NodePair nodes({"ipc"});
+  std::vector<unsigned char> heap(kSize);
+  auto target = must(nodes.a.registerMemory("target", heap.data(), heap.size()));
+  auto local = must(nodes.b.allocate("local", kSize, Device{DeviceKind::cuda, 0}));
+  auto remote = must(nodes.toA.open("target"));
+  EXPECT_EQ(remote.path(), "ipc (process_vm)");
+  std::vector<unsigned char> pattern(kSize);
+  std::iota(pattern.begin(), pattern.end(), 7);
+  const Region device{local.data(), local.size(), local.device()};
+  ASSERT_TRUE(copy(device, {pattern.data(), kSize, {}}).ok());
+  ASSERT_TRUE(remote.put(local, 0, 0, kSize).ok());
+  EXPECT_EQ(heap, pattern);
+  std::iota(heap.begin(), heap.end(), 70);
+  ASSERT_TRUE(remote.get(local, 0, 0, kSize).ok());
+  std::vector<unsigned char> arrived(kSize);
+  ASSERT_TRUE(copy({arrived.data(), kSize, {}}, device).ok());
+  EXPECT_EQ(arrived, heap);
+}
+
+TEST(Devices, stagingOverTcpIsNothingToWarnAbout) {
+  NodePair nodes({"tcp"});
+  auto target = must(nodes.a.allocate("target", kSize, Device{DeviceKind::cuda, 0}));
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(must(nodes.toA.open("target")).path(), "tcp (staged at the target)");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
 TEST(Devices, aDeviceThatDoesNotExistIsNamed) {
   Node node = must(Node::create());
   Status status = node.allocate("x", 64, Device{DeviceKind::cuda, 9}).status();

@@ -12,30 +12,29 @@ std::vector<char> pattern(size_t size) {
 }
 
 TEST(Copiers, copyEveryByteWithAndWithoutHelp) {
-  Copiers copiers;
-  // Not a multiple of anything.
-  const auto source = pattern(Copiers::kWorthwhile + 4097);
-  for (size_t helpers : {0, 1, 3, 1}) {
+  size_t helpers = 0;
+  Copiers copiers([&] { return helpers; });
+  auto source = pattern(Copiers::kWorthwhile + 4097);  // not a multiple of anything
+  for (size_t idle : {0, 1, 3, 99, 1}) {
+    helpers = idle;
     std::vector<char> target(source.size() + 1, 'x');
-    copiers.copyWith(helpers, target.data(), source.data(), source.size());
+    copiers.run({OpKind::put, source.data(), target.data(), source.size()});
     EXPECT_EQ(target.back(), 'x');
     target.pop_back();
-    EXPECT_EQ(target, source) << helpers << " helpers";
+    EXPECT_EQ(target, source) << idle << " idle cores";
   }
-  std::vector<char> target(source.size());
-  copiers.copy(target.data(), source.data(), source.size());
-  EXPECT_EQ(target, source);
 }
 
 TEST(Copiers, serveSeveralThreadsAtOnce) {
   Copiers copiers;
-  const auto source = pattern(Copiers::kWorthwhile);
+  auto source = pattern(Copiers::kWorthwhile);
   std::vector<std::vector<char>> targets(3, std::vector<char>(source.size()));
   {
     std::vector<std::jthread> threads;
     for (auto& target : targets) {
       threads.emplace_back([&] {
-        for (int i = 0; i < 3; ++i) copiers.copy(target.data(), source.data(), source.size());
+        for (int i = 0; i < 3; ++i)
+          copiers.run({OpKind::get, target.data(), source.data(), source.size()});
       });
     }
   }
@@ -43,10 +42,11 @@ TEST(Copiers, serveSeveralThreadsAtOnce) {
 }
 
 TEST(Copiers, whatIsIdleIsWhatDoesNotRun) {
-  EXPECT_EQ(idleCores(4, "0.52 0.58 0.59 1/389 90"), 3U) << "only who asks";
+  EXPECT_EQ(idleCores(4, "0.52 0.58 0.59 1/389 90"), 3U) << "only the calling thread";
   EXPECT_EQ(idleCores(4, "0.52 0.58 0.59 3/389 90"), 1U);
   EXPECT_EQ(idleCores(4, "9.52 8.58 0.59 12/389 90"), 0U);
-  EXPECT_EQ(idleCores(2, "0.00 0.00 0.00 0/77 90"), 1U) << "who asks runs, whatever the file says";
+  EXPECT_EQ(idleCores(2, "0.00 0.00 0.00 0/77 90"), 1U)
+      << "the calling thread runs, whatever the file says";
   EXPECT_EQ(idleCores(8, ""), 0U);
   EXPECT_EQ(idleCores(8, "no numbers/here"), 0U);
 }

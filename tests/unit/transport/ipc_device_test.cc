@@ -19,7 +19,7 @@ class IpcDevice : public testing::Test {
     registration = must(pair.target->registerRegion(region, Access::readWrite));
     local = must(pair.origin->registerRegion(hostRegion(bytes.data(), kSize), Access::read));
     remote = pair.import(*registration);
-    ASSERT_EQ(pair.wayOf(*remote), Way::mappedDevice);
+    ASSERT_EQ(pair.pathOf(*remote), PathKind::mappedDevice);
     stall(true);
   }
   void TearDown() override {

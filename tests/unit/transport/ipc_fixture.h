@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/fd_exchange.h"
+#include "fakes/link_options.h"
 #include "fakes/must.h"
 #include "memory/backends.h"
 #include "transport/ipc/ipc.h"
@@ -32,9 +33,8 @@ class IpcPair {
  public:
   explicit IpcPair(IpcOptions options = {}, IpcOptions targetOptions = {})
       : origin(must(create(*originFds, options))), target(must(create(*targetFds, targetOptions))) {
-    LinkOptions linkOptions;
-    link = must(origin->openLink(linkOptions));
-    back = must(target->openLink(linkOptions));
+    link = must(origin->openLink(test::linkOptions(true)));
+    back = must(target->openLink(test::linkOptions(false)));
     EXPECT_TRUE(link->connect(back->address()).ok());
     EXPECT_TRUE(back->connect(link->address()).ok());
   }
@@ -42,7 +42,7 @@ class IpcPair {
   std::unique_ptr<RemoteMemory> import(const Registration& registration) {
     return must(link->importKey(registration.key(), kPatience, nullptr));
   }
-  Way wayOf(const RemoteMemory& remote) { return static_cast<const IpcRemote&>(remote).way; }
+  PathKind pathOf(const RemoteMemory& remote) { return static_cast<const IpcRemote&>(remote).kind; }
 
   // One operation, driven to its end.
   Status run(OpKind kind, const Registration& local, const RemoteMemory& remote, uint64_t offset,

@@ -25,7 +25,7 @@ Key sample() {
   key.address = 0x123456789000;
   key.nonceAddress = 0x10;
   key.nonce = std::string(kNonceSize, 'n');
-  key.bellsToken = std::string(kTokenSize, 'b');
+  key.pageToken = std::string(kTokenSize, 'b');
   key.region = 9;
   return key;
 }
@@ -58,7 +58,7 @@ TEST(IpcKey, valuesThatMakeNoSenseAreRefused) {
       [](Key& key) { key.exchange = ""; },
       [](Key& key) { key.exchange = std::string(200, 'x'); },
       [](Key& key) { key.shareToken = "short"; },
-      [](Key& key) { key.bellsToken = "short"; },
+      [](Key& key) { key.pageToken = "short"; },
       [](Key& key) { key.device.index = -1; },
       [](Key& key) { key.address = UINT64_MAX - 100; },
       [](Key& key) { key.shareOffset = UINT64_MAX - 100; },

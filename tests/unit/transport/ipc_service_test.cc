@@ -20,53 +20,53 @@ class IpcService : public testing::Test {
     read_ = exports_.add(hostRegion(memory_ + kSize, kSize), Access::read);
     service_.addLink(link_, lease_);
     token_ = must(service_.start());
-    theirs_.emplace(must(SharedBlock<Bells>::fetch(fds_->name(), token_, kPatience)));
-    ourToken_ = must(bells_.token());
+    theirs_.emplace(must(SharedBlock<ServicePage>::fetch(fds_->name(), token_, kPatience)));
+    ourToken_ = must(page_.token());
   }
 
-  void leave(const std::string& exchange, const std::string& link, const std::string& ring) {
-    Invitation& invitation = (*theirs_)->invitations[3];
-    invitation.exchangeSize.store(static_cast<uint32_t>(exchange.size()));
-    std::memcpy(invitation.exchange, exchange.data(), std::min<size_t>(exchange.size(), 104));
-    std::memcpy(invitation.link, link.data(), kNonceSize);
-    std::memcpy(invitation.ringToken, ring.data(), kTokenSize);
-    std::memcpy(invitation.bellsToken, ourToken_.data(), kTokenSize);
-    tellOrderBefore();
-    invitation.state.store(Invitation::written);
+  void writeRequest(const std::string& exchange, const std::string& link, const std::string& ring) {
+    RingRequest& entry = (*theirs_)->ringRequests[3];
+    entry.exchangeSize.store(static_cast<uint32_t>(exchange.size()));
+    std::memcpy(entry.exchange, exchange.data(), std::min<size_t>(exchange.size(), 104));
+    std::memcpy(entry.link, link.data(), kNonceSize);
+    std::memcpy(entry.ringToken, ring.data(), kTokenSize);
+    std::memcpy(entry.pageToken, ourToken_.data(), kTokenSize);
+    tsanRelease();
+    entry.state.store(RingRequest::written);
     (*theirs_)->serve.ring();
   }
-  // What the service says to an invitation of this ring to that link.
-  uint32_t invite(SharedBlock<Ring>& ring, const std::string& link) {
+  // What the service answers to a request for this ring and that link.
+  uint32_t request(SharedBlock<Ring>& ring, const std::string& link) {
     std::string token = must(ring.offer(*fds_));
-    leave(fds_->name(), link, token);
+    writeRequest(fds_->name(), link, token);
     Deadline deadline(kPatience);
-    while (ring->guest.load() == Ring::unanswered && !deadline.passed()) {
-      futexWait(ring->guest, Ring::unanswered, deadline);
+    while (ring->answer.load() == Ring::none && !deadline.passed()) {
+      futexWait(ring->answer, Ring::none, deadline);
     }
     fds_->withdraw(token);
-    return ring->guest.load();
+    return ring->answer.load();
   }
   // Posts one piece and answers what became of it.
   Code post(Ring& ring, uint32_t slotIndex, uint32_t kind, uint64_t region, uint64_t offset,
             uint32_t size) {
-    Slot& slot = ring.slots[slotIndex];
+    RingSlot& slot = ring.slots[slotIndex];
     slot.kind.store(kind);
     slot.region.store(region);
     slot.offset.store(offset);
     slot.size.store(size);
-    tellOrderBefore();
-    slot.state.store(Slot::posted);
+    tsanRelease();
+    slot.state.store(RingSlot::posted);
     (*theirs_)->serve.ring();
-    Bell& bell = bells_.get()->progress;
+    Doorbell& doorbell = page_.get()->progress;
     Deadline deadline(kPatience);
     for (;;) {
-      uint32_t seen = bell.count.load();
-      if (slot.state.load() == Slot::done) break;
+      uint32_t seen = doorbell.count.load();
+      if (slot.state.load() == RingSlot::done) break;
       if (deadline.passed()) return Code::deadlineExceeded;
-      bell.sleep(seen, deadline);
+      doorbell.sleep(seen, deadline);
     }
-    tellOrderAfter();
-    slot.state.store(Slot::free);
+    tsanAcquire();
+    slot.state.store(RingSlot::free);
     return static_cast<Code>(slot.outcome.load());
   }
   bool untouched() const {
@@ -78,16 +78,16 @@ class IpcService : public testing::Test {
 
   char memory_[3 * kSize];  // what is shared lies in the middle
   std::unique_ptr<FdExchange> fds_ = must(FdExchange::create());
-  OwnBells bells_{*fds_};
+  OwnServicePage page_{*fds_};
   Exports exports_;
-  Service service_{bells_, exports_};
+  Service service_{page_, exports_};
   std::shared_ptr<Lease> lease_ = std::make_shared<Lease>(std::chrono::minutes(10));
   const std::string link_ = randomBytes(kNonceSize);
   uint64_t readWrite_ = 0;
   uint64_t read_ = 0;
   std::string token_;
   std::string ourToken_;
-  std::optional<SharedBlock<Bells>> theirs_;
+  std::optional<SharedBlock<ServicePage>> theirs_;
 };
 
 constexpr uint32_t kPut = 0;
@@ -97,7 +97,7 @@ constexpr uint32_t kGet = 1;
 
 TEST_F(IpcService, appliesWhatIsAllowed) {
   auto ring = must(SharedBlock<Ring>::create());
-  ASSERT_EQ(invite(ring, link_), Ring::accepted);
+  ASSERT_EQ(request(ring, link_), Ring::accepted);
   std::memset(ring->data[5], 'x', kSize);
   EXPECT_EQ(post(*ring, 5, kPut, readWrite_, 10, 20), Code::ok);
   EXPECT_EQ(std::string(memory_ + kSize + 9, 22), "." + std::string(20, 'x') + ".");
@@ -107,7 +107,7 @@ TEST_F(IpcService, appliesWhatIsAllowed) {
 
 TEST_F(IpcService, refusesWhateverPassesTheEnd) {
   auto ring = must(SharedBlock<Ring>::create());
-  ASSERT_EQ(invite(ring, link_), Ring::accepted);
+  ASSERT_EQ(request(ring, link_), Ring::accepted);
   std::memset(ring->data[0], 'x', kSlotBytes);
   for (uint32_t kind : {kPut, kGet}) {
     EXPECT_EQ(post(*ring, 0, kind, readWrite_, kSize, 1), Code::outOfRange);
@@ -124,7 +124,7 @@ TEST_F(IpcService, aPieceLargerThanASlotIsRefusedEvenWhereItWouldFit) {
   std::vector<char> large(4 * kSlotBytes);
   uint64_t id = exports_.add(hostRegion(large.data(), large.size()), Access::readWrite);
   auto ring = must(SharedBlock<Ring>::create());
-  ASSERT_EQ(invite(ring, link_), Ring::accepted);
+  ASSERT_EQ(request(ring, link_), Ring::accepted);
   EXPECT_EQ(post(*ring, kSlots - 1, kGet, id, 0, 2 * kSlotBytes), Code::outOfRange);
   EXPECT_EQ(post(*ring, kSlots - 1, kGet, id, 0, kSlotBytes), Code::ok);
   exports_.remove(id);
@@ -132,7 +132,7 @@ TEST_F(IpcService, aPieceLargerThanASlotIsRefusedEvenWhereItWouldFit) {
 
 TEST_F(IpcService, refusesUnknownRegionsKindsAndWritesToReadOnlyMemory) {
   auto ring = must(SharedBlock<Ring>::create());
-  ASSERT_EQ(invite(ring, link_), Ring::accepted);
+  ASSERT_EQ(request(ring, link_), Ring::accepted);
   std::memset(ring->data[0], 'x', kSize);
   EXPECT_EQ(post(*ring, 0, kPut, readWrite_ + 100, 0, 1), Code::notFound);
   EXPECT_EQ(post(*ring, 0, kPut, 0, 0, 1), Code::notFound);
@@ -145,7 +145,7 @@ TEST_F(IpcService, refusesUnknownRegionsKindsAndWritesToReadOnlyMemory) {
 
 TEST_F(IpcService, appliesNothingOnceTheLeaseIsOver) {
   auto ring = must(SharedBlock<Ring>::create());
-  ASSERT_EQ(invite(ring, link_), Ring::accepted);
+  ASSERT_EQ(request(ring, link_), Ring::accepted);
   std::memset(ring->data[0], 'x', kSize);
   lease_->revoke();
   EXPECT_EQ(post(*ring, 0, kPut, readWrite_, 0, 1), Code::disconnected);
@@ -154,28 +154,28 @@ TEST_F(IpcService, appliesNothingOnceTheLeaseIsOver) {
 
 TEST_F(IpcService, refusesStrangers) {
   auto ring = must(SharedBlock<Ring>::create());
-  EXPECT_EQ(invite(ring, randomBytes(kNonceSize)), Ring::refused);
+  EXPECT_EQ(request(ring, randomBytes(kNonceSize)), Ring::refused);
 }
 
-TEST_F(IpcService, tellsItsGuestsWhenTheLinkEnds) {
+TEST_F(IpcService, tellsItsPeersWhenTheLinkEnds) {
   auto ring = must(SharedBlock<Ring>::create());
-  ASSERT_EQ(invite(ring, link_), Ring::accepted);
+  ASSERT_EQ(request(ring, link_), Ring::accepted);
   service_.removeLink(link_);
-  EXPECT_EQ(ring->guest.load(), Ring::left);
+  EXPECT_EQ(ring->answer.load(), Ring::closedByTarget);
   auto again = must(SharedBlock<Ring>::create());
-  EXPECT_EQ(invite(again, link_), Ring::refused);
+  EXPECT_EQ(request(again, link_), Ring::refused);
 }
 
-TEST_F(IpcService, goesOnAfterInvitationsThatMakeNoSense) {
-  leave(std::string(5000, 'x'), link_, randomBytes(kTokenSize));
+TEST_F(IpcService, goesOnAfterRequestsThatMakeNoSense) {
+  writeRequest(std::string(5000, 'x'), link_, randomBytes(kTokenSize));
   auto ring = must(SharedBlock<Ring>::create());
-  // The letter box is the same: the service has taken the first letter when it is free again.
+  // Both use the same entry. It is free again when the service has taken the first request.
   Deadline deadline(kPatience);
-  auto& state = (*theirs_)->invitations[3].state;
-  while (state.load() != Invitation::free && !deadline.passed()) {
-    futexWait(state, Invitation::written, std::chrono::milliseconds(1));
+  auto& state = (*theirs_)->ringRequests[3].state;
+  while (state.load() != RingRequest::free && !deadline.passed()) {
+    futexWait(state, RingRequest::written, std::chrono::milliseconds(1));
   }
-  EXPECT_EQ(invite(ring, link_), Ring::accepted);
+  EXPECT_EQ(request(ring, link_), Ring::accepted);
 }
 
 TEST_F(IpcService, doesNotMapARingThatIsTooSmallOrCanShrink) {

@@ -74,8 +74,8 @@ TEST_P(IpcThreads, destroyTheLinkOnceEverythingIsDone) {
   auto local =
       must(pair.origin->registerRegion(hostRegion(text.data(), text.size()), Access::readWrite));
   for (int round = 0; round < 20; ++round) {
-    auto link = must(pair.origin->openLink({}));
-    auto back = must(pair.target->openLink({}));
+    auto link = must(pair.origin->openLink(test::linkOptions(true)));
+    auto back = must(pair.target->openLink(test::linkOptions(false)));
     ASSERT_TRUE(link->connect(back->address()).ok());
     auto remote = must(link->importKey(registration->key(), kPatience, nullptr));
     Completion completion(kThreads * 50);
@@ -110,8 +110,8 @@ TEST_P(IpcThreads, closeWhileOthersPost) {
   auto local =
       must(pair.origin->registerRegion(hostRegion(text.data(), text.size()), Access::readWrite));
   for (int round = 0; round < 20; ++round) {
-    auto link = must(pair.origin->openLink({}));
-    auto back = must(pair.target->openLink({}));
+    auto link = must(pair.origin->openLink(test::linkOptions(true)));
+    auto back = must(pair.target->openLink(test::linkOptions(false)));
     ASSERT_TRUE(link->connect(back->address()).ok());
     auto remote = must(link->importKey(registration->key(), kPatience, nullptr));
     std::atomic<size_t> ended{0};

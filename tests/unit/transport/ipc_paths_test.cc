@@ -3,16 +3,16 @@
 #include "transport/ipc/key.h"
 #include "unit/transport/ipc_fixture.h"
 
-// Which way leads to which memory, and that it leads to the right bytes.
+// Which path leads to which memory, and that it moves the right bytes.
 namespace hmc::ipc {
 
 namespace {
 
 // Puts a text at `offset` through every size of machinery and reads it back.
-void expectReached(IpcPair& pair, const Region& memory, Way way) {
+void expectReached(IpcPair& pair, const Region& memory, PathKind kind) {
   auto registration = must(pair.target->registerRegion(memory, Access::readWrite));
   auto remote = pair.import(*registration);
-  EXPECT_EQ(pair.wayOf(*remote), way);
+  EXPECT_EQ(pair.pathOf(*remote), kind);
   std::string text = "some text that is longer than a word";
   auto local =
       must(pair.origin->registerRegion(hostRegion(text.data(), text.size()), Access::readWrite));
@@ -31,43 +31,43 @@ void expectReached(IpcPair& pair, const Region& memory, Way way) {
 
 }  // namespace
 
-TEST(IpcWays, memoryOfOursIsMapped) {
+TEST(IpcPaths, memoryOfOursIsMapped) {
   IpcPair pair;
   Allocation memory(100000);
-  expectReached(pair, memory.region, Way::mappedHost);
+  expectReached(pair, memory.region, PathKind::mappedHost);
 }
 
-TEST(IpcWays, aPartOfAnAllocationIsMapped) {
+TEST(IpcPaths, aPartOfAnAllocationIsMapped) {
   IpcPair pair;
   Allocation memory(100000);
-  expectReached(pair, memory.region.slice(12345, 6789), Way::mappedHost);
+  expectReached(pair, memory.region.slice(12345, 6789), PathKind::mappedHost);
 }
 
-TEST(IpcWays, memoryOfTheHeapGoesThroughTheKernel) {
+TEST(IpcPaths, memoryOfTheHeapGoesThroughTheKernel) {
   IpcPair pair;
   std::vector<char> memory(10 << 20);
-  expectReached(pair, hostRegion(memory.data() + 1234567, 1000), Way::processVm);
+  expectReached(pair, hostRegion(memory.data() + 1234567, 1000), PathKind::processVm);
 }
 
-TEST(IpcWays, memoryOfTheStackGoesThroughTheKernel) {
+TEST(IpcPaths, memoryOfTheStackGoesThroughTheKernel) {
   IpcPair pair;
   char memory[1000];
-  expectReached(pair, hostRegion(memory, sizeof(memory)), Way::processVm);
+  expectReached(pair, hostRegion(memory, sizeof(memory)), PathKind::processVm);
 }
 
-TEST(IpcWays, theRingRemainsWhenTheOriginMayNotUseTheOthers) {
+TEST(IpcPaths, theRingRemainsWhenTheOriginMayNotUseTheOthers) {
   IpcPair pair(kRingOnly);
   std::vector<char> memory(1000000);
-  expectReached(pair, hostRegion(memory.data(), memory.size()), Way::ring);
+  expectReached(pair, hostRegion(memory.data(), memory.size()), PathKind::ring);
 }
 
-TEST(IpcWays, theRingRemainsWhenTheTargetOffersNothingElse) {
+TEST(IpcPaths, theRingRemainsWhenTheTargetOffersNothingElse) {
   IpcPair pair({}, kRingOnly);
   Allocation memory(1000000);
-  expectReached(pair, memory.region, Way::ring);
+  expectReached(pair, memory.region, PathKind::ring);
 }
 
-TEST(IpcWays, memoryThatIsOnlyReadable) {
+TEST(IpcPaths, memoryThatIsOnlyReadable) {
   for (IpcOptions options : {IpcOptions{}, kRingOnly}) {
     IpcPair pair(options, options);
     static const char kConstant[] = "cannot be written";
@@ -84,7 +84,7 @@ TEST(IpcWays, memoryThatIsOnlyReadable) {
   }
 }
 
-TEST(IpcWays, everySmallSizeArrivesAndNothingBeside) {
+TEST(IpcPaths, everySmallSizeArrivesAndNothingBeside) {
   IpcPair pair;
   Allocation memory(4096);
   auto registration = must(pair.target->registerRegion(memory.region, Access::readWrite));
@@ -105,13 +105,13 @@ TEST(IpcWays, everySmallSizeArrivesAndNothingBeside) {
   }
 }
 
-TEST(IpcWays, oneBadOperationInABatchFailsAlone) {
+TEST(IpcPaths, oneBadOperationInABatchFailsAlone) {
   IpcPair pair;
   std::vector<char> memory(1000, 0);
   auto whole = must(
       pair.target->registerRegion(hostRegion(memory.data(), memory.size()), Access::readWrite));
   auto remote = pair.import(*whole);
-  ASSERT_EQ(pair.wayOf(*remote), Way::processVm);
+  ASSERT_EQ(pair.pathOf(*remote), PathKind::processVm);
   std::vector<char> text(1000, 'x');
   auto local =
       must(pair.origin->registerRegion(hostRegion(text.data(), text.size()), Access::readWrite));
@@ -132,21 +132,21 @@ TEST(IpcWays, oneBadOperationInABatchFailsAlone) {
             std::string(40, 'x') + std::string(10, '\0') + std::string(50, 'x'));
 }
 
-TEST(IpcWays, aKeyWhoseNonceDiffersIsNotTrusted) {
+TEST(IpcPaths, aKeyWhoseNonceDiffersIsNotTrusted) {
   IpcPair pair;
   std::vector<char> memory(1000);
   auto registration = must(
       pair.target->registerRegion(hostRegion(memory.data(), memory.size()), Access::readWrite));
   Key key = must(decodeKey(registration->key()));
   key.nonce[3] ^= 1;
-  key.bellsToken.clear();  // else the ring would do
+  key.pageToken.clear();  // else the ring would do
   auto remote = pair.link->importKey(encode(key), kPatience, nullptr);
   ASSERT_FALSE(remote.ok());
   EXPECT_NE(remote.status().message().find("is not the peer"), std::string::npos)
       << remote.status().toString();
 }
 
-TEST(IpcWays, onlyAWayThatWasOfferedAndFailedMakesItASlowerOne) {
+TEST(IpcPaths, onlyAWayThatWasOfferedAndFailedMakesItASlowerOne) {
   std::vector<char> heap(1000);
   Allocation memory(1000);
   for (IpcOptions options : {IpcOptions{}, kRingOnly}) {
@@ -172,7 +172,7 @@ TEST(IpcWays, onlyAWayThatWasOfferedAndFailedMakesItASlowerOne) {
   EXPECT_EQ(remote->slowerBecause().find("mapping"), std::string::npos) << "it was not offered";
 }
 
-TEST(IpcWays, aKeyOfAnotherProcessIsRefused) {
+TEST(IpcPaths, aKeyOfAnotherProcessIsRefused) {
   IpcPair pair;
   Allocation memory(1000);
   auto registration = must(pair.target->registerRegion(memory.region, Access::readWrite));
@@ -182,7 +182,7 @@ TEST(IpcWays, aKeyOfAnotherProcessIsRefused) {
             Code::invalidArgument);
 }
 
-TEST(IpcWays, aKeyOfMemoryThatIsGoneCannotBeImported) {
+TEST(IpcPaths, aKeyOfMemoryThatIsGoneCannotBeImported) {
   IpcPair pair;
   Allocation memory(1000);
   auto registration = must(pair.target->registerRegion(memory.region, Access::readWrite));
@@ -191,7 +191,7 @@ TEST(IpcWays, aKeyOfMemoryThatIsGoneCannotBeImported) {
   EXPECT_EQ(pair.link->importKey(key, kPatience, nullptr).status().code(), Code::notFound);
 }
 
-TEST(IpcWays, damagedKeysNeverDoMoreThanFail) {
+TEST(IpcPaths, damagedKeysNeverDoMoreThanFail) {
   IpcPair pair;
   std::vector<char> heap(1000);
   Allocation memory(1000);
@@ -208,7 +208,7 @@ TEST(IpcWays, damagedKeysNeverDoMoreThanFail) {
   }
 }
 
-TEST(IpcWays, nothingToRegisterIsAnError) {
+TEST(IpcPaths, nothingToRegisterIsAnError) {
   IpcPair pair;
   char byte = 0;
   for (const Region& region :

@@ -1,11 +1,11 @@
-#include "base/pulse.h"
+#include "base/liveness.h"
 
 #include <sys/syscall.h>
 #include <unistd.h>
 
 namespace hmc {
 
-Pulse::Pulse(std::atomic<uint32_t>& word) : word_(word) {
+Liveness::Liveness(std::atomic<uint32_t>& word) : word_(word) {
   size_t size = 0;
   syscall(SYS_get_robust_list, 0, &before_, &size);
   list_.list.next = &entry_;
@@ -16,7 +16,7 @@ Pulse::Pulse(std::atomic<uint32_t>& word) : word_(word) {
   syscall(SYS_set_robust_list, &list_, sizeof(list_));
 }
 
-Pulse::~Pulse() {
+Liveness::~Liveness() {
   word_.store(0, std::memory_order_release);
   if (before_ != nullptr) syscall(SYS_set_robust_list, before_, sizeof(*before_));
 }

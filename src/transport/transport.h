@@ -78,7 +78,7 @@ class RemoteMemory {
   const std::string& path() const { return taken_->name; }
   const std::string& slowerBecause() const { return taken_->slowerBecause; }
 
-  // Whoever posts operations on it is inside meanwhile: see Engine::post().
+  // Whoever posts operations on it is inside meanwhile: see OpPoster.
   UseGate& gate() const { return gate_; }
   // Its owner takes it back: nobody gets through the gate any more. When the last one has left,
   // it is unmapped and `released` told, by that thread or from here. Does not block.

@@ -12,12 +12,18 @@ constexpr std::chrono::microseconds kPollEvery{50};
 }  // namespace
 
 void DeviceCopies::start(const Link& link, const Op& op, const Region& far) {
+  UseGate& gate = op.remote->gate();
+  if (!gate.enter())
+    return op.completion->fail(error(Code::notFound, "the peer has taken that memory back"));
   const Region near{op.local, op.size, op.registration->region.device};
   auto pending =
       op.kind == OpKind::put ? PendingCopy::start(far, near) : PendingCopy::start(near, far);
-  if (!pending.ok()) return op.completion->fail(pending.status());
+  if (!pending.ok()) {
+    gate.leave();
+    return op.completion->fail(pending.status());
+  }
   std::lock_guard lock(mutex_);
-  copies_.push_back({&link, op.completion, *std::move(pending), Status()});
+  copies_.push_back({&link, op.completion, &gate, *std::move(pending), Status()});
   count_.store(copies_.size(), std::memory_order_release);
 }
 
@@ -27,12 +33,17 @@ bool DeviceCopies::poll() {
   return pollLocked();
 }
 
+// First the gate: the memory may be gone as soon as the operation is done.
+void DeviceCopies::end(const Copy& copy, const Status& status) {
+  copy.gate->leave();
+  status.ok() ? copy.completion->finish() : copy.completion->fail(status);
+}
+
 bool DeviceCopies::pollLocked() {
   const size_t erased = std::erase_if(copies_, [](const Copy& copy) {
     auto passed = copy.pending->passed();
     if (passed.ok() && !*passed) return false;
-    Status status = copy.closed.ok() ? passed.status() : copy.closed;
-    status.ok() ? copy.completion->finish() : copy.completion->fail(status);
+    end(copy, copy.closed.ok() ? passed.status() : copy.closed);
     return true;
   });
   count_.store(copies_.size(), std::memory_order_release);
@@ -59,7 +70,7 @@ void DeviceCopies::drain(const Link& link, Deadline deadline) {
   std::lock_guard lock(mutex_);
   std::erase_if(copies_, [&](const Copy& copy) {
     if (copy.link != &link) return false;
-    copy.completion->fail(error(Code::deadlineExceeded, "a device did not finish a copy in time"));
+    end(copy, error(Code::deadlineExceeded, "a device did not finish a copy in time"));
     return true;
   });
   count_.store(copies_.size(), std::memory_order_release);

@@ -31,10 +31,12 @@ class DeviceCopies {
   struct Copy {
     const Link* link;
     Completion* completion;
+    UseGate* gate;  // of the peer's memory, which stays mapped meanwhile
     std::unique_ptr<PendingCopy> pending;
     Status closed;  // why its link is
   };
 
+  static void end(const Copy& copy, const Status& status);
   bool pollLocked();
   bool has(const Link& link);
 

@@ -78,9 +78,23 @@ TEST_F(IpcDevice, aDestroyedLinkHasNothingUnderWay) {
   Completion completion(1);
   post(OpKind::get, completion);
   stall(false);
-  remote.reset();
   pair.link.reset();
   EXPECT_TRUE(completion.done());
+}
+
+TEST_F(IpcDevice, memoryIsReleasedWhenTheDeviceIsDoneWithIt) {
+  Completion completion(1);
+  post(OpKind::put, completion);
+  bool released = false;
+  remote->revoke([&](const Status&) { released = true; });
+  pair.origin->progress(std::chrono::microseconds(10));
+  EXPECT_FALSE(released) << "the device may still write the peer's memory";
+  stall(false);
+  finish(completion);
+  EXPECT_TRUE(released);
+  Completion late(1);
+  post(OpKind::put, late);
+  EXPECT_EQ(late.status().code(), Code::notFound) << late.status().toString();
 }
 
 TEST_F(IpcDevice, aDeviceThatCannotCopyFailsTheOperationAlone) {

@@ -17,7 +17,8 @@ class OpPoster {
   // The operations are on one memory of a peer's. They fail where its owner took it back.
   size_t post(Link& link, std::span<const Op> ops, uint64_t transfer) const {
     UseGate& gate = ops.front().remote->gate();
-    if (!gate.enter()) [[unlikely]] return refuse(ops);
+    if (!gate.enter()) [[unlikely]]
+      return refuse(ops);
     const size_t accepted = link.post(ops);
     gate.leave();
     size_t bytes = 0;

@@ -278,7 +278,8 @@ TEST_F(NodeChoice, aBatchOverAFailedPathMovesOverTheNextTime) {
   auto local = FakePair::allocate(*nodes.b, "local", kSize);
   auto remote = nodes.open("target");
   nodes.fake("wide").faults->die(error(Code::disconnected, "the wide road is closed"));
-  Ticket ticket = must(RemoteMapping::start(remote, OpKind::put, local, {{0, 0, kLarge}}));
+  Ticket ticket =
+      must(RemoteMapping::start(remote, OpKind::put, local, std::vector<Block>{{0, 0, kLarge}}));
   EXPECT_EQ(ticket.wait().code(), Code::disconnected);
   EXPECT_EQ(carrier(remote, local, {{0, 0, kLarge}}), "nimble");
 }

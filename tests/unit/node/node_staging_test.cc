@@ -19,6 +19,7 @@ using namespace std::chrono_literals;
 using testing::HasSubstr;
 
 constexpr size_t kSize = (size_t{5} << 20) + 123;
+const std::vector<Block> kWhole{{0, 0, kSize}};
 const Device kGpu{DeviceKind::cuda, 0};
 const Device kOtherGpu{DeviceKind::cuda, 1};
 
@@ -118,7 +119,7 @@ TEST_F(NodeStaging, ticketsThatNobodyWaitsForDoNotKeepTheSlots) {
   write(*local, pattern(3));
   std::vector<Ticket> tickets;
   for (int i = 0; i < 5; ++i)
-    tickets.push_back(must(RemoteMapping::start(remote, OpKind::put, local, {{0, 0, kSize}})));
+    tickets.push_back(must(RemoteMapping::start(remote, OpKind::put, local, kWhole)));
   EXPECT_TRUE(put(*remote, *local, kSize).ok());
   EXPECT_EQ(read(*target), pattern(3));
   for (auto& ticket : tickets) EXPECT_TRUE(ticket.wait().ok());
@@ -132,11 +133,11 @@ TEST_F(NodeStaging, watchedTicketsArriveThoughNobodyWaits) {
   auto remote = nodes.open("target");
   write(*local, pattern(3));
   CompletionQueue queue = must(CompletionQueue::create());
-  Ticket unwatched = must(RemoteMapping::start(remote, OpKind::put, local, {{0, 0, kSize}}));
+  Ticket unwatched = must(RemoteMapping::start(remote, OpKind::put, local, kWhole));
   constexpr size_t kCount = 6;
   for (size_t i = 0; i < kCount; ++i) {
     const OpKind kind = i % 2 == 0 ? OpKind::put : OpKind::get;
-    Ticket ticket = must(RemoteMapping::start(remote, kind, local, {{0, 0, kSize}}));
+    Ticket ticket = must(RemoteMapping::start(remote, kind, local, kWhole));
     ASSERT_TRUE(queue.watch(ticket, i).ok());
   }
   size_t arrived = 0;
@@ -233,7 +234,7 @@ TEST_F(NodeStaging, aPeerThatGoesEndsWhatIsUnderWayAndItsSlots) {
   auto remote = nodes.open("target");
   EXPECT_EQ(*nodes.fake("short").a.live, 1) << "the slots";
   nodes.fake("short").faults->stalled = true;
-  Ticket ticket = must(RemoteMapping::start(remote, OpKind::put, local, {{0, 0, kSize}}));
+  Ticket ticket = must(RemoteMapping::start(remote, OpKind::put, local, kWhole));
   std::thread end([&] { nodes.a->close(); });
   EXPECT_EQ(ticket.wait().code(), Code::disconnected);
   end.join();
@@ -251,7 +252,7 @@ TEST_F(NodeStaging, cancelAndDeadlineStopIt) {
   write(*local, pattern(8));
   auto remote = nodes.open("target");
   nodes.fake("short").faults->mostPerPost = 0;
-  Ticket ticket = must(RemoteMapping::start(remote, OpKind::put, local, {{0, 0, kSize}}));
+  Ticket ticket = must(RemoteMapping::start(remote, OpKind::put, local, kWhole));
   EXPECT_EQ(ticket.cancel().code(), Code::cancelled);
   EXPECT_EQ(put(*remote, *local, kSize, 20ms).code(), Code::deadlineExceeded);
   EXPECT_EQ(read(*target), std::vector<char>(kSize)) << "nothing was moved";

@@ -1,6 +1,6 @@
 #include "transport/check.h"
 
-#include "base/error.h"
+#include "memory/range_error.h"
 
 namespace hmc {
 
@@ -20,9 +20,7 @@ Status checkOp(const Op& op, size_t largest) {
                  opName(op.kind), op.size, largest);
   }
   if (!fits(op.remoteOffset, op.size, op.remote->size)) {
-    return error(Code::outOfRange,
-                 "{} of {} bytes at remote offset {} would pass the end of {} bytes",
-                 opName(op.kind), op.size, op.remoteOffset, op.remote->size);
+    return rangeError(opName(op.kind), op.size, "remote ", op.remoteOffset, op.remote->size);
   }
   if (op.kind == OpKind::put && op.remote->access != Access::readWrite) {
     return error(Code::permissionDenied, "put of {} bytes into memory that is read-only", op.size);

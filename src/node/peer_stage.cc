@@ -1,6 +1,7 @@
 #include "base/codec.h"
 #include "memory/backends.h"
 #include "memory/copy.h"
+#include "memory/range_error.h"
 #include "node/node_impl.h"
 #include "node/peer_state.h"
 
@@ -58,9 +59,8 @@ Result<std::string> PeerState::copySlot(std::string_view request) {
   HMC_ASSIGN(const auto memory, node_.registered(wanted.region, wanted.number));
   const Region whole = memory->region();
   if (!fits(wanted.offset, wanted.size, whole.size)) {
-    return error(Code::outOfRange,
-                 "{} bytes at offset {} would pass the end of the {}-byte region \"{}\"",
-                 wanted.size, wanted.offset, whole.size, wanted.region);
+    return rangeError("copy", wanted.size, "", wanted.offset, whole.size)
+        .within("region \"" + wanted.region + "\"");
   }
   if (wanted.kind == OpKind::put && memory->access() != Access::readWrite) {
     return error(Code::permissionDenied, "the region \"{}\" is registered for reading only",

@@ -1,6 +1,6 @@
 #include "transfer/shape.h"
 
-#include "base/error.h"
+#include "memory/range_error.h"
 
 namespace hmc {
 
@@ -20,14 +20,10 @@ uint64_t endOf(uint64_t offset, uint64_t stride, uint64_t count, uint64_t length
 Status outside(const Shape& shape, const char* what, const char* side, uint64_t offset,
                uint64_t size) {
   if (shape.count == 1) {
-    return error(Code::outOfRange,
-                 "{} of {} bytes at {} offset {} would pass the end of the {}-byte {} region", what,
-                 shape.length, side, offset, size, side);
+    return rangeError(what, shape.length, side, offset, size);
   }
-  return error(
-      Code::outOfRange,
-      "{} of {} pieces of {} bytes from {} offset {} would pass the end of the {}-byte {} region",
-      what, shape.count, shape.length, side, offset, size, side);
+  return rangeError(fmt::format("{} of {} pieces", what, shape.count).c_str(), shape.length, side,
+                    offset, size);
 }
 
 }  // namespace
@@ -35,10 +31,10 @@ Status outside(const Shape& shape, const char* what, const char* side, uint64_t 
 Status checkBounds(const Shape& shape, uint64_t localSize, uint64_t remoteSize, const char* what) {
   if (shape.count == 0) return Status();
   if (endOf(shape.local, shape.localStride, shape.count, shape.length) > localSize) {
-    return outside(shape, what, "local", shape.local, localSize);
+    return outside(shape, what, "local ", shape.local, localSize);
   }
   if (endOf(shape.remote, shape.remoteStride, shape.count, shape.length) > remoteSize) {
-    return outside(shape, what, "remote", shape.remote, remoteSize);
+    return outside(shape, what, "remote ", shape.remote, remoteSize);
   }
   return Status();
 }

@@ -1,6 +1,6 @@
 #include "transport/check.h"
 
-#include "base/error.h"
+#include "memory/range_error.h"
 
 namespace hmc {
 

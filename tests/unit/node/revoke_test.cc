@@ -21,7 +21,7 @@ namespace {
 using namespace std::chrono_literals;
 using testing::HasSubstr;
 
-constexpr size_t kSize = size_t{4} << 20;
+constexpr size_t kSize = size_t{8} << 20;
 
 // One of the paths to a peer's memory, and how two Nodes come to take it.
 struct PathCase {
@@ -65,10 +65,11 @@ struct Nodes {
 class PuttingThread {
  public:
   PuttingThread(std::shared_ptr<RemoteMapping> remote, std::shared_ptr<LocalMemory> local,
-                size_t size)
+                size_t size, size_t offset = 0)
       : remote_(std::move(remote)),
         local_(std::move(local)),
         size_(size),
+        offset_(offset),
         thread_([this](const std::stop_token& stop) { run(stop); }) {}
   ~PuttingThread() { thread_.request_stop(); }
 
@@ -88,7 +89,7 @@ class PuttingThread {
   void run(const std::stop_token& stop) {
     for (char value = 1; !stop.stop_requested(); ++value) {
       std::memset(local_->host(), value, size_);
-      const Status put = remote_->run(OpKind::put, *local_, 0, 0, size_, kDefaultTimeout);
+      const Status put = remote_->run(OpKind::put, *local_, 0, offset_, size_, kDefaultTimeout);
       if (!put.ok()) outcome_ = put;
       if (put.ok() && !outcome_.ok()) outcome_ = error(Code::failed, "a put after the end");
       auto& count = put.ok() ? done : failed;
@@ -100,6 +101,7 @@ class PuttingThread {
   const std::shared_ptr<RemoteMapping> remote_;
   const std::shared_ptr<LocalMemory> local_;
   const size_t size_;
+  const size_t offset_;
   Status outcome_;
   std::jthread thread_;
 };
@@ -126,7 +128,7 @@ TEST_P(Revoke, endsThePutsOfAPeer) {
     auto remote = nodes_.open("target");
     EXPECT_THAT(remote->path(), HasSubstr(GetParam().path));
     PuttingThread one(remote, source(), size);
-    PuttingThread two(remote, source(), size);
+    PuttingThread two(remote, source(), size, kSize / 2);
     for (PuttingThread* writer : {&one, &two}) writer->await(writer->done, 20);
     const Status status = target->revoke(kDefaultTimeout);
     EXPECT_TRUE(status.ok()) << status.toString();

@@ -21,7 +21,7 @@ TEST(Bounds, namesTheSideThatIsPassed) {
   Status local = checkBounds(block(101, 0, 28), 128, 28, "put");
   EXPECT_EQ(local.code(), Code::outOfRange);
   EXPECT_THAT(local.message(), HasSubstr("put of 28 bytes at local offset 101"));
-  EXPECT_THAT(local.message(), HasSubstr("128-byte local region"));
+  EXPECT_THAT(local.message(), HasSubstr("would pass the end of 128 bytes"));
   Status remote = checkBounds(block(0, 1, 28), 128, 28, "get");
   EXPECT_THAT(remote.message(), HasSubstr("get of 28 bytes at remote offset 1"));
 }

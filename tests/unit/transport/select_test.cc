@@ -51,7 +51,7 @@ TEST(Select, nothingAndOneNeedNoChoice) {
 }
 
 TEST(Select, memoryThatIsNotTheHostsAndStagingCostTime) {
-  const Transport::Path way{"", 1000, 1};
+  const Transport::Path path{"", 1000, 1};
   MemoryEnds ends;
   double last = predict(path, ends, 4096);
   EXPECT_DOUBLE_EQ(last, 1000 + 4096);

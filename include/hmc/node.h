@@ -283,7 +283,9 @@ class HMC_API Node {
 
   // The memory stays the caller's and must outlive the handle and the transfers that use it;
   // `owner`, if there is one, is let go when it may go, by any thread. Names are unique in a Node;
-  // memory without one serves transfers that start here, and no peer can open it.
+  // memory without one serves transfers that start here, and no peer can open it. Without a device
+  // the pointer is looked up: one that is neither readable host memory nor memory of an accelerator
+  // that HMC can use here is an error.
   Result<LocalRegion> registerMemory(const std::string& name, void* data, size_t size,
                                      Access access = Access::readWrite,
                                      std::shared_ptr<const void> owner = nullptr);

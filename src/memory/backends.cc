@@ -156,8 +156,8 @@ std::vector<Backend*> accelerators() {
     auto backend = findBackend(kind);
     if (backend.ok() && (*backend)->facts().deviceCount() > 0) found.push_back(*backend);
   }
-  // Who asks for "whatever there is" gets no Status, so a plugin that was named and is not there
-  // would go unseen.
+  // Callers that want "whatever there is" get no Status, so nobody would notice a plugin that was
+  // named and could not be loaded.
   static std::once_flag warned;
   std::call_once(warned, [] {
     if (!plugins().failures.empty()) logWarn("no accelerator{}", plugins().failures);

@@ -26,7 +26,7 @@ Backend* loadedBackend(DeviceKind kind);
 void loadPlugins();
 
 // Every kind that has at least one device on this machine, the host left out. Loads all vendors'
-// runtimes that it can find, so call it only for who asks for an accelerator.
+// runtimes that it can find, so call it only for callers that want an accelerator.
 std::vector<Backend*> accelerators();
 
 }  // namespace hmc

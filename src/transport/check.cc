@@ -16,9 +16,7 @@ Status checkPlace(const void* place, const char* transport) {
 
 Status checkRange(OpKind kind, uint64_t offset, uint64_t size, uint64_t memorySize, Access access) {
   if (!fits(offset, size, memorySize)) {
-    return error(Code::outOfRange,
-                 "{} of {} bytes at remote offset {} would pass the end of {} bytes", opName(kind),
-                 size, offset, memorySize);
+    return rangeError(opName(kind), size, "remote ", offset, memorySize);
   }
   if (kind == OpKind::put && access != Access::readWrite) {
     return error(Code::permissionDenied, "put of {} bytes into memory that is read-only", size);

@@ -80,11 +80,15 @@ TEST(Explain, showsATimeOnlyWhereThereIsOne) {
 }
 
 TEST(PeerOptions, devicesAreReadAsPeopleWriteThem) {
-  EXPECT_EQ(*parseDevice("cpu"), (Device{DeviceKind::cpu, 0}));
-  EXPECT_EQ(*parseDevice("cuda"), (Device{DeviceKind::cuda, 0}));
-  EXPECT_EQ(*parseDevice("cuda:3"), (Device{DeviceKind::cuda, 3}));
+  Device device;
+  EXPECT_TRUE(parseDevice("cpu", device).ok());
+  EXPECT_EQ(device, (Device{DeviceKind::cpu, 0}));
+  EXPECT_TRUE(parseDevice("cuda", device).ok());
+  EXPECT_EQ(device, (Device{DeviceKind::cuda, 0}));
+  EXPECT_TRUE(parseDevice("cuda:3", device).ok());
+  EXPECT_EQ(device, (Device{DeviceKind::cuda, 3}));
   for (const char* wrong : {"", "gpu", "cuda:", "cuda:x", "cuda:-1", "cuda:1x"})
-    EXPECT_FALSE(parseDevice(wrong).ok()) << wrong;
+    EXPECT_FALSE(parseDevice(wrong, device).ok()) << wrong;
 }
 
 TEST(PeerOptions, theHostOfAnAddressIsWithoutItsDecoration) {

@@ -96,7 +96,7 @@ TEST(NodeLife, peersThatComeAndGoAreQueued) {
   PeerEvent left = must(a.nextPeerEvent());
   EXPECT_EQ(left.peer.name(), "early");
   EXPECT_EQ(left.kind, PeerEvent::Kind::left);
-  EXPECT_THAT(left.reason.message(), testing::HasSubstr("goodbye"));
+  EXPECT_THAT(left.reason.message(), testing::HasSubstr("closed the connection"));
   EXPECT_EQ(left.peer.status().code(), Code::disconnected);
 
   PeerEvent dialled = must(late.nextPeerEvent());

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/codec.h"
-#include "base/random.h"
 #include "base/proof.h"
+#include "base/random.h"
 
 namespace hmc::control {
 

@@ -22,8 +22,8 @@ Result<std::shared_ptr<NodeImpl>> NodeImpl::create(const NodeOptions& options,
   HMC_ASSIGN(auto fds, FdExchange::create());
   HMC_ASSIGN(auto transports, make(options.transports, {*fds, options.channels}));
   std::string name = options.name.empty() ? "node-" + hex(randomBytes(4)) : options.name;
-  std::shared_ptr<NodeImpl> node(new NodeImpl(name, std::move(fds), std::move(transports), options,
-                                              std::move(extension)));
+  std::shared_ptr<NodeImpl> node(
+      new NodeImpl(name, std::move(fds), std::move(transports), options, std::move(extension)));
   HMC_ASSIGN(node->measurements_, Measurements::fromEnvironment());
   control::ControlOptions control;
   control.name = name;

@@ -167,7 +167,7 @@ class NodeImpl final : public control::ControlEvents,
   const std::string name_;
   const std::unique_ptr<FdExchange> fds_;
   const std::shared_ptr<NodeExtension> extension_;  // may be null
-  const bool named_;  // NodeOptions::transports says which transports there are
+  const bool named_;           // NodeOptions::transports says which transports there are
   Measurements measurements_;  // set by create()
   const std::chrono::milliseconds lease_;
   std::atomic<uint64_t> lastMemory_{0};

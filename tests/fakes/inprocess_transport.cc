@@ -199,8 +199,7 @@ class InProcessTransport : public Transport {
                    // Host-only as RDMA may be: it would use an accelerator's memory if it could.
                    options.hostOnly ? std::vector{DeviceKind::cpu, DeviceKind::cuda}
                                     : std::vector{DeviceKind::cpu},
-                   options.largest, options.paths, options.onDemand,
-                   options.waitsForEvents}),
+                   options.largest, options.paths, options.onDemand, options.waitsForEvents}),
         wire_(std::move(wire)),
         options_(std::move(options)) {}
 

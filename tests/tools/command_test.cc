@@ -87,7 +87,8 @@ TEST(Command, doctorAndExplainLookAtALivePeer) {
   EXPECT_THAT(explain.output, HasSubstr("a put of 4096 bytes of cpu memory"));
   EXPECT_THAT(explain.output, testing::ContainsRegex("tcp +used +[0-9.]+ us"));
   expectHmc("explain " + listener, 1, {"hmc doctor " + listener}, "HMC_SECRET=sesame");
-  expectHmc("explain " + listener, 1, {"HMC_MEASUREMENTS: open /nowhere"}, "HMC_MEASUREMENTS=/nowhere");
+  expectHmc("explain " + listener, 1, {"HMC_MEASUREMENTS: open /nowhere"},
+            "HMC_MEASUREMENTS=/nowhere");
 }
 
 }  // namespace

@@ -5,8 +5,8 @@
 #include <random>
 
 #include "base/codec.h"
-#include "base/random.h"
 #include "base/proof.h"
+#include "base/random.h"
 
 namespace hmc::control {
 namespace {

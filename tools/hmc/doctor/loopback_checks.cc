@@ -32,7 +32,8 @@ std::string fixFor(const Status& status, const char* otherwise) {
 
 Finding checkListener(Node& node) {
   auto listener = node.listen("tcp://127.0.0.1:0");
-  if (listener.ok()) return {Level::ok, "listener", "a Node can listen on the loopback address", ""};
+  if (listener.ok())
+    return {Level::ok, "listener", "a Node can listen on the loopback address", ""};
   return {Level::fail, "listener", listener.status().message(),
           fixFor(listener.status(), "sudo ip link set lo up")};
 }

@@ -9,15 +9,16 @@ namespace hmc {
 
 namespace {
 
-struct IdleBuffers {
-  static constexpr size_t kMost = 2;
+struct Buffers {
+  static constexpr size_t kMostIdle = 2;
   std::mutex mutex;
-  std::vector<std::unique_ptr<StagingBuffer>> buffers;  // guarded by mutex
+  std::vector<std::unique_ptr<StagingBuffer>> idle;       // guarded by mutex
+  std::vector<std::unique_ptr<StagingBuffer>> abandoned;  // guarded by mutex
 };
 
 // Never destroyed: vendors' runtimes may be gone when this would unpin.
-IdleBuffers& idle() {
-  static auto* instance = new IdleBuffers;
+Buffers& all() {
+  static auto* instance = new Buffers;
   return *instance;
 }
 
@@ -29,10 +30,15 @@ Result<std::unique_ptr<StagingBuffer>> StagingBuffer::create(size_t size) {
   return std::unique_ptr<StagingBuffer>(new StagingBuffer(Mapping(ptr, size)));
 }
 
+void StagingBuffer::abandon(std::unique_ptr<StagingBuffer> buffer) {
+  std::lock_guard lock(all().mutex);
+  all().abandoned.push_back(std::move(buffer));
+}
+
 Result<BorrowedBuffer> BorrowedBuffer::take() {
   {
-    std::lock_guard lock(idle().mutex);
-    auto& buffers = idle().buffers;
+    std::lock_guard lock(all().mutex);
+    auto& buffers = all().idle;
     if (!buffers.empty()) {
       auto last = std::move(buffers.back());
       buffers.pop_back();
@@ -45,8 +51,8 @@ Result<BorrowedBuffer> BorrowedBuffer::take() {
 
 BorrowedBuffer::~BorrowedBuffer() {
   if (!buffer_) return;
-  std::lock_guard lock(idle().mutex);
-  if (idle().buffers.size() < IdleBuffers::kMost) idle().buffers.push_back(std::move(buffer_));
+  std::lock_guard lock(all().mutex);
+  if (all().idle.size() < Buffers::kMostIdle) all().idle.push_back(std::move(buffer_));
 }
 
 }  // namespace hmc

@@ -15,6 +15,9 @@ class StagingBuffer {
   size_t size() const { return memory_.size(); }
   Region region(size_t size) const { return {memory_.get(), size, Device{}}; }
 
+  // A device may still read or write it and nobody knows how long: it stays for good.
+  static void abandon(std::unique_ptr<StagingBuffer> buffer);
+
   void pinFor(Backend& backend) { pins_.pin(region(size()), backend); }
 
  private:
@@ -36,8 +39,7 @@ class BorrowedBuffer {
   ~BorrowedBuffer();
 
   StagingBuffer* operator->() const { return buffer_.get(); }
-  // A device may still read or write it and nobody knows how long: it is lost for good.
-  void abandon() { (void)buffer_.release(); }
+  void abandon() { StagingBuffer::abandon(std::move(buffer_)); }
 
  private:
   explicit BorrowedBuffer(std::unique_ptr<StagingBuffer> buffer) : buffer_(std::move(buffer)) {}

@@ -127,9 +127,8 @@ bool Staging::advanceCopy(Transfer& transfer, StagedPiece& piece) {
   return true;
 }
 
-// The device may touch the slot's memory again, and nobody knows when: it is lost for good.
 void Staging::abandon(Transfer& transfer, StagedPiece& piece, const Status& why) {
-  (void)piece.slot->host.release();
+  StagingBuffer::abandon(std::move(piece.slot->host));
   piece.slot.reset();
   end(transfer, piece, why);
 }

@@ -71,7 +71,7 @@ class RemoteMemory {
         mapped(here),
         hostOnly(taken.hostOnly),
         taken_(std::make_unique<PathTaken>(std::move(taken))) {}
-  virtual ~RemoteMemory() = default;
+  virtual ~RemoteMemory() { gate_->forget(); }
   RemoteMemory(const RemoteMemory&) = delete;
   RemoteMemory& operator=(const RemoteMemory&) = delete;
 
@@ -79,11 +79,13 @@ class RemoteMemory {
   const std::string& slowerBecause() const { return taken_->slowerBecause; }
 
   // Whoever posts operations on it is inside meanwhile: see OpPoster.
-  UseGate& gate() const { return gate_; }
+  UseGate& gate() const { return *gate_; }
+  // For operations that go on after post(): their memory may be gone when they end.
+  const std::shared_ptr<UseGate>& sharedGate() const { return gate_; }
   // Its owner takes it back: nobody gets through the gate any more. When the last one has left,
   // it is unmapped and `released` told, by that thread or from here. Does not block.
   void revoke(std::function<void(const Status&)> released) {
-    gate_.close([this, then = std::move(released)] { then(unmap()); });
+    gate_->close([this, then = std::move(released)] { then(unmap()); });
   }
 
   const uint64_t size;
@@ -97,7 +99,7 @@ class RemoteMemory {
 
   // Apart from the rest, which every put reads.
   const std::unique_ptr<const PathTaken> taken_;
-  mutable UseGate gate_;
+  const std::shared_ptr<UseGate> gate_ = std::make_shared<UseGate>();
 };
 
 class DeviceEvent;

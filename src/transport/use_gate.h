@@ -27,6 +27,9 @@ class UseGate {
     if (state_.fetch_or(kClosed) == 0) tell();
   }
 
+  // What close() would call is going away.
+  void forget() { told_.store(true); }
+
  private:
   static constexpr uint32_t kClosed = uint32_t{1} << 31;
 

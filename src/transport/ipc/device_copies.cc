@@ -12,18 +12,18 @@ constexpr std::chrono::microseconds kPollEvery{50};
 }  // namespace
 
 void DeviceCopies::start(const Link& link, const Op& op, const Region& far) {
-  UseGate& gate = op.remote->gate();
-  if (!gate.enter())
+  const auto& gate = op.remote->sharedGate();
+  if (!gate->enter())
     return op.completion->fail(error(Code::notFound, "the peer has taken that memory back"));
   const Region near{op.local, op.size, op.registration->region.device};
   auto pending =
       op.kind == OpKind::put ? PendingCopy::start(far, near) : PendingCopy::start(near, far);
   if (!pending.ok()) {
-    gate.leave();
+    gate->leave();
     return op.completion->fail(pending.status());
   }
   std::lock_guard lock(mutex_);
-  copies_.push_back({&link, op.completion, &gate, *std::move(pending), Status()});
+  copies_.push_back({&link, op.completion, gate, *std::move(pending), Status()});
   count_.store(copies_.size(), std::memory_order_release);
 }
 

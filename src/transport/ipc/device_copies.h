@@ -31,7 +31,7 @@ class DeviceCopies {
   struct Copy {
     const Link* link;
     Completion* completion;
-    UseGate* gate;  // of the peer's memory, which stays mapped meanwhile
+    std::shared_ptr<UseGate> gate;  // of the peer's memory: revoking it waits
     std::unique_ptr<PendingCopy> pending;
     Status closed;  // why its link is
   };

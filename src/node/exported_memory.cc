@@ -137,7 +137,7 @@ Status ExportedMemory::revoke(std::chrono::nanoseconds timeout) {
   waitingFor_.clear();
   const bool copying = !idle && users_ > 0;
   lock.unlock();
-  const Status status = finish(std::move(late), timeout);
+  Status status = finish(late, timeout);
   if (!copying || !status.ok()) return status;
   return error(Code::deadlineExceeded, "region \"{}\": a copy on a peer's behalf still goes on",
                name_);
@@ -177,7 +177,7 @@ void ExportedMemory::left(const PeerState& peer) {
   removeLocked(peer);
 }
 
-Status ExportedMemory::finish(Peers late, std::chrono::nanoseconds timeout) {
+Status ExportedMemory::finish(const Peers& late, std::chrono::nanoseconds timeout) {
   const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(timeout).count();
   for (const auto& peer : late) {
     peer->close(error(Code::disconnected, "{} did not let go of region \"{}\" within {} ms",

@@ -50,7 +50,7 @@ class ExportedMemory : public std::enable_shared_from_this<ExportedMemory> {
   void registerAll();
   void ask(const std::shared_ptr<PeerState>& peer);
   bool removeLocked(const PeerState& peer);
-  Status finish(Peers late, std::chrono::nanoseconds timeout);
+  Status finish(const Peers& late, std::chrono::nanoseconds timeout);
 
   const Engines& engines_;
   const std::string name_;

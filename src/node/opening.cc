@@ -70,6 +70,7 @@ Result<RegionDescription> Opening::ask(std::vector<Candidate>& candidates,
 // others when it turns out that they do not.
 Result<std::shared_ptr<RemoteMapping>> Opening::over(const std::vector<size_t>& transports) {
   std::vector<Candidate> candidates;
+  candidates.reserve(transports.size());
   for (size_t i : transports) candidates.push_back({i, {}, false, nullptr});
   HMC_ASSIGN(const auto description,
              ask(candidates, worthHaving(chooserFor(DeviceKind::cpu), candidates)));

@@ -29,7 +29,7 @@ Status noReservation(const void* at) {
                "{} is not in a reservation: attach() places memory only there", at);
 }
 
-Result<Place> takeIn(std::shared_ptr<ReservedRange> range, char* at, size_t size) {
+Result<Place> takeIn(const std::shared_ptr<ReservedRange>& range, char* at, size_t size) {
   const auto offset = static_cast<size_t>(at - range->first);
   if (offset % kUnit != 0) {
     return error(Code::invalidArgument,
@@ -54,7 +54,7 @@ Result<Place> takeIn(std::shared_ptr<ReservedRange> range, char* at, size_t size
 
 Place::~Place() {
   if (!range_) return;
-  mmap(at_, size_, PROT_NONE, kSetAside | MAP_FIXED, -1, 0);
+  (void)mmap(at_, size_, PROT_NONE, kSetAside | MAP_FIXED, -1, 0);
   std::lock_guard lock(range_->mutex);
   range_->inUse.erase(at_);
 }
@@ -82,7 +82,7 @@ Result<Place> Reservations::take(void* at, size_t size) {
   for (const auto& known : ranges_) {
     auto range = known.lock();
     if (range && byte >= range->first && byte < range->first + range->size) {
-      return takeIn(std::move(range), byte, size);
+      return takeIn(range, byte, size);
     }
   }
   return noReservation(at);

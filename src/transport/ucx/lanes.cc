@@ -119,7 +119,7 @@ std::string printedLane(const std::string& printed) {
 }
 
 std::string laneOf(const Api& api, ucp_ep_h endpoint) {
-  const std::string lane = mainLane(queriedLanes(api, endpoint));
+  std::string lane = mainLane(queriedLanes(api, endpoint));
   if (!lane.empty()) return lane;
   return printedLane(printedBy([&](FILE* stream) { api.ucp_ep_print_info(endpoint, stream); }));
 }

@@ -66,12 +66,11 @@ bool Progress::await(Deadline until) {
   sleeping_ = false;
   bool woken = false;
   for (const uint64_t id : ready) {
-    auto* one = reinterpret_cast<Outgoing*>(id);
-    if (id == EventSet::kWoken) {
-      woken = true;
-    } else if (std::find(all_.begin(), all_.end(), one) != all_.end()) {
-      startPolling(*one);
-    }
+    woken = woken || id == EventSet::kWoken;
+    const auto one = std::find_if(all_.begin(), all_.end(), [id](const Outgoing* candidate) {
+      return reinterpret_cast<uint64_t>(candidate) == id;
+    });
+    if (one != all_.end()) startPolling(**one);
   }
   return woken;
 }

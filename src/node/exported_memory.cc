@@ -130,17 +130,14 @@ Status ExportedMemory::revoke(std::chrono::nanoseconds timeout) {
   lock.unlock();
   for (const auto& peer : asked) ask(peer);
   lock.lock();
-  const bool idle =
-      changed_.wait_until(lock, deadline.at(), [&] { return waitingFor_.empty() && users_ == 0; });
+  changed_.wait_until(lock, deadline.at(), [&] { return waitingFor_.empty(); });
   Peers late = std::move(silent_);
   late.insert(late.end(), waitingFor_.begin(), waitingFor_.end());
   waitingFor_.clear();
-  const bool copying = !idle && users_ > 0;
+  // Threads of ours, which peers cannot hold up. They use the registrations and the memory.
+  changed_.wait(lock, [&] { return users_ == 0; });
   lock.unlock();
-  Status status = finish(late, timeout);
-  if (!copying || !status.ok()) return status;
-  return error(Code::deadlineExceeded, "region \"{}\": a copy on a peer's behalf still goes on",
-               name_);
+  return finish(late, timeout);
 }
 
 void ExportedMemory::ask(const std::shared_ptr<PeerState>& peer) {

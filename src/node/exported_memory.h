@@ -35,7 +35,8 @@ class ExportedMemory : public std::enable_shared_from_this<ExportedMemory> {
   Result<std::shared_ptr<const ExportedMemory>> use();
 
   // Takes it back: asks every peer that opened it to let go, and closes those that do not confirm
-  // it in time. The sentence names them. Not on the control thread.
+  // it in time. The sentence names them. A copy or registration of ours that is under way is waited
+  // for beyond the timeout: each has a limit of its own. Not on the control thread.
   Status revoke(std::chrono::nanoseconds timeout);
   // The peer has let go of it.
   void released(const PeerState& peer);

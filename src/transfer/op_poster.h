@@ -2,8 +2,8 @@
 
 #include <span>
 
-#include "base/error.h"
 #include "transfer/tracer.h"
+#include "transport/check.h"
 
 namespace hmc {
 
@@ -31,7 +31,7 @@ class OpPoster {
 
  private:
   static size_t refuse(std::span<const Op> ops) {
-    const Status why = error(Code::notFound, "the peer has taken that memory back");
+    const Status why = memoryRevoked();
     for (const Op& op : ops) op.completion->fail(why);
     return ops.size();
   }

@@ -14,6 +14,10 @@ Status checkPlace(const void* place, const char* transport) {
                place);
 }
 
+Status memoryRevoked() {
+  return error(Code::notFound, "the peer has taken that memory back");
+}
+
 Status checkRange(OpKind kind, uint64_t offset, uint64_t size, uint64_t memorySize, Access access) {
   if (!fits(offset, size, memorySize)) {
     return rangeError(opName(kind), size, "remote ", offset, memorySize);

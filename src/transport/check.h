@@ -12,6 +12,9 @@ Status checkPlace(const void* place, const char* transport);
 // Does the range lie inside a peer's memory of that size, and may a peer do that to it?
 Status checkRange(OpKind kind, uint64_t offset, uint64_t size, uint64_t memorySize, Access access);
 
+// What an operation on memory gets whose owner has taken it back.
+Status memoryRevoked();
+
 // The origin's part of point 7: does the operation have a size that one may have, lie inside the
 // peer's memory, and not write where it may only read?
 Status checkOp(const Op& op, size_t largest);

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/futex.h"
+#include "transport/check.h"
 
 namespace hmc::ipc {
 
@@ -13,8 +14,7 @@ constexpr std::chrono::microseconds kPollEvery{50};
 
 void DeviceCopies::start(const Link& link, const Op& op, const Region& far) {
   const auto& gate = op.remote->sharedGate();
-  if (!gate->enter())
-    return op.completion->fail(error(Code::notFound, "the peer has taken that memory back"));
+  if (!gate->enter()) return op.completion->fail(memoryRevoked());
   const Region near{op.local, op.size, op.registration->region.device};
   auto pending =
       op.kind == OpKind::put ? PendingCopy::start(far, near) : PendingCopy::start(near, far);

@@ -107,6 +107,18 @@ TEST_F(Perftest, startsBothEndsOnTheAddress) {
     EXPECT_THAT(words, HasSubstr(part));
 }
 
+TEST_F(Perftest, triesOnceMoreWhenItHangs) {
+  const std::string hung = root() + "/hung";
+  install(kWriteBandwidth,
+          "case \"$*\" in *127.0.0.1) ;; *) exec tail -f /dev/null;; esac\n"
+          "mkdir " +
+              hung +
+              " 2>/dev/null && exec tail -f /dev/null\n"
+              "echo '#bytes #iterations'; echo '64 500 1.0 0.5 0.004000'");
+  auto each = perftestPerMessage({"rxe0", 1, 1}, {.timeout = std::chrono::seconds(5)});
+  EXPECT_TRUE(each.ok()) << each.status().message();
+}
+
 TEST_F(Perftest, quotesAnEndThatFails) {
   install(kWriteLatency, "echo 'no such device' >&2; exit 1");
   auto times = perftestLatency({"rxe0", 1, 1}, {.program = kWriteLatency});

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <future>
 #include <thread>
 
 #include "base/error.h"
@@ -229,6 +230,21 @@ INSTANTIATE_TEST_SUITE_P(
                         "ring", "ring", "ipc", {.allowMapping = false, .allowProcessVm = false}},
                     PathCase{"tcp", "tcp", "tcp", {}}),
     [](const auto& one) { return one.param.name; });
+
+TEST(RevokeWithAUser, waitsForOurOwnThreadsBeyondItsTimeout) {
+  auto node = must(NodeImpl::create(named("a", {"tcp"})));
+  std::vector<char> bytes(4096);
+  auto memory = must(
+      node->registerMemory("x", {bytes.data(), bytes.size(), Device{}}, Access::readWrite, false));
+  auto user = must(memory->exported()->use());
+  auto revoked = std::async(std::launch::async, [&] { return memory->revoke(1ms); });
+  EXPECT_EQ(revoked.wait_for(100ms), std::future_status::timeout);
+  user.reset();
+  const Status status = revoked.get();
+  EXPECT_TRUE(status.ok()) << status.toString();
+  memory.reset();
+  node->close();
+}
 
 TEST(RevokeOfMappedMemory, leavesAPointerThatDoesNoHarm) {
   NodePair nodes;

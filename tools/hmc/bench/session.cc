@@ -14,12 +14,6 @@ namespace {
 
 constexpr std::chrono::seconds kServerTimeout{60};
 
-Result<std::string> startServer(std::unique_ptr<tool::Child>& child, const SharedMemory& shared) {
-  TOOL_ASSIGN(child, tool::Child::start({"bench-server", "--bytes", std::to_string(shared.size()),
-                                         "--shared", shared.path()}));
-  return child->readLine(kServerTimeout);
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Session>> Session::open(const SessionOptions& options) {
@@ -28,7 +22,10 @@ Result<std::unique_ptr<Session>> Session::open(const SessionOptions& options) {
   TOOL_ASSIGN(SharedMemory shared, SharedMemory::create(options.bytes));
   session->shared_ = std::make_unique<SharedMemory>(std::move(shared));
   if (options.connect.empty()) {
-    TOOL_ASSIGN(session->address_, startServer(session->child_, *session->shared_));
+    TOOL_ASSIGN(session->server_,
+                tool::startOtherProcess({"bench-server", "--bytes", std::to_string(options.bytes),
+                                         "--shared", session->shared_->path()}));
+    session->address_ = session->server_.address;
   }
   session->host_ = tool::hostOf(session->address_);
 

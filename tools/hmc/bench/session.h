@@ -7,9 +7,9 @@
 #include "bench/raw_socket.h"
 #include "bench/server.h"
 #include "bench/shared_memory.h"
-#include "child.h"
 #include "hmc.h"
 #include "hmc/node.h"
+#include "program.h"
 
 // A client's connection to a bench server, and the ceilings that go with it.
 namespace hmc::bench {
@@ -35,7 +35,7 @@ class Session {
   static Result<std::unique_ptr<Session>> open(const SessionOptions& options);
 
   // We started the server on this machine and share memory with it.
-  bool local() const { return child_ != nullptr; }
+  bool local() const { return server_.program != nullptr; }
   const Hello& server() const { return hello_; }
   const std::string& address() const { return address_; }
   const std::string& host() const { return host_; }
@@ -71,7 +71,7 @@ class Session {
   Result<std::string> answer();
 
   std::unique_ptr<SharedMemory> shared_;
-  std::unique_ptr<tool::Child> child_;
+  tool::OtherProcess server_;
   std::string address_;
   std::string host_;
   Hello hello_;

@@ -3,7 +3,7 @@
 
 #include <fmt/core.h>
 
-#include "bench/against/ucx.h"
+#include "bench/against/competitors.h"
 #include "bench/bare_ucp.h"
 #include "bench/report/units.h"
 #include "bench/targets.h"

@@ -1,9 +1,9 @@
-#include "arrays.h"
-
 #include <cstdint>
 #include <cstring>
 #include <string>
 #include <vector>
+
+#include "regions.h"
 
 // The exchange format of array libraries (DLPack), as far as we read it.
 namespace {

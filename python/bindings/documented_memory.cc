@@ -1,7 +1,7 @@
 #include <memory>
 #include <stdexcept>
 
-#include "direction.h"
+#include "arguments.h"
 #include "documented.h"
 #include "hmc/conn_buffer.h"
 #include "without_gil.h"

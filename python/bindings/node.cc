@@ -6,7 +6,6 @@
 #include <optional>
 
 #include "errors.h"
-#include "peer.h"
 #include "transfer.h"
 
 namespace hmc::python {

@@ -1,8 +1,7 @@
-#include "peer.h"
-
 #include <pybind11/stl.h>
 
 #include "errors.h"
+#include "regions.h"
 
 namespace hmc::python {
 

@@ -1,6 +1,5 @@
 #include <cstdint>
 
-#include "call.h"
 #include "errors.h"
 #include "quick_method.h"
 #include "regions.h"

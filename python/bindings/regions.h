@@ -29,6 +29,12 @@ struct Remote {
   Range range;
 };
 
+// The class behind hmc.Peer.
+struct PeerOf {
+  Handle<Node> node;
+  Handle<Peer> peer;
+};
+
 // Its name in errors.
 std::string title(const Region& region);
 std::string title(const Remote& remote);
@@ -71,6 +77,7 @@ class LocalSide {
   std::optional<Region> made_;
 };
 
+void bindArrays(pybind11::module_& module);
 void bindRegion(pybind11::module_& module);
 void bindRemote(pybind11::module_& module);
 void bindTransfer(pybind11::module_& module);

@@ -1,4 +1,3 @@
-#include "direction.h"
 #include "errors.h"
 #include "quick_method.h"
 #include "transfer.h"

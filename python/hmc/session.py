@@ -137,12 +137,12 @@ class Session(_core.SessionCore):
                             "self_id=, peer_ip=, data_port=, ctrl_tcp_port=")
         conn = ConnType.RDMA if conn is None else conn
         if peer_id is None and self_id is None:
-            self._connect_legacy(ip, port, conn, timeout)
+            self._connect(ip, port, conn, timeout)
             return
         if peer_id is None or self_id is None:
             raise TypeError("connect needs both ranks, peer_id= and self_id=, or neither")
         link = self._control_link(peer_id, ip, ctrl_tcp_port, uds_dir)
-        self._connect(peer_id, self_id, ip, port, link, conn, timeout)
+        self._connect(ip, port, conn, timeout, link, peer_id, self_id)
         self.id = self_id
 
     def _control_link(self, peer_id: int, ip: str, ctrl_tcp_port: Optional[int],

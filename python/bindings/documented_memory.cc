@@ -221,6 +221,11 @@ Place::~Place() {
 void bindMemory(py::module_& module) {
   bindMemoryClass(module);
   bindConnBuffer(module);
+  py::dict kinds;
+#define HMC_ROW(kind, product, type, library) kinds[#kind] = #type;
+  HMC_DEVICE_KINDS(HMC_ROW)
+#undef HMC_ROW
+  module.attr("DEVICE_KINDS") = kinds;
   module.def("memory_supported", &memory_supported, py::call_guard<ReleasedGil>(),
              "The MemoryType that DEFAULT means on this machine.");
 }

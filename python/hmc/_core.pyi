@@ -7,6 +7,8 @@ from typing import (
 from .enums import ConnType, CtrlTransport, MemoryType, Status
 
 __version__: str
+# Every kind of memory, "cuda", and its name in MemoryType, "NVIDIA_GPU".
+DEVICE_KINDS: Dict[str, str]
 
 # Anything with the buffer protocol, DLPack or __cuda_array_interface__. No type can say that.
 _Array = Any
@@ -266,10 +268,7 @@ class Communicator:
         self, ip: str, port: int, local_off: int, remote_off: int, size: int,
         connType: int = ConnType.RDMA,
     ) -> Status: ...
-    def get(
-        self, ip: str, port: int, local_off: int, remote_off: int, size: int,
-        connType: int = ConnType.RDMA,
-    ) -> Status: ...
+    get = put
     def putNB(
         self, ip: str, port: int, local_off: int, remote_off: int, size: int,
         connType: int = ConnType.RDMA,
@@ -295,9 +294,7 @@ class Communicator:
     def writeTo(
         self, ip: str, ptr_bias: int, size: int, connType: int = ConnType.RDMA
     ) -> Status: ...
-    def readFrom(
-        self, ip: str, ptr_bias: int, size: int, connType: int = ConnType.RDMA
-    ) -> Status: ...
+    readFrom = writeTo
     def ctrlSend(self, peer: int, tag: int) -> Status: ...
     def ctrlRecv(self, peer: int) -> Tuple[Status, int]: ...
     def initCtrlServer(self, bind_ip: str, tcp_port: int, uds_path: str = "") -> Status: ...

@@ -15,9 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, Iterable, Optional, Tuple
 
-# The core's names for kinds of devices, by torch's and by DLPack's numbers.
-_TORCH_KINDS = {"cpu": "cpu", "cuda": "cuda", "hip": "hip", "mlu": "cnrt", "npu": "acl",
-                "musa": "musa"}
+# The core's names for kinds of devices, where torch has another, and by DLPack's numbers.
+_TORCH_KINDS = {"mlu": "cnrt", "npu": "acl"}
 _DLPACK_KINDS = {1: "cpu", 2: "cuda", 3: "cpu", 10: "hip", 11: "cpu", 13: "cuda"}
 
 
@@ -154,8 +153,8 @@ def _of_tensor(tensor: Any) -> Span:
 
 
 def _tensor_device(device: Any) -> str:
-    kind = _TORCH_KINDS.get(device.type)
-    if kind is None:
+    kind = _TORCH_KINDS.get(device.type, device.type)
+    if kind not in _core.DEVICE_KINDS:
         raise ValueError("HMC does not know torch's device %s" % device)
     if kind == "cpu":
         return kind

@@ -126,18 +126,16 @@ void close(NodeOf& self) {
 }
 
 void bindNote(py::module_& module) {
-  py::class_<NoteOf> note(module, "Note", "A message that a peer sent with Peer.notify.");
-  note.attr("__module__") = "hmc";
-  note.def_readonly("peer", &NoteOf::peer, "The peer that sent it.")
-      .def_property_readonly(
-          "data", [](const NoteOf& self) { return py::bytes(self.bytes); }, "The bytes.")
+  PublicClass<NoteOf> note(module, "Note", "A message that a peer sent with Peer.notify.");
+  note.property("peer", "The peer that sent it.", &NoteOf::peer)
+      .property("data", "The bytes.", [](const NoteOf& self) { return py::bytes(self.bytes); })
       .def("__repr__", [](const NoteOf& self) {
         return "<hmc.Note of " + std::to_string(self.bytes.size()) + " bytes from \"" +
                self.peer.peer->name() + "\">";
       });
 }
 
-using NodeClass = py::class_<NodeOf>;
+using NodeClass = PublicClass<NodeOf>;
 
 void bindNodeMemory(NodeClass& node) {
   node.def(
@@ -228,8 +226,9 @@ lease       seconds of silence after which a peer is lost
 
 Leaving the `with` block closes it. Without one it closes when nothing that it made
 is in use any more.)");
-  node.attr("__module__") = "hmc";
-  node.def(
+  node.property("name", "What peers call it.", [](const NodeOf& self) { return self.node->name(); })
+      .property("address", "The address of the first listener, or None.", &NodeOf::address)
+      .def(
           py::init(&makeNode), py::kw_only(), py::arg("name") = "", py::arg("listen") = py::none(),
           py::arg("secret") = "", py::arg("transports") = py::none(), py::arg("channels") = 1,
           py::arg("heartbeat") = 1.0, py::arg("lease") = 10.0,
@@ -237,9 +236,6 @@ is in use any more.)");
 --
 
 )")
-      .def_property_readonly(
-          "name", [](const NodeOf& self) { return self.node->name(); }, "What peers call it.")
-      .def_readonly("address", &NodeOf::address, "The address of the first listener, or None.")
       .def(
           "transports", [](const NodeOf& self) { return self.node->transports(); },
           R"(transports(self)

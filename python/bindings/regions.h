@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <type_traits>
 
 #include "arguments.h"
 #include "handle.h"
@@ -39,11 +40,29 @@ struct PeerOf {
 std::string title(const Region& region);
 std::string title(const Remote& remote);
 
+// A class of the package. Its properties come before its methods, which pybind11 adds.
+template <class T>
+class PublicClass : public pybind11::class_<T> {
+ public:
+  template <class... More>
+  PublicClass(pybind11::module_& module, const char* name, const More&... more)
+      : pybind11::class_<T>(module, name, more...) {
+    this->attr("__module__") = "hmc";
+  }
+  template <class Get>
+  PublicClass& property(const char* name, const char* doc, const Get& get) {
+    if constexpr (std::is_member_object_pointer_v<Get>)
+      this->def_readonly(name, get, doc);
+    else
+      this->def_property_readonly(name, get, doc);
+    return *this;
+  }
+};
+
 // What both have in Python: a length, and slices.
 template <class T>
-void bindRange(pybind11::class_<T>& type) {
-  type.def_property_readonly(
-          "nbytes", [](const T& self) { return self.range.size; }, "Its length in bytes.")
+void bindRange(PublicClass<T>& type) {
+  type.property("nbytes", "Its length in bytes.", [](const T& self) { return self.range.size; })
       .def("__len__", [](const T& self) { return self.range.size; })
       .def(
           "__getitem__",

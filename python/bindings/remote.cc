@@ -147,7 +147,7 @@ void moveStrided(const Remote& self, py::handle object, size_t localOffset, size
   finish(transfer.ticket, time, std::string(word(direction)) + " of pieces, " + title(self));
 }
 
-using RemoteClass = py::class_<Remote>;
+using RemoteClass = PublicClass<Remote>;
 
 void bindMoves(RemoteClass& remote) {
   addQuickMethod(remote, "put", moveMethod<Direction::put>,
@@ -266,22 +266,16 @@ void bindRemote(py::module_& module) {
 
 Made by Peer.open. remote[a:b] is a part of it, in bytes. When the peer is gone, its
 methods raise PeerLost: connect and open again.)");
-  remote.attr("__module__") = "hmc";
   remote
-      .def_property_readonly(
-          "name", [](const Remote& self) { return self.name; }, "The name it was opened by.")
-      .def_property_readonly(
-          "device", [](const Remote& self) { return self.memory->device().toString(); },
-          "Where it lies at the peer: \"cpu\", \"cuda:0\".")
-      .def_property_readonly(
-          "access", [](const Remote& self) { return accessWord(self.memory->access()); },
-          "What we may do: \"r\" or \"rw\".")
-      .def_property_readonly(
-          "transport", [](const Remote& self) { return self.memory->transport(); },
-          "The transport that the smallest puts take.")
-      .def_property_readonly(
-          "path", [](const Remote& self) { return self.memory->path(); },
-          "The transports that reach this memory, and how: \"ipc (mapped)\".")
+      .property("name", "The name it was opened by.", [](const Remote& self) { return self.name; })
+      .property("device", "Where it lies at the peer: \"cpu\", \"cuda:0\".",
+                [](const Remote& self) { return self.memory->device().toString(); })
+      .property("access", "What we may do: \"r\" or \"rw\".",
+                [](const Remote& self) { return accessWord(self.memory->access()); })
+      .property("transport", "The transport that the smallest puts take.",
+                [](const Remote& self) { return self.memory->transport(); })
+      .property("path", "The transports that reach this memory, and how: \"ipc (mapped)\".",
+                [](const Remote& self) { return self.memory->path(); })
       .def("__repr__", [](const Remote& self) {
         return "<hmc.RemoteRegion of " + std::to_string(self.range.size) + " bytes on " +
                self.memory->device().toString() + ", \"" + self.name + "\" by " +

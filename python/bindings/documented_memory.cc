@@ -1,9 +1,9 @@
 #include <memory>
 #include <stdexcept>
 
-#include "arguments.h"
 #include "documented.h"
 #include "hmc/conn_buffer.h"
+#include "regions.h"
 #include "without_gil.h"
 
 namespace hmc::python {
@@ -29,11 +29,6 @@ struct HostBuffer : Buffer {
   using Buffer::Buffer;
 };
 
-// The same for a ConnBuffer, which it keeps alive.
-struct HostView {
-  std::shared_ptr<ConnBuffer> buffer;
-};
-
 template <class T, class... Arguments>
 std::shared_ptr<T> makeOrRaise(Arguments... arguments) {
   try {
@@ -41,10 +36,6 @@ std::shared_ptr<T> makeOrRaise(Arguments... arguments) {
   } catch (const std::runtime_error&) {
     raiseLast();  // has the sentence that the constructor left
   }
-}
-
-py::buffer_info bytesAt(void* pointer, size_t size) {
-  return {pointer, 1, py::format_descriptor<uint8_t>::format(), static_cast<py::ssize_t>(size)};
 }
 
 py::tuple allocated(const std::shared_ptr<Memory>& memory, size_t size,
@@ -88,13 +79,13 @@ void copyBufferOrRaise(ConnBuffer& buffer, py::handle object, py::handle size, p
   check(copy(buffer, object, sizeArgument(size, "nbytes"), sizeArgument(offset, "offset")));
 }
 
-py::memoryview viewOf(const std::shared_ptr<ConnBuffer>& buffer) {
+py::memoryview bytesOf(const std::shared_ptr<ConnBuffer>& buffer) {
   if (buffer->mem_type != MemoryType::CPU) {
     raise(Code::unsupported,
           "this buffer is memory of an accelerator, which Python cannot look into: copy it "
           "out with get_into()");
   }
-  return py::memoryview(py::cast(HostView{buffer}));
+  return viewOf(py::cast(buffer), buffer->ptr, buffer->buffer_size, false);
 }
 
 using CopyMethod = status_t (Memory::*)(void*, const void*, size_t);
@@ -115,7 +106,10 @@ void bindMemoryClass(py::module_& module) {
       .def_readonly("size", &Buffer::size);
   py::class_<HostBuffer, Buffer>(module, "HostBuffer", py::buffer_protocol(),
                                  "A Buffer of host memory, with the buffer protocol.")
-      .def_buffer([](HostBuffer& self) { return bytesAt(self.pointer, self.size); });
+      .def_buffer([](HostBuffer& self) {
+        return py::buffer_info(static_cast<uint8_t*>(self.pointer),
+                               static_cast<py::ssize_t>(self.size));
+      });
 
   const auto released = py::call_guard<ReleasedGil>();
   py::class_<Memory, std::shared_ptr<Memory>>(
@@ -156,10 +150,6 @@ void bindMemoryClass(py::module_& module) {
 }
 
 void bindConnBuffer(py::module_& module) {
-  py::class_<HostView>(module, "HostView", py::buffer_protocol()).def_buffer([](HostView& self) {
-    return bytesAt(self.buffer->ptr, self.buffer->buffer_size);
-  });
-
   const py::arg size("size");
   const py::arg_v bias = py::arg("bias") = 0;
   // Methods with the documented names return a Status; write and read raise.
@@ -172,7 +162,7 @@ void bindConnBuffer(py::module_& module) {
       .def_readonly("buffer_size", &ConnBuffer::buffer_size)
       .def_readonly("mem_type", &ConnBuffer::mem_type)
       .def_readonly("device_id", &ConnBuffer::device_id)
-      .def("view", &viewOf, "The bytes of a buffer in host memory, as a memoryview.")
+      .def("view", &bytesOf, "The bytes of a buffer in host memory, as a memoryview.")
       .def("writeFromCpu", copyBuffer<Direction::put, Where::host>, py::arg("src"), size, bias)
       .def("readToCpu", copyBuffer<Direction::get, Where::host>, py::arg("dest"), size, bias)
       .def("writeFromGpu", copyBuffer<Direction::put, Where::device>, py::arg("src"), size, bias)

@@ -26,6 +26,12 @@ struct NoteOf {
   std::string bytes;
 };
 
+struct PeerEventOf {
+  PeerOf peer;
+  PeerEvent::Kind kind;
+  std::string reason;
+};
+
 std::string listen(NodeOf& self, const std::string& address) {
   Node& node = *self.node;
   std::string bound = check(withoutGil([&] { return node.listen(address); }));
@@ -90,39 +96,52 @@ PeerOf peerNamed(const NodeOf& self, const std::string& name, double timeout) {
                                    [&](Timeout some) { return node.peer(name, some); }));
 }
 
+PeerOf peerIn(const NodeOf& self, Peer& peer) {
+  return {self.node, Handle<Peer>(std::move(peer))};
+}
+
 std::vector<PeerOf> peers(const NodeOf& self) {
   Node& node = *self.node;
   std::vector<PeerOf> all;
-  for (Peer& peer : withoutGil([&] { return node.peers(); }))
-    all.push_back({self.node, Handle<Peer>(std::move(peer))});
+  for (Peer& peer : withoutGil([&] { return node.peers(); })) all.push_back(peerIn(self, peer));
   return all;
 }
 
-NoteOf noteOf(const NodeOf& self, Result<Note> note) {
-  Note arrived = check(std::move(note));
-  return {{self.node, Handle<Peer>(std::move(arrived.from))}, std::move(arrived.bytes)};
+NoteOf publicOf(const NodeOf& self, Note note) {
+  return {peerIn(self, note.from), std::move(note.bytes)};
 }
 
-NoteOf nextNote(const NodeOf& self, double timeout) {
+PeerEventOf publicOf(const NodeOf& self, PeerEvent event) {
+  return {peerIn(self, event.peer), event.kind, event.reason.message()};
+}
+
+// `next` is &Node::nextNote or &Node::nextPeerEvent.
+template <auto next>
+auto nextOf(const NodeOf& self, double timeout) {
   Node& node = *self.node;
-  auto note = inShortWaits(timeoutFrom(timeout), Code::deadlineExceeded,
-                           [&](Timeout some) { return node.nextNote(some); });
-  return noteOf(self, std::move(note));
+  return publicOf(self, check(inShortWaits(timeoutFrom(timeout), Code::deadlineExceeded,
+                                           [&](Timeout some) { return (node.*next)(some); })));
 }
 
-py::object noteIfAny(const NodeOf& self) {
-  auto note = self.node->nextNote(Timeout(0));
-  if (!note.ok() && note.status().code() == Code::deadlineExceeded) return py::none();
-  return py::cast(noteOf(self, std::move(note)));
+template <auto next>
+py::object nextIfAny(const NodeOf& self) {
+  auto one = ((*self.node).*next)(Timeout(0));
+  if (one.status().code() == Code::deadlineExceeded) return py::none();
+  return py::cast(publicOf(self, check(std::move(one))));
 }
 
-py::object notifications(const py::object& self) {
-  return py::module_::import("hmc.event_loop").attr("notes")(self);
+// The asynchronous iterator of hmc.event_loop over what `take` returns, when `fd` is readable.
+py::object stream(const py::object& self, const char* fd, const char* take) {
+  return py::module_::import("hmc.event_loop").attr("stream")(self.attr(fd), self.attr(take));
 }
 
 void close(NodeOf& self) {
   withoutGil([&node = *self.node] { node.close(); });
   std::exchange(self.named, {});
+}
+
+const char* kindWord(const PeerEventOf& event) {
+  return event.kind == PeerEvent::Kind::joined ? "joined" : "left";
 }
 
 void bindNote(py::module_& module) {
@@ -133,6 +152,28 @@ void bindNote(py::module_& module) {
         return "<hmc.Note of " + std::to_string(self.bytes.size()) + " bytes from \"" +
                self.peer.peer->name() + "\">";
       });
+}
+
+void bindPeerEvent(py::module_& module) {
+  PublicClass<PeerEventOf> event(module, "PeerEvent", "A peer came or went.");
+  event.property("peer", "Which one.", &PeerEventOf::peer)
+      .property("kind", "\"joined\" or \"left\".", kindWord)
+      .property("reason", "Why it left; empty if it joined.", &PeerEventOf::reason)
+      .def("__repr__", [](const PeerEventOf& self) {
+        return "<hmc.PeerEvent: \"" + self.peer.peer->name() + "\" " + kindWord(self) + ">";
+      });
+}
+
+void bindCounts(py::module_& module) {
+  PublicClass<TransportCounts> counts(module, "TransportCounts",
+                                      "What one transport of a Node did so far.");
+  counts.property("transport", "Its name.", &TransportCounts::transport)
+      .property("operations", "Pieces that it accepted, or that were copied into mapped memory.",
+                &TransportCounts::operations)
+      .property("bytes", "The bytes of those.", &TransportCounts::bytes)
+      .property("retries", "Operations that it had to start again.", &TransportCounts::retries)
+      .property("stalls", "How often it took fewer operations than it was offered.",
+                &TransportCounts::stalls);
 }
 
 using NodeClass = PublicClass<NodeOf>;
@@ -190,27 +231,51 @@ Connect to the Node that listens at that address; return a Peer.)")
 
 Wait until a peer of that name is connected, whichever side connected.)")
       .def("peers", peers, "peers(self)\n--\n\nAll peers that are connected now.")
-      .def("next_note", nextNote, py::arg("timeout") = 30,
+      .def("next_note", nextOf<&Node::nextNote>, py::arg("timeout") = 30,
            R"(next_note(self, timeout=30)
 --
 
 Wait for a message that a peer sends with Peer.notify; return a Note.)")
-      .def("notifications", notifications, R"(notifications(self)
+      .def(
+          "notifications",
+          [](const py::object& self) { return stream(self, "_note_fd", "_note_if_any"); },
+          R"(notifications(self)
 --
 
 The notes that peers send, until the Node is closed: `async for note in ...`.
 
 Each note goes to one receiver, whether it iterates or calls next_note.)")
+      .def("next_peer_event", nextOf<&Node::nextPeerEvent>, py::arg("timeout") = 30,
+           R"(next_peer_event(self, timeout=30)
+--
+
+Wait until a peer comes or goes, whichever side connected; return a PeerEvent.
+
+The first call begins with the peers that are connected. Each event goes to one
+receiver.)")
+      .def(
+          "peer_events",
+          [](const py::object& self) { return stream(self, "_event_fd", "_event_if_any"); },
+          R"(peer_events(self)
+--
+
+The same until the Node is closed: `async for event in ...`.)")
       .def(
           "_note_fd", [](const NodeOf& self) { return check(self.node->noteFd()); },
           "_note_fd(self)\n--\n\n")
-      .def("_note_if_any", noteIfAny, "_note_if_any(self)\n--\n\n");
+      .def("_note_if_any", nextIfAny<&Node::nextNote>, "_note_if_any(self)\n--\n\n")
+      .def(
+          "_event_fd", [](const NodeOf& self) { return check(self.node->peerEventFd()); },
+          "_event_fd(self)\n--\n\n")
+      .def("_event_if_any", nextIfAny<&Node::nextPeerEvent>, "_event_if_any(self)\n--\n\n");
 }
 
 }  // namespace
 
 void bindNode(py::module_& module) {
   bindNote(module);
+  bindPeerEvent(module);
+  bindCounts(module);
 
   NodeClass node(module, "Node", R"(One participant: it registers memory and connects to peers.
 
@@ -242,6 +307,12 @@ is in use any more.)");
 --
 
 A PathReport for every transport of this process, best first, usable or not.)")
+      .def(
+          "counters", [](const NodeOf& self) { return self.node->counters(); },
+          R"(counters(self)
+--
+
+TransportCounts of every usable transport: what this Node has moved so far.)")
       .def("close", close, R"(close(self)
 --
 

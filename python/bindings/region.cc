@@ -139,6 +139,19 @@ it is gone; the Node keeps regions that have a name.)");
                 [](const Region& self) { return reinterpret_cast<uintptr_t>(startOf(self)); })
       .property("__cuda_array_interface__", "For array libraries, if it lies on a CUDA device.",
                 cudaArrayInterface)
+      .def(
+          "revoke",
+          [](const Region& self, double timeout) {
+            const Timeout time = timeoutFrom(timeout);
+            check(withoutGil([&, &memory = *self.memory] { return memory.revoke(time); }));
+          },
+          py::arg("timeout") = 30, R"(revoke(self, timeout=30)
+--
+
+Take the memory back: when this returns, no peer reads or writes it any more.
+
+A slice revokes the whole region. A peer that does not confirm in time is
+disconnected, and DeadlineExceeded names it.)")
       .def("__repr__", [](const Region& self) {
         const std::string& name = self.memory->name();
         return "<hmc.Region of " + std::to_string(self.range.size) + " bytes on " +

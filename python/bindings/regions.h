@@ -80,6 +80,9 @@ void bindRange(PublicClass<T>& type) {
 Region registerObject(const Handle<Node>& node, pybind11::handle object, const std::string& name,
                       Access access);
 
+// The bytes at an address as a memoryview, which keeps their owner alive.
+pybind11::memoryview viewOf(pybind11::object owner, void* data, size_t size, bool readOnly);
+
 // The local side of a transfer: a Region, or anything else, which is registered for this transfer.
 class LocalSide {
  public:

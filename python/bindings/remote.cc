@@ -276,6 +276,22 @@ methods raise PeerLost: connect and open again.)");
                 [](const Remote& self) { return self.memory->transport(); })
       .property("path", "The transports that reach this memory, and how: \"ipc (mapped)\".",
                 [](const Remote& self) { return self.memory->path(); })
+      .def(
+          "data",
+          [](const py::object& self) -> py::object {
+            const auto& there = py::cast<const Remote&>(self);
+            auto* at = static_cast<char*>(there.memory->data());
+            if (!at) return py::none();
+            return viewOf(self, at + there.range.offset, there.range.size,
+                          there.memory->access() == Access::read);
+          },
+          R"(data(self)
+--
+
+The peer's bytes as a memoryview if they are CPU memory that is mapped here, else None.
+
+numpy.asarray(remote.data()) shows them as an array, without a copy. Once the peer is
+gone or has revoked the region, the bytes are no longer the peer's.)")
       .def("__repr__", [](const Remote& self) {
         return "<hmc.RemoteRegion of " + std::to_string(self.range.size) + " bytes on " +
                self.memory->device().toString() + ", \"" + self.name + "\" by " +

@@ -1,8 +1,9 @@
 """Heterogeneous memory communication: one-sided put and get between any two memories."""
 
 from ._core import (
-    Buffer, Communicator, ConnBuffer, CtrlLink, Memory, Node, Note, PathReport, Peer, PeerFacts,
-    Region, RemoteRegion, Transfer, __version__, memory_supported,
+    Buffer, Communicator, ConnBuffer, CtrlLink, Memory, Node, Note, PathReport, Peer,
+    PeerEvent, PeerFacts, Region, RemoteRegion, Transfer, TransportCounts, __version__,
+    memory_supported,
 )
 from .enums import ConnType, CtrlTransport, MemoryType, Status
 from .errors import (
@@ -20,8 +21,8 @@ __all__ = [
     "ConnType", "create_session", "CtrlLink", "CtrlTransport", "DeadlineExceeded", "Exhausted",
     "HMCError", "HMCStatusError", "InvalidArgument", "IOBuffer", "Memory", "memory_supported",
     "memory_type_from_torch_tensor", "MemoryType", "Node", "NotConnected", "Note", "NotFound",
-    "OutOfRange", "PathReport", "Peer", "PeerFacts", "PeerLost", "PermissionDenied", "Region",
-    "RemoteRegion", "Session", "Status", "status_t", "Transfer", "Unsupported", "wait_all",
+    "OutOfRange", "PathReport", "Peer", "PeerEvent", "PeerFacts", "PeerLost", "PermissionDenied", "Region",
+    "RemoteRegion", "Session", "Status", "status_t", "Transfer", "TransportCounts", "Unsupported", "wait_all",
     "wait_any",
 ]
 

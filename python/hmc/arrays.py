@@ -60,13 +60,11 @@ def span_of(obj: Any) -> Span:
     if is_tensor(obj):
         return _of_tensor(obj)
     found = _of_buffer(obj)
-    for name, reader in (("__array_interface__", _of_array_interface),
-                         ("__cuda_array_interface__", _of_cuda_interface),
-                         ("__dlpack__", _of_dlpack)):
-        if found is not None:
-            return found
-        if hasattr(obj, name):
-            found = reader(obj)
+    for name, device in (("__array_interface__", "cpu"), ("__cuda_array_interface__", "cuda")):
+        if found is None and hasattr(obj, name):
+            found = _of_interface(obj, getattr(obj, name), device)
+    if found is None and hasattr(obj, "__dlpack__"):
+        found = _of_dlpack(obj)
     if found is None:
         raise TypeError(
             "%s has no memory to move: pass bytes, bytearray, memoryview, a numpy array, a torch tensor, or "
@@ -179,14 +177,6 @@ def _of_buffer(obj: Any) -> Optional[Span]:
 def _of_view(view: memoryview) -> Span:
     return Span(_core.address_of(view), view.shape or (), view.strides, view.itemsize, "cpu",
                 not view.readonly, view)
-
-
-def _of_array_interface(obj: Any) -> Optional[Span]:
-    return _of_interface(obj, obj.__array_interface__, "cpu")
-
-
-def _of_cuda_interface(obj: Any) -> Optional[Span]:
-    return _of_interface(obj, obj.__cuda_array_interface__, "cuda")
 
 
 def _of_interface(obj: Any, interface: Dict[str, Any], device: str) -> Optional[Span]:

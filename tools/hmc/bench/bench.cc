@@ -8,7 +8,6 @@
 #include <fmt/core.h>
 
 #include "bench/against/competitors.h"
-#include "bench/machine.h"
 #include "bench/report/progress.h"
 #include "bench/report/report.h"
 #include "bench/report/units.h"

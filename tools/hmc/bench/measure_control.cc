@@ -34,12 +34,12 @@ Result<double> timeRounds(uint64_t rounds, const Exchange& exchange) {
 
 // What the server takes part in: flags and then tags, or tags alone.
 Status beginRounds(Session& session, const char* what, uint32_t rank, uint64_t rounds) {
-  return session.begin(fmt::format("{} {} {}", what, rank, rounds + warmUp(rounds)));
+  return session.request(fmt::format("{} {} {}", what, rank, rounds + warmUp(rounds))).status();
 }
 
 Result<double> tagsNs(Session& session, Communicator& communicator, uint64_t rounds) {
   auto took = timeRounds(rounds, [&](uint64_t some) { return exchangeTags(communicator, some); });
-  TOOL_TRY(session.finish());
+  TOOL_TRY(session.answer().status());
   return took;
 }
 

@@ -6,7 +6,6 @@
 
 #include <fmt/core.h>
 
-#include "bench/machine.h"
 #include "bench/targets.h"
 #include "peer_options.h"
 

@@ -54,15 +54,6 @@ Result<std::string> Session::request(const std::string& what) {
   return answer();
 }
 
-Status Session::begin(const std::string& what) {
-  TOOL_TRY(peer_->notify(what, kServerTimeout));
-  return answer().status();
-}
-
-Status Session::finish() {
-  return answer().status();
-}
-
 Result<std::unique_ptr<Path>> Session::path(const std::vector<std::string>& transports,
                                             const std::string& region) const {
   std::string name = "bench";

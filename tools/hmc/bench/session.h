@@ -56,11 +56,10 @@ class Session {
   // A Communicator of rank `rank`, connected to the server's as rank 1000.
   Result<std::unique_ptr<Communicator>> communicator(uint32_t rank,
                                                      const std::string& transports) const;
-  // Sends the server a request (bench/server.h) and waits for its answer.
+  // Sends the server a request (bench/server.h) and waits for its answer. One that we take part in
+  // has two: request() returns when the server is ready, answer() when it is done.
   Result<std::string> request(const std::string& what);
-  // The same for a request that we take part in: begin() returns when the server is ready.
-  Status begin(const std::string& what);
-  Status finish();
+  Result<std::string> answer();
 
   // Mapped by the server as well where it is local().
   const SharedMemory& shared() const { return *shared_; }
@@ -68,7 +67,6 @@ class Session {
 
  private:
   Session() = default;
-  Result<std::string> answer();
 
   std::unique_ptr<SharedMemory> shared_;
   tool::OtherProcess server_;

@@ -164,18 +164,6 @@ void bindPeerEvent(py::module_& module) {
       });
 }
 
-void bindCounts(py::module_& module) {
-  PublicClass<TransportCounts> counts(module, "TransportCounts",
-                                      "What one transport of a Node did so far.");
-  counts.property("transport", "Its name.", &TransportCounts::transport)
-      .property("operations", "Pieces that it accepted, or that were copied into mapped memory.",
-                &TransportCounts::operations)
-      .property("bytes", "The bytes of those.", &TransportCounts::bytes)
-      .property("retries", "Operations that it had to start again.", &TransportCounts::retries)
-      .property("stalls", "How often it took fewer operations than it was offered.",
-                &TransportCounts::stalls);
-}
-
 using NodeClass = PublicClass<NodeOf>;
 
 void bindNodeMemory(NodeClass& node) {
@@ -275,7 +263,6 @@ The same until the Node is closed: `async for event in ...`.)")
 void bindNode(py::module_& module) {
   bindNote(module);
   bindPeerEvent(module);
-  bindCounts(module);
 
   NodeClass node(module, "Node", R"(One participant: it registers memory and connects to peers.
 

@@ -54,6 +54,18 @@ void bindPathReport(py::module_& module) {
       });
 }
 
+void bindCounts(py::module_& module) {
+  PublicClass<TransportCounts> counts(module, "TransportCounts",
+                                      "What one transport of a Node did so far.");
+  counts.property("transport", "Its name.", &TransportCounts::transport)
+      .property("operations", "Pieces that it accepted, or that were copied into mapped memory.",
+                &TransportCounts::operations)
+      .property("bytes", "The bytes of those.", &TransportCounts::bytes)
+      .property("retries", "Operations that it had to start again.", &TransportCounts::retries)
+      .property("stalls", "How often it took fewer operations than it was offered.",
+                &TransportCounts::stalls);
+}
+
 void bindPeerFacts(py::module_& module) {
   PublicClass<PeerFacts> facts(module, "PeerFacts", "What Peer.probe returns.");
   facts.property("version", "The version of HMC at the peer.", &PeerFacts::version)
@@ -69,6 +81,7 @@ void bindPeerFacts(py::module_& module) {
 
 void bindPeer(py::module_& module) {
   bindPathReport(module);
+  bindCounts(module);
   bindPeerFacts(module);
 
   PublicClass<PeerOf> peer(module, "Peer", R"(Another Node that this one is connected to.

@@ -3,11 +3,9 @@
 import json
 import pathlib
 import subprocess
-import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import doc_links
 import house_rules
 import include_directions
@@ -97,10 +95,10 @@ class HouseRules(TreeTest):
         for name, text in [
             ("tools/a.py", "# TO" + "DO later"),
             ("README.md", "FIX" + "ME"),
-            ("tests/unit/a.cc", "std::this_thread::sleep_for(1s);"),
-            ("tests/python/a.py", "time.sleep(1)"),
-            ("src/base/a.cc", "  ::usleep(3);"),
-            ("src/base/a.cc", "  sleep(seconds);"),
+            ("tests/unit/a.cc", "std::this_thread::sle" + "ep_for(1s);"),
+            ("tests/python/a.py", "time.sle" + "ep(1)"),
+            ("src/base/a.cc", "  ::usle" + "ep(3);"),
+            ("src/base/a.cc", "  sle" + "ep(seconds);"),
             ("src/base/a.cc", "  exit(1);"),
             ("src/base/a.cc", "  std::signal(SIGINT, stop);"),
             ("src/base/a.cc", "  std::cout << 1;"),

@@ -5,14 +5,14 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "hmc/deadline.h"
 #include "hmc/result.h"
 #include "system_call.h"
 
-namespace hmc::bench {
+// Other programs, and other processes of this one.
+namespace hmc::tool {
 
 // Where the shell would find a program of that name.
 std::optional<std::string> findProgram(const std::string& name);
@@ -31,10 +31,14 @@ struct Command {
 // the thread that started it.
 class Program {
  public:
-  static Result<std::unique_ptr<Program>> start(const Command& command);
+  enum class Errors { kept, ours };  // its standard error: for finish(), or the same as ours
+  static Result<std::unique_ptr<Program>> start(const Command& command,
+                                                Errors errors = Errors::kept);
   ~Program();
   Program(Program&&) = delete;
 
+  // The first line that it prints.
+  Result<std::string> firstLine(Deadline deadline);
   // What it printed, once it has ended with status 0. Else an error with the end of its stderr.
   Result<std::string> finish(Deadline deadline);
   bool running();
@@ -48,9 +52,9 @@ class Program {
 
   const std::string name_;
   const pid_t pid_;
-  tool::Fd output_;
-  tool::Fd errors_;
-  tool::Fd ended_;  // a pidfd: readable once the process has ended
+  Fd output_;
+  Fd errors_;
+  Fd ended_;  // a pidfd: readable once the process has ended
   std::optional<int> waitStatus_;
   std::string printed_;
   std::string complained_;
@@ -58,4 +62,18 @@ class Program {
 
 Result<std::string> runProgram(const Command& command, Deadline deadline);
 
-}  // namespace hmc::bench
+// Starts a server that ends after one client, then the client, again until the server listens.
+// Answers what the client printed.
+Result<std::string> runServerAndClient(const Command& server, const Command& client,
+                                       Deadline deadline);
+
+// Another process of this program, which listens at an address.
+struct OtherProcess {
+  std::unique_ptr<Program> program;
+  std::string address;
+};
+Result<OtherProcess> startOtherProcess(std::vector<std::string> arguments);
+// What that process prints first: its address, or why it has none. Returns whether it has one.
+bool tellParent(const Result<std::string>& address);
+
+}  // namespace hmc::tool

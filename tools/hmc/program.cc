@@ -1,4 +1,4 @@
-#include "bench/against/program.h"
+#include "program.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -11,21 +11,23 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <sstream>
-#include <utility>
 
 #include <fmt/core.h>
 
+#include "try.h"
+
 extern char** environ;
 
-namespace hmc::bench {
+namespace hmc::tool {
 
 namespace {
 
-using tool::Fd;
-
 constexpr size_t kMostKept = 1 << 20;  // of what a program prints
+constexpr const char* kErrorMark = "error ";
+constexpr std::chrono::seconds kStartTimeout{60};  // of another process of ours
 
 bool isProgram(const std::string& path) {
   return access(path.c_str(), X_OK) == 0;
@@ -53,32 +55,27 @@ std::vector<char*> pointersTo(const std::vector<std::string>& texts) {
   return pointers;
 }
 
-// Standard output and standard error of the program.
-struct Pipes {
-  Fd outputRead;
-  Fd outputWrite;
-  Fd errorsRead;
-  Fd errorsWrite;
-  bool open() { return open(outputRead, outputWrite) && open(errorsRead, errorsWrite); }
-
- private:
-  static bool open(Fd& read, Fd& write) {
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) return false;
-    read = Fd(ends[0]);
-    write = Fd(ends[1]);
-    return true;
-  }
+struct Pipe {
+  Fd read;
+  Fd write;
 };
 
+Result<Pipe> makePipe() {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return systemError("make a pipe");
+  return Pipe{Fd(ends[0]), Fd(ends[1])};
+}
+
 // After fork(): nothing here allocates or locks.
-[[noreturn]] void become(const char* path, char** words, char** environment, const Pipes& pipes) {
+[[noreturn]] void become(const char* path, char** words, char** environment, const Fd& output,
+                         const Fd& errors, pid_t parent) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);  // an interrupted benchmark leaves no server behind
+  if (getppid() != parent) _exit(127);
   int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
   dup2(nothing, STDIN_FILENO);
-  dup2(pipes.outputWrite.get(), STDOUT_FILENO);
-  dup2(pipes.errorsWrite.get(), STDERR_FILENO);
+  dup2(output.get(), STDOUT_FILENO);
+  if (errors) dup2(errors.get(), STDERR_FILENO);
   execve(path, words, environment);
   _exit(127);
 }
@@ -90,6 +87,11 @@ bool drain(int fd, std::string& into) {
   if (count < 0) return errno == EINTR || errno == EAGAIN;
   into.append(bytes, std::min(static_cast<size_t>(count), kMostKept - into.size()));
   return count > 0;
+}
+
+// These programs word it differently when nothing listens on the port.
+bool couldNotConnect(const Status& status) {
+  return status.code() == Code::failed && status.message().find("onnect") != std::string::npos;
 }
 
 }  // namespace
@@ -117,24 +119,29 @@ Status nothingMeasured(const std::string& program, const std::string& printed) {
                                           printed.empty() ? "nothing" : printed.substr(0, 200)));
 }
 
-Result<std::unique_ptr<Program>> Program::start(const Command& command) {
+Result<std::unique_ptr<Program>> Program::start(const Command& command, Errors errors) {
   const std::string& name = command.words.front();
   auto path = findProgram(name);
   if (!path) return Status(Code::notFound, fmt::format("{} is not installed", name));
-  Pipes pipes;
-  if (!pipes.open()) return tool::systemError("make pipes to " + name);
+  TOOL_ASSIGN(Pipe output, makePipe());
+  Pipe complaints;
+  if (errors == Errors::kept) {
+    TOOL_ASSIGN(complaints, makePipe());
+  }
   const auto environment = environmentWith(command.environment);
   auto words = pointersTo(command.words);
   auto settings = pointersTo(environment);
-  pid_t pid = fork();
-  if (pid < 0) return tool::systemError("start " + name);
-  if (pid == 0) become(path->c_str(), words.data(), settings.data(), pipes);
+  const pid_t parent = getpid();
+  const pid_t pid = fork();
+  if (pid < 0) return systemError("start " + name);
+  if (pid == 0)
+    become(path->c_str(), words.data(), settings.data(), output.write, complaints.write, parent);
   setpgid(pid, pid);  // here and in the child, whichever is first
   std::unique_ptr<Program> program(new Program(name, pid));
-  program->output_ = std::move(pipes.outputRead);
-  program->errors_ = std::move(pipes.errorsRead);
+  program->output_ = std::move(output.read);
+  program->errors_ = std::move(complaints.read);
   program->ended_ = Fd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-  if (!program->ended_) return tool::systemError("watch " + name);
+  if (!program->ended_) return systemError("watch " + name);
   return program;
 }
 
@@ -189,6 +196,18 @@ std::string Program::complaint() const {
   return end;
 }
 
+Result<std::string> Program::firstLine(Deadline deadline) {
+  size_t end = std::string::npos;
+  while ((end = printed_.find('\n')) == std::string::npos) {
+    pollfd entry{output_.get(), POLLIN, 0};
+    const int ready = poll(&entry, 1, deadline.leftMs());
+    if (ready == 0) return Status(Code::deadlineExceeded, name_ + " printed nothing in time");
+    if (ready > 0 && !drain(output_.get(), printed_))
+      return Status(Code::disconnected, name_ + " ended before it printed a line");
+  }
+  return printed_.substr(0, end);
+}
+
 Result<std::string> Program::finish(Deadline deadline) {
   if (!collect(deadline)) {
     kill(-pid_, SIGKILL);
@@ -208,9 +227,39 @@ Result<std::string> Program::finish(Deadline deadline) {
 }
 
 Result<std::string> runProgram(const Command& command, Deadline deadline) {
-  auto program = Program::start(command);
-  if (!program.ok()) return program.status();
-  return (*program)->finish(deadline);
+  TOOL_ASSIGN(auto program, Program::start(command));
+  return program->finish(deadline);
 }
 
-}  // namespace hmc::bench
+Result<std::string> runServerAndClient(const Command& server, const Command& client,
+                                       Deadline deadline) {
+  TOOL_ASSIGN(auto serving, Program::start(server));
+  // Its output may be buffered until it ends, so only a client can tell whether it listens.
+  for (;;) {
+    auto answer = runProgram(client, deadline);
+    if (answer.ok() || !couldNotConnect(answer.status()) || deadline.passed()) return answer;
+    if (!serving->running()) {
+      auto why = serving->finish(deadline);
+      return why.ok() ? answer.status() : why.status().within("the server side");
+    }
+  }
+}
+
+Result<OtherProcess> startOtherProcess(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "/proc/self/exe");
+  TOOL_ASSIGN(auto program, Program::start({std::move(arguments), {}}, Program::Errors::ours));
+  TOOL_ASSIGN(std::string line, program->firstLine(kStartTimeout));
+  if (line.rfind(kErrorMark, 0) == 0) {
+    return Status(Code::failed,
+                  "the other process could not start: " + line.substr(strlen(kErrorMark)));
+  }
+  return OtherProcess{std::move(program), std::move(line)};
+}
+
+bool tellParent(const Result<std::string>& address) {
+  fmt::print("{}\n", address.ok() ? *address : kErrorMark + address.status().message());
+  std::fflush(stdout);
+  return address.ok();
+}
+
+}  // namespace hmc::tool

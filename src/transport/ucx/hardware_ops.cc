@@ -54,19 +54,21 @@ void HardwareOps::leaveToMessages(uint64_t region) {
   }
 }
 
-void HardwareOps::start(RequestSlot& slot, uint64_t address) {
+bool HardwareOps::start(RequestSlot& slot, uint64_t address) {
   slot.hardware = this;
-  slot.kind == OpKind::put ? put(slot, address) : get(slot, address);
-}
-
-// What UCX cannot even begin (it may lock no more memory, or our own was unmapped) goes as a
-// message.
-void HardwareOps::put(RequestSlot& slot, uint64_t address) {
-  const auto params = paramsOf(&HardwareOps::onPut, &slot);
+  const bool put = slot.kind == OpKind::put;
+  const auto params = paramsOf(put ? &HardwareOps::onPut : &HardwareOps::onGet, &slot);
+  const ucp_rkey_h key = slot.key->handle;
   const ucs_status_ptr_t request =
-      api_.ucp_put_nbx(endpoint_, slot.local, slot.size, address, slot.key->handle, &params);
-  if (UCS_PTR_IS_ERR(request)) return owner_.sendAsMessage(slot);
-  addToBatch(slot, request != nullptr);
+      put ? api_.ucp_put_nbx(endpoint_, slot.local, slot.size, address, key, &params)
+          : api_.ucp_get_nbx(endpoint_, slot.local, slot.size, address, key, &params);
+  if (UCS_PTR_IS_ERR(request)) return false;
+  if (put) {
+    addToBatch(slot, request != nullptr);
+  } else if (!request) {
+    slots_.end(slot, Status());
+  }
+  return true;
 }
 
 void HardwareOps::addToBatch(RequestSlot& slot, bool pending) {
@@ -85,14 +87,6 @@ void HardwareOps::addToBatch(RequestSlot& slot, bool pending) {
   if (open_->bytes >= kFlushEvery) flush();
 }
 
-void HardwareOps::get(RequestSlot& slot, uint64_t address) {
-  const auto params = paramsOf(&HardwareOps::onGet, &slot);
-  const ucs_status_ptr_t request =
-      api_.ucp_get_nbx(endpoint_, slot.local, slot.size, address, slot.key->handle, &params);
-  if (UCS_PTR_IS_PTR(request)) return;
-  request ? owner_.sendAsMessage(slot) : slots_.end(slot, Status());
-}
-
 void HardwareOps::flush() {
   if (!open_ || !endpoint_ || flushes_ == kMostFlushes) return;
   PutBatch& batch = *std::exchange(open_, nullptr);
@@ -100,31 +94,31 @@ void HardwareOps::flush() {
   const auto params = paramsOf(&HardwareOps::onFlush, &batch);
   const ucs_status_ptr_t request = api_.ucp_ep_flush_nbx(endpoint_, &params);
   if (UCS_PTR_IS_ERR(request)) {
-    owner_.lost(UCS_PTR_STATUS(request));
+    owner_.endpointFailed(UCS_PTR_STATUS(request));
   } else if (!request) {
     requestDone(batch);
   }
 }
 
+bool HardwareOps::ended(void* request, ucs_status_t status) {
+  api_.ucp_request_free(request);
+  if (status != UCS_OK) owner_.endpointFailed(status);
+  return status == UCS_OK;
+}
+
 void HardwareOps::onPut(void* request, ucs_status_t status, void* which) {
   auto& slot = *static_cast<RequestSlot*>(which);
-  HardwareOps& self = *slot.hardware;
-  self.api_.ucp_request_free(request);
-  status == UCS_OK ? self.requestDone(*slot.batch) : self.owner_.lost(status);
+  if (slot.hardware->ended(request, status)) slot.hardware->requestDone(*slot.batch);
 }
 
 void HardwareOps::onFlush(void* request, ucs_status_t status, void* which) {
   auto& batch = *static_cast<PutBatch*>(which);
-  HardwareOps& self = *batch.owner;
-  self.api_.ucp_request_free(request);
-  status == UCS_OK ? self.requestDone(batch) : self.owner_.lost(status);
+  if (batch.owner->ended(request, status)) batch.owner->requestDone(batch);
 }
 
 void HardwareOps::onGet(void* request, ucs_status_t status, void* which) {
   auto& slot = *static_cast<RequestSlot*>(which);
-  HardwareOps& self = *slot.hardware;
-  self.api_.ucp_request_free(request);
-  status == UCS_OK ? self.slots_.end(slot, Status()) : self.owner_.lost(status);
+  if (slot.hardware->ended(request, status)) slot.hardware->slots_.end(slot, Status());
 }
 
 void HardwareOps::requestDone(PutBatch& batch) {

@@ -3,7 +3,7 @@
 #include <array>
 #include <vector>
 
-#include "transport/ucx/request_slots.h"
+#include "transport/ucx/requests.h"
 
 namespace hmc::ucx {
 
@@ -20,17 +20,7 @@ struct PutBatch {
 // get is done when UCX says so, a put when a flush that covers it is. The progress mutex guards it.
 class HardwareOps {
  public:
-  class Owner {
-   public:
-    virtual void sendAsMessage(RequestSlot& slot) = 0;
-    // The endpoint failed.
-    virtual void lost(ucs_status_t status) = 0;
-
-   protected:
-    ~Owner() = default;
-  };
-
-  HardwareOps(const Api& api, RequestSlots& slots, Owner& owner)
+  HardwareOps(const Api& api, RequestSlots& slots, EndpointOwner& owner)
       : api_(api), slots_(slots), owner_(owner) {}
 
   // From now on over this endpoint, which has a lane of hardware. The one before it is gone.
@@ -48,8 +38,9 @@ class HardwareOps {
   // The key for operations on that memory; null where messages have to serve.
   RemoteKey* keyOf(const UcxRemote& remote);
 
-  // slot.key is set.
-  void start(RequestSlot& slot, uint64_t address);
+  // slot.key is set. False when UCX cannot even begin (it may lock no more memory, or our own was
+  // unmapped): then it has to go as a message.
+  bool start(RequestSlot& slot, uint64_t address);
   // Starts a flush of the puts that none covers yet, unless enough are under way.
   void flush();
 
@@ -60,14 +51,14 @@ class HardwareOps {
   static void onPut(void* request, ucs_status_t status, void* slot);
   static void onGet(void* request, ucs_status_t status, void* slot);
   static void onFlush(void* request, ucs_status_t status, void* batch);
-  void put(RequestSlot& slot, uint64_t address);
-  void get(RequestSlot& slot, uint64_t address);
+  // Frees the request. True when it went well; else the owner knows.
+  bool ended(void* request, ucs_status_t status);
   void addToBatch(RequestSlot& slot, bool pending);
   void requestDone(PutBatch& batch);
 
   const Api& api_;
   RequestSlots& slots_;
-  Owner& owner_;
+  EndpointOwner& owner_;
   ucp_ep_h endpoint_ = nullptr;  // null: messages serve
   size_t flushes_ = 0;           // under way
   std::array<PutBatch, kMostFlushes + 1> batches_;

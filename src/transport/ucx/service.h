@@ -6,13 +6,12 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
-#include "base/event_set.h"
+#include "base/loop.h"
 #include "transport/ucx/address.h"
 #include "transport/ucx/control_worker.h"
-#include "transport/ucx/draining.h"
+#include "transport/ucx/target.h"
 
 namespace hmc::ucx {
 
@@ -20,12 +19,10 @@ namespace hmc::ucx {
 // services. It sleeps when there is nothing to do. Safe from any thread.
 class Service {
  public:
-  // A link. Called with the service's mutex held.
+  // A link. Called on the service's thread.
   class Member {
    public:
     virtual ~Member() = default;
-    // The path to the peer has failed: it is time to leave.
-    virtual bool broken() const = 0;
     // The peer is gone. `fenced`: and it applies nothing more.
     virtual void peerLeft(const Status& why, bool fenced) = 0;
   };
@@ -46,45 +43,43 @@ class Service {
   Status awaitPeer(uint64_t link, Deadline deadline);
   // Serves that peer no longer and says so. When it returns, no byte that it asked for moves.
   void leave(uint64_t link);
-  // The same, and the member is not called any more.
+  // The same, a moment later: does not wait.
+  void leaveSoon(uint64_t link);
+  // The same as leave(), and the member is not called any more.
   void remove(uint64_t link);
-  // Lets the thread find out which members are broken.
-  void noticeBroken();
 
  private:
   using Clock = Deadline::Clock;
   struct ServedLink;
 
   Service(Context& context, Exports& exports, Draining& draining,
-          std::unique_ptr<ControlWorker> control, EventSet events);
-  void run(const std::stop_token& stop);
-  void await();
-  std::unique_lock<std::mutex> enter();
+          std::unique_ptr<ControlWorker> control);
+  void call(const Loop::Task& task);
 
-  // These with mutex_ held.
+  // The rest belongs to the loop's thread.
+  bool readyToSleep();
   bool step();
   bool serve(ServedLink& link);
   bool armAll();
-  void takeGoodbyes();
   void dropLost();
-  void leaveBroken();
   void leave(ServedLink& link);
-  void controlSent();
   ServedLink* find(uint64_t link);
 
   Context& context_;
   Exports& exports_;
   Draining& draining_;
-  EventSet events_;
-  std::atomic<int> callers_{0};  // that wait for mutex_; the thread lets them go first
-  std::atomic<bool> anyBroken_{false};
-  std::mutex mutex_;                 // guards everything below
-  std::condition_variable changed_;  // a peer's service has answered, or is lost
+  std::atomic<int> callers_{1};  // that wait for the thread, which lets them go first; and create()
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  uint64_t changes_ = 0;  // guarded by mutex_: peers' services that have answered, or are lost
+  Clock::time_point lastTraffic_;
   const std::unique_ptr<ControlWorker> control_;
-  bool pollsControl_ = true;      // not armed
-  std::vector<uint64_t> polled_;  // links whose target is not armed
+  bool pollsControl_ = true;         // not armed
+  std::vector<ServedLink*> polled_;  // whose target is not armed
+  std::shared_ptr<Loop> loop_;
+  std::unique_ptr<Loop::Watch> watch_;  // of control_
+  std::unique_ptr<Loop::Timer> timer_;  // for draining_
   std::map<uint64_t, std::unique_ptr<ServedLink>> links_;
-  std::jthread thread_;
 };
 
 }  // namespace hmc::ucx

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <memory>
-#include <string>
 
 #include "base/lease.h"
 #include "memory/host_copy.h"
@@ -12,36 +11,39 @@
 namespace hmc::ucx {
 
 // Serves what the peer of one link asks of us, until it is destroyed. One thread uses it at a time.
-class Target {
+class Target final : public Worker {
  public:
   // Must not outlive the context and the exports.
   static Result<std::unique_ptr<Target>> create(Context& context, Exports& exports,
                                                 std::shared_ptr<Lease> lease);
 
-  const std::string& address() const { return worker_->address(); }
-  int fd() const { return worker_->fd(); }
-  bool arm() { return worker_->arm(); }
   // A process that was stopped for longer than the lease must not apply what it finds when it
-  // wakes up: check before each serve().
+  // wakes up: check before each progress().
   bool expired() const { return lease_->expired(); }
   // The peer has said hello and was answered.
-  bool greeted() const { return greeted_; }
+  bool settled() const override { return greeted_; }
   // From now on nothing is applied, and every request is refused.
   void refuse() { refusing_ = true; }
-  // True when something moved.
-  bool serve() { return worker_->progress(); }
 
  private:
-  struct Answer;
+  friend class Worker;
+  // The bytes that go with an answer.
+  struct Answer {
+    std::unique_ptr<char[]> bytes;
+    size_t size = 0;
 
-  Target(std::unique_ptr<Worker> worker, Exports& exports, std::shared_ptr<Lease> lease)
-      : worker_(std::move(worker)), exports_(exports), lease_(std::move(lease)) {}
-  static ucs_status_t onRequest(void* target, const void* header, size_t headerSize, void* data,
-                                size_t size, const ucp_am_recv_param_t* param);
-  void answer(const Request& request, const void* data, size_t size, ucp_ep_h origin);
-  Status apply(const Request& request, const void* data, size_t size, Answer& answer);
+    // Not cleared, because all of it is filled.
+    char* take(size_t wanted) {
+      bytes = std::make_unique_for_overwrite<char[]>(size = wanted);
+      return bytes.get();
+    }
+  };
 
-  const std::unique_ptr<Worker> worker_;
+  Target(Context& context, Exports& exports, std::shared_ptr<Lease> lease)
+      : Worker(context), exports_(exports), lease_(std::move(lease)) {}
+  void received(const Message& message);
+  Status apply(const Request& request, const Message& message, Answer& answer);
+
   Exports& exports_;
   const std::shared_ptr<Lease> lease_;
   RowCopy row_;  // of its puts

@@ -1,4 +1,4 @@
-#include "transport/ucx/request_slots.h"
+#include "transport/ucx/requests.h"
 
 namespace hmc::ucx {
 
@@ -9,7 +9,14 @@ constexpr size_t kMostBytes = size_t{16} << 20;
 
 }  // namespace
 
-void RequestSlots::create(Outgoing& owner) {
+void RemoteKey::release(RemoteKey*& key) {
+  RemoteKey* const used = std::exchange(key, nullptr);
+  if (!used || --used->users > 0) return;
+  used->api.ucp_rkey_destroy(used->handle);
+  delete used;
+}
+
+void RequestSlots::create(UcxLink& owner) {
   if (!slots_.empty()) return;
   slots_.resize(kMostOps);
   for (RequestSlot& slot : slots_) {

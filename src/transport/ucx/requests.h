@@ -1,21 +1,57 @@
 #pragma once
 
+#include <string>
+#include <utility>
 #include <vector>
 
-#include "transport/ucx/remote.h"
+#include "transport/transport.h"
+#include "transport/ucx/address.h"
 #include "transport/ucx/wire.h"
 #include "transport/ucx/worker.h"
 
 namespace hmc::ucx {
 
-class Outgoing;
 class HardwareOps;
+class UcxLink;
 struct PutBatch;
+
+// UCX's key of a peer's memory, good for one endpoint. Counted: it stays while an operation under
+// way needs it, even if the UcxRemote is gone. The progress mutex guards it.
+struct RemoteKey {
+  const Api& api;
+  const ucp_rkey_h handle;
+  size_t users;
+
+  static void release(RemoteKey*& key);
+};
+
+// A peer's memory, as one link reaches it.
+class UcxRemote final : public RemoteMemory {
+ public:
+  UcxRemote(UcxLink& link, Key from, PathTaken path)
+      : RemoteMemory(from.size, from.access, {}, std::move(path)),
+        region(from.region),
+        address(from.address),
+        packed(std::move(from.hardware)),
+        link_(link) {}
+  // The keys of an endpoint must go before its worker does, so the link knows them.
+  ~UcxRemote() override;
+
+  const uint64_t region;
+  const uint64_t address;
+  // For HardwareOps: UCX's key as it came, empty where only messages reach the memory; and the key
+  // of the current endpoint.
+  mutable std::string packed;
+  mutable RemoteKey* key = nullptr;
+
+ private:
+  UcxLink& link_;
+};
 
 // One operation under way.
 struct RequestSlot {
   Completion* completion;  // null when the slot is free
-  Outgoing* owner;
+  UcxLink* owner;
   RequestSlot* next;  // in the batch, or of the free ones
   OpKind kind;
   uint8_t waiting;  // by message: for UCX to have sent it, and for the reply
@@ -29,7 +65,7 @@ struct RequestSlot {
   uint64_t offset;
   Bytes carried;
   Status refusal;  // the peer's
-  char header[Request::kSize];
+  Request header;  // as it travels
 };
 
 // The operations of one link under way. The progress mutex guards it.
@@ -39,7 +75,7 @@ class RequestSlots {
   explicit RequestSlots(uint64_t& ended) : ended_(ended) {}
 
   // Allocates the slots, when called first.
-  void create(Outgoing& owner);
+  void create(UcxLink& owner);
   bool hasRoom(size_t bytes) const;
   // A slot for this operation, of which there is room.
   RequestSlot& take(const Op& op);

@@ -6,6 +6,7 @@
 #include <cerrno>
 
 #include "base/error.h"
+#include "transport/check.h"
 
 namespace hmc::verbs {
 
@@ -42,34 +43,17 @@ struct Channel::Chain {
 };
 
 Result<std::unique_ptr<Channel>> Channel::create(Owner& owner, size_t index, size_t nicIndex,
-                                                 const Nic& nic, CompletionQueues& queues) {
-  HMC_ASSIGN(ibv_cq * queue, queues.reserve(kDepth));
-  auto pair = QueuePair::create(nic, queue, {kDepth, 1, kInline}, QueuePair::Serves::nothing);
-  if (!pair.ok()) {
-    queues.release(queue, kDepth);
-    return pair.status();
-  }
-  return std::unique_ptr<Channel>(
-      new Channel(owner, index, nicIndex, queues, queue, *std::move(pair)));
+                                                 CompletionQueues& queues) {
+  HMC_ASSIGN(auto pair,
+             QueuePair::create(queues, {kDepth, 1, kInline}, QueuePair::Serves::nothing));
+  return std::unique_ptr<Channel>(new Channel(owner, index, nicIndex, std::move(pair)));
 }
 
-Channel::Channel(Owner& owner, size_t index, size_t nicIndex, CompletionQueues& queues,
-                 ibv_cq* queue, QueuePair pair)
-    : owner_(owner),
-      index_(index),
-      nicIndex_(nicIndex),
-      queues_(queues),
-      queue_(queue),
-      pair_(std::move(pair)),
-      slots_(kDepth, SendSlot{this, {}}),
-      psn_(randomPsn()) {}
-
 Channel::~Channel() {
-  queues_.release(queue_, kDepth);
   if (!abandoned_) return;
   // Completions of a failed device may still come, and point to the slots.
   for (SendSlot& one : slots_) one.channel = nullptr;
-  queues_.keep(std::make_shared<std::vector<SendSlot>>(std::move(slots_)));
+  queues().keep(std::make_shared<std::vector<SendSlot>>(std::move(slots_)));
 }
 
 QpAddress Channel::address() const {
@@ -85,9 +69,22 @@ Status Channel::connect(const QpAddress& to, const PortAddress& port) {
   return Status();
 }
 
-Status Channel::reconnect() {
+Result<size_t> Channel::resume() {
+  if (up_ || !drained()) return size_t{0};
   HMC_TRY(pair_.reset());
-  return connect(to_, port_);
+  HMC_TRY(connect(to_, port_));
+  const size_t count = held_.size();
+  const size_t started = post(held_);
+  held_.erase(held_.begin(), held_.begin() + static_cast<std::ptrdiff_t>(started));
+  HMC_TRY(refusal_);
+  if (started == count) return started;
+  // They were under way before, so there was room for all of them.
+  return error(Code::failed, "an RDMA channel of {} took {} of {} operations after its reset",
+               nic().port().name(), started, count);
+}
+
+void Channel::failHeld(const Status& why) {
+  for (const Op& op : std::exchange(held_, {})) op.completion->fail(why);
 }
 
 void Channel::stop() {
@@ -219,6 +216,33 @@ std::vector<Op> Channel::abandon() {
   }
   tail_.store(head);
   return left;
+}
+
+bool concernsOneOperation(ibv_wc_status status) {
+  switch (status) {
+    case IBV_WC_LOC_LEN_ERR:
+    case IBV_WC_LOC_QP_OP_ERR:
+    case IBV_WC_LOC_PROT_ERR:
+    case IBV_WC_LOC_ACCESS_ERR:
+    case IBV_WC_BAD_RESP_ERR:
+    case IBV_WC_REM_INV_REQ_ERR:
+    case IBV_WC_REM_ACCESS_ERR:
+    case IBV_WC_REM_OP_ERR:
+      return true;
+    default:
+      return false;
+  }
+}
+
+Status refusal(const Op& op, const ibv_wc& wc, const Library& library) {
+  if (wc.status == IBV_WC_REM_ACCESS_ERR || wc.status == IBV_WC_REM_INV_REQ_ERR) {
+    return error(Code::notFound,
+                 "{} of {} bytes at remote offset {}: the peer's NIC refused it ({}); the peer has "
+                 "unregistered that memory",
+                 opName(op.kind), op.size, op.remoteOffset, library.ibv_wc_status_str(wc.status));
+  }
+  return error(Code::failed, "{} of {} bytes at remote offset {}: {}", opName(op.kind), op.size,
+               op.remoteOffset, library.ibv_wc_status_str(wc.status));
 }
 
 }  // namespace hmc::verbs

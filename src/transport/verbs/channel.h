@@ -5,13 +5,13 @@
 #include <vector>
 
 #include "transport/transport.h"
-#include "transport/verbs/completion_queues.h"
 #include "transport/verbs/memory.h"
 #include "transport/verbs/queue_pair.h"
 
 namespace hmc::verbs {
 
-// One queue pair that sends our operations, and those that are under way on it. Two sides use it,
+// One queue pair that sends our operations, those that are under way on it, and those that an error
+// swept away: these are held until the channel is reset, and then posted again. Two sides use it,
 // each under a mutex of its own: posting holds the link's, handling completions the completion
 // queue's.
 class Channel {
@@ -29,13 +29,17 @@ class Channel {
   };
 
   static Result<std::unique_ptr<Channel>> create(Owner& owner, size_t index, size_t nicIndex,
-                                                 const Nic& nic, CompletionQueues& queues);
+                                                 CompletionQueues& queues);
   ~Channel();
 
   // --- under the link's mutex
   Status connect(const QpAddress& to, const PortAddress& port);
-  // The peer has reset its end and expects packets from our PSN on.
-  Status reconnect();
+  void hold(const Op& op) { held_.push_back(op); }
+  bool holding() const { return !held_.empty(); }
+  void failHeld(const Status& why);
+  // The peer has reset its end and expects packets from our PSN on: connects again and posts what
+  // was held. Answers how many.
+  Result<size_t> resume();
   // How many, from the front, were started; 0 while there is no room.
   size_t post(std::span<const Op> ops);
   // Everything under way ends: failed() for each, then drained().
@@ -60,7 +64,7 @@ class Channel {
   // For the ibv_wc of any channel.
   static void handle(const ibv_wc& wc);
 
-  CompletionQueues& queues() { return queues_; }
+  CompletionQueues& queues() { return pair_.queues(); }
 
  private:
   struct SendSlot {
@@ -69,8 +73,12 @@ class Channel {
   };
   struct Chain;
 
-  Channel(Owner& owner, size_t index, size_t nicIndex, CompletionQueues& queues, ibv_cq* queue,
-          QueuePair pair);
+  Channel(Owner& owner, size_t index, size_t nicIndex, QueuePair pair)
+      : owner_(owner),
+        index_(index),
+        nicIndex_(nicIndex),
+        pair_(std::move(pair)),
+        slots_(kDepth, SendSlot{this, {}}) {}
   SendSlot& slot(uint64_t sequence) { return slots_[sequence % kDepth]; }
   void add(Chain& chain, const Op& op);
   void addFlush(Chain& chain, const VerbsRemote& remote, uint64_t address);
@@ -81,18 +89,17 @@ class Channel {
   Owner& owner_;
   const size_t index_;
   const size_t nicIndex_;
-  CompletionQueues& queues_;
-  ibv_cq* const queue_;
   QueuePair pair_;
   std::vector<SendSlot> slots_;
 
   // Under the link's mutex.
   bool up_ = false;
-  uint32_t psn_;
+  uint32_t psn_ = randomPsn();
   QpAddress to_;
   PortAddress port_;
   uint64_t posted_ = 0;  // bytes
   Status refusal_;
+  std::vector<Op> held_;
 
   std::atomic<bool> stopping_{false};  // written under the link's mutex
   std::atomic<uint64_t> head_{0};      // written under the link's mutex
@@ -100,5 +107,10 @@ class Channel {
   std::atomic<uint64_t> ended_{0};     // bytes; written under the queue's
   bool abandoned_ = false;             // under the queue's
 };
+
+// Is this completion status about one operation? After all others the peer is out of reach.
+bool concernsOneOperation(ibv_wc_status status);
+// Why the NICs refused `op`.
+Status refusal(const Op& op, const ibv_wc& wc, const Library& library);
 
 }  // namespace hmc::verbs

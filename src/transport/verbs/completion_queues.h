@@ -1,8 +1,11 @@
 #pragma once
 
+#include <memory>
 #include <mutex>
 #include <vector>
 
+#include "base/event_fd.h"
+#include "hmc/deadline.h"
 #include "transport/verbs/nic.h"
 
 namespace hmc::verbs {
@@ -12,10 +15,16 @@ namespace hmc::verbs {
 class CompletionQueues {
  public:
   static Result<std::unique_ptr<CompletionQueues>> create(const Nic& nic);
+  const Nic& nic() const { return nic_; }
 
-  // A queue with room for that many more entries.
-  Result<ibv_cq*> reserve(int entries);
-  void release(ibv_cq* queue, int entries);
+  struct Release {
+    CompletionQueues* owner;
+    int entries;
+    void operator()(ibv_cq* queue) const { owner->release(queue, entries); }
+  };
+  // A queue with room for so many more entries, until this goes.
+  using Room = std::unique_ptr<ibv_cq, Release>;
+  Result<Room> reserve(int entries);
 
   // Calls handle(const ibv_wc&) for every completion, with the mutex held: one thread at a time, in
   // order. Answers how many there were.
@@ -55,12 +64,35 @@ class CompletionQueues {
   };
   CompletionQueues(const Nic& nic, Handle<ibv_comp_channel> channel)
       : nic_(nic), channel_(std::move(channel)) {}
+  void release(ibv_cq* queue, int entries);
 
   const Nic& nic_;
   const Handle<ibv_comp_channel> channel_;
   std::mutex mutex_;
   std::vector<std::shared_ptr<void>> kept_;  // guarded by mutex_
   std::vector<Queue> queues_;                // guarded by mutex_
+};
+
+// Where the thread in Transport::progress() waits for completions. One thread runs it at a time;
+// the rest is safe from any thread.
+class Progress {
+ public:
+  static Result<std::unique_ptr<Progress>> create(const Nics& nics);
+
+  // The queues for operations on that NIC.
+  CompletionQueues& queues(size_t nic) { return *queues_[nic]; }
+
+  bool run(Deadline until);
+  // Lets run() return.
+  void wake() { wake_.signal(); }
+
+ private:
+  explicit Progress(EventFd wake) : wake_(std::move(wake)) {}
+  bool poll();
+  bool await(Deadline until);
+
+  std::vector<std::unique_ptr<CompletionQueues>> queues_;
+  const EventFd wake_;
 };
 
 }  // namespace hmc::verbs

@@ -11,8 +11,6 @@ namespace hmc::verbs {
 
 namespace {
 
-constexpr int kControlEntries = 128;  // both directions
-
 // Little-endian on the wire.
 uint64_t pack(const ControlMessage& message) {
   return htole64(static_cast<uint64_t>(message.kind) | uint64_t{message.channel} << 8 |
@@ -27,14 +25,10 @@ ControlMessage unpack(uint64_t wire) {
 
 }  // namespace
 
-Result<std::unique_ptr<ControlQp>> ControlQp::create(const Nic& nic, CompletionQueues& queues) {
-  HMC_ASSIGN(ibv_cq * queue, queues.reserve(kControlEntries));
-  auto pair = QueuePair::create(nic, queue, {kDepth, kDepth, 0}, QueuePair::Serves::nothing);
-  if (!pair.ok()) {
-    queues.release(queue, kControlEntries);
-    return pair.status();
-  }
-  std::unique_ptr<ControlQp> made(new ControlQp(queues, queue, *std::move(pair)));
+Result<std::unique_ptr<ControlQp>> ControlQp::create(CompletionQueues& queues) {
+  HMC_ASSIGN(auto pair, QueuePair::create(queues, {kDepth, kDepth, 0}, QueuePair::Serves::nothing));
+  std::unique_ptr<ControlQp> made(new ControlQp(std::move(pair)));
+  const Nic& nic = queues.nic();
   const Library& library = nic.library();
   made->key_ = Handle<ibv_mr>(
       library.ibv_reg_mr(nic.pd(), made->memory_.get(), kPage, IBV_ACCESS_LOCAL_WRITE),
@@ -45,15 +39,10 @@ Result<std::unique_ptr<ControlQp>> ControlQp::create(const Nic& nic, CompletionQ
   return made;
 }
 
-ControlQp::ControlQp(CompletionQueues& queues, ibv_cq* queue, QueuePair pair)
-    : queues_(queues), queue_(queue), pair_(std::move(pair)), psn_(randomPsn()) {
-  static_assert(kControlEntries == 2 * kDepth && kControlEntries * sizeof(uint64_t) <= kPage);
+ControlQp::ControlQp(QueuePair pair) : pair_(std::move(pair)), psn_(randomPsn()) {
+  static_assert(2 * kDepth * sizeof(uint64_t) <= kPage);
   for (size_t i = 0; i < 2 * kDepth; ++i) slots_.push_back({this, i >= kDepth, memory_.get() + i});
   for (size_t i = kDepth; i < 2 * kDepth; ++i) free_.push_back(&slots_[i]);
-}
-
-ControlQp::~ControlQp() {
-  queues_.release(queue_, kControlEntries);
 }
 
 Status ControlQp::connect(const QpAddress& to, const PortAddress& port) {

@@ -6,7 +6,6 @@
 #include <optional>
 #include <vector>
 
-#include "transport/verbs/completion_queues.h"
 #include "transport/verbs/queue_pair.h"
 
 namespace hmc::verbs {
@@ -28,8 +27,7 @@ struct ControlMessage {
 // handled on the service thread.
 class ControlQp {
  public:
-  static Result<std::unique_ptr<ControlQp>> create(const Nic& nic, CompletionQueues& queues);
-  ~ControlQp();
+  static Result<std::unique_ptr<ControlQp>> create(CompletionQueues& queues);
 
   QpAddress address() const { return {0, pair_.number(), psn_}; }
   Status connect(const QpAddress& to, const PortAddress& port);
@@ -59,13 +57,11 @@ class ControlQp {
     uint64_t* bytes;  // in memory_
   };
 
-  ControlQp(CompletionQueues& queues, ibv_cq* queue, QueuePair pair);
+  explicit ControlQp(QueuePair pair);
   ibv_sge pieceOf(const MessageSlot& slot) const;
   Status receiveInto(MessageSlot& slot);
   Event completed(MessageSlot& slot, const ibv_wc& wc);
 
-  CompletionQueues& queues_;
-  ibv_cq* const queue_;
   QueuePair pair_;
   const uint32_t psn_;
   std::vector<MessageSlot> slots_;  // kDepth to receive into, kDepth to send from

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "transport/verbs/address.h"
-#include "transport/verbs/nic.h"
+#include "transport/verbs/completion_queues.h"
 
 namespace hmc::verbs {
 
@@ -18,7 +18,8 @@ class QueuePair {
   // May the peer read and write memory through it?
   enum class Serves { nothing, peer };
 
-  static Result<QueuePair> create(const Nic& nic, ibv_cq* queue, const Depth& depth, Serves serves);
+  // Its completions come from `queues`, which it must not outlive.
+  static Result<QueuePair> create(CompletionQueues& queues, const Depth& depth, Serves serves);
 
   // `to` is a queue pair of the peer's, `peer` the port that it is on. We send from `psn` on.
   Status connect(const QpAddress& to, const PortAddress& peer, uint32_t psn);
@@ -29,18 +30,19 @@ class QueuePair {
 
   ibv_qp* get() const { return handle_.get(); }
   uint32_t number() const { return handle_->qp_num; }
-  const Nic& nic() const { return *nic_; }
+  CompletionQueues& queues() const { return *room_.get_deleter().owner; }
+  const Nic& nic() const { return queues().nic(); }
   uint32_t inlined() const { return inlined_; }
 
  private:
-  QueuePair(const Nic& nic, Handle<ibv_qp> handle, uint32_t inlined, Serves serves)
-      : nic_(&nic), handle_(std::move(handle)), inlined_(inlined), serves_(serves) {}
+  QueuePair(CompletionQueues::Room room, Handle<ibv_qp> handle, uint32_t inlined, Serves serves)
+      : room_(std::move(room)), handle_(std::move(handle)), inlined_(inlined), serves_(serves) {}
   Status toInit();
   Status toReceive(const QpAddress& to, const PortAddress& peer);
   Status toSend(const PortAddress& peer, uint32_t psn);
   Status modify(ibv_qp_attr& attributes, int mask, const char* what);
 
-  const Nic* nic_;
+  CompletionQueues::Room room_;
   Handle<ibv_qp> handle_;
   uint32_t inlined_;
   Serves serves_;

@@ -1,10 +1,8 @@
 #include "transport/verbs/service.h"
 
-#include <poll.h>
-
 #include <algorithm>
 
-#include "base/thread.h"
+#include "base/error.h"
 
 namespace hmc::verbs {
 
@@ -15,11 +13,25 @@ constexpr std::chrono::milliseconds kLastMessages{200};
 
 Result<std::unique_ptr<Service>> Service::create(const Nics& nics) {
   HMC_ASSIGN(auto queues, CompletionQueues::create(*nics[0]));
-  HMC_ASSIGN(EventFd wake, EventFd::create("the RDMA service"));
-  std::unique_ptr<Service> service(new Service(nics, std::move(queues), std::move(wake)));
-  service->thread_ = namedThread(
-      "hmc-verbs", [raw = service.get()](const std::stop_token& stop) { raw->run(stop); });
+  std::unique_ptr<Service> service(new Service(nics, std::move(queues)));
+  HMC_ASSIGN(service->loop_, Loop::create("hmc-verbs"));
+  Status status;
+  service->loop_->run([&] { service->start(status); });
+  HMC_TRY(status);
   return service;
+}
+
+void Service::start(Status& status) {
+  timer_ = std::make_unique<Loop::Timer>(*loop_);
+  std::vector<int> fds{queues_->fd()};
+  for (const auto& nic : nics_) fds.push_back(nic->asyncFd());
+  for (const int fd : fds) {
+    auto watch = loop_->watch(fd, EPOLLIN, [this](uint32_t) { step(); });
+    status = watch.status();
+    if (!status.ok()) return;
+    watches_.push_back(*std::move(watch));
+  }
+  step();
 }
 
 Service::~Service() {
@@ -30,9 +42,7 @@ Service::~Service() {
                          [](const auto& control) { return control->flushed(); });
     });
   }
-  thread_.request_stop();
-  wake();
-  thread_.join();
+  if (loop_) loop_->stop();
 }
 
 void Service::add(Member& member, ControlQp& control) {
@@ -53,25 +63,18 @@ Service::Member* Service::memberOf(const ControlQp* control) {
   return found != entries_.end() ? found->member : nullptr;
 }
 
-void Service::run(const std::stop_token& stop) {
-  std::vector<pollfd> waiting{{wake_.get(), POLLIN, 0}, {queues_->fd(), POLLIN, 0}};
-  for (const auto& nic : nics_) waiting.push_back({nic->asyncFd(), POLLIN, 0});
-  while (!stop.stop_requested()) {
-    poll(waiting.data(), waiting.size(), sleepMs());
-    wake_.clear();
-    std::lock_guard lock(mutex_);
-    receive();
-    for (const auto& nic : nics_) watch(*nic);
-    expire();
-    reap();
-  }
-}
-
-int Service::sleepMs() {
+void Service::step() {
   std::lock_guard lock(mutex_);
-  auto at = Clock::time_point::max();
-  for (const Entry& entry : entries_) at = std::min(at, entry.member->timer());
-  return at == Clock::time_point::max() ? -1 : Deadline(at).leftMs();
+  receive();
+  for (const auto& nic : nics_) readEvents(*nic);
+  expire();
+  reap();
+  auto next = Clock::time_point::max();
+  for (const Entry& entry : entries_) next = std::min(next, entry.member->timer());
+  timer_->cancel();
+  if (next == Clock::time_point::max()) return;
+  timer_->after(std::chrono::ceil<std::chrono::milliseconds>(next - Clock::now()),
+                [this] { step(); });
 }
 
 void Service::receive() {
@@ -88,7 +91,7 @@ void Service::receive() {
 }
 
 // Every link uses every NIC.
-void Service::watch(const Nic& nic) {
+void Service::readEvents(const Nic& nic) {
   ibv_async_event event{};
   while (nic.library().ibv_get_async_event(nic.context(), &event) == 0) {
     const ibv_event_type type = event.event_type;

@@ -1,11 +1,9 @@
 #pragma once
 
 #include <condition_variable>
-#include <thread>
 #include <vector>
 
-#include "base/event_fd.h"
-#include "hmc/deadline.h"
+#include "base/loop.h"
 #include "transport/verbs/control_qp.h"
 
 namespace hmc::verbs {
@@ -14,7 +12,7 @@ namespace hmc::verbs {
 // It sleeps when there is nothing to do. Safe from any thread.
 class Service {
  public:
-  using Clock = Deadline::Clock;
+  using Clock = Loop::Clock;
 
   // A link. Called on the service thread, with the service's mutex held.
   class Member {
@@ -38,7 +36,9 @@ class Service {
   // When it returns, the member is not called any more. Messages that it has sent still go out.
   void remove(Member& member, std::unique_ptr<ControlQp> control);
   // A member's timer has changed.
-  void wake() { wake_.signal(); }
+  void wake() {
+    loop_->post([this] { step(); });
+  }
 
  private:
   struct Entry {
@@ -46,26 +46,27 @@ class Service {
     ControlQp* control;
   };
 
-  Service(const Nics& nics, std::unique_ptr<CompletionQueues> queues, EventFd wake)
-      : nics_(nics), queues_(std::move(queues)), wake_(std::move(wake)) {}
-  void run(const std::stop_token& stop);
-  int sleepMs();
+  Service(const Nics& nics, std::unique_ptr<CompletionQueues> queues)
+      : nics_(nics), queues_(std::move(queues)) {}
+  void start(Status& status);
+  void step();
 
   // These with mutex_ held.
   void receive();
-  void watch(const Nic& nic);
+  void readEvents(const Nic& nic);
   void expire();
   void reap();
   Member* memberOf(const ControlQp* control);
 
   const Nics& nics_;
   const std::unique_ptr<CompletionQueues> queues_;
-  const EventFd wake_;
   std::mutex mutex_;  // guards what follows; held while a member is called
   std::condition_variable flushed_;
   std::vector<Entry> entries_;
   std::vector<std::unique_ptr<ControlQp>> leaving_;  // until nothing is posted on them
-  std::jthread thread_;                              // last: it uses the rest
+  std::shared_ptr<Loop> loop_;
+  std::vector<std::unique_ptr<Loop::Watch>> watches_;
+  std::unique_ptr<Loop::Timer> timer_;
 };
 
 }  // namespace hmc::verbs

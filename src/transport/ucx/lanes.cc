@@ -93,14 +93,6 @@ std::string printedBy(const Print& print) {
   return printed;
 }
 
-bool isForMessages(const std::string& line) {
-  std::istringstream words(line);
-  for (std::string word; words >> word;) {
-    if (word == "am") return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 std::string mainLane(const std::vector<std::string>& lanes) {
@@ -113,7 +105,8 @@ std::string printedLane(const std::string& printed) {
   std::istringstream lines(printed);
   for (std::string line; std::getline(lines, line);) {
     std::string name = nameOfLane(line);
-    if (!name.empty() && isForMessages(line)) return name;
+    const bool forMessages = (line + " ").find(" am ") != std::string::npos;
+    if (!name.empty() && forMessages) return name;
   }
   return "";
 }

@@ -81,13 +81,7 @@ class KeptSignals {
     for (int number = 1; number < kSignals; ++number) sigaction(number, nullptr, &before_[number]);
   }
   ~KeptSignals() {
-    for (int number = 1; number < kSignals; ++number) {
-      struct sigaction now {};
-      if (sigaction(number, nullptr, &now) != 0) continue;
-      if (now.sa_handler != before_[number].sa_handler) {
-        sigaction(number, &before_[number], nullptr);
-      }
-    }
+    for (int number = 1; number < kSignals; ++number) sigaction(number, &before_[number], nullptr);
   }
 
  private:

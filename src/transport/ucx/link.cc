@@ -29,7 +29,7 @@ Result<std::unique_ptr<Link>> UcxLink::create(Progress& progress, Service& servi
                                               TransportCounters& counters,
                                               const LinkOptions& options) {
   std::unique_ptr<UcxLink> link(new UcxLink(progress, service, counters, options));
-  Address address{link->number_, "", service.controlAddress(), link->api().version};
+  Address address{link->number_, "", service.address(), link->api().version};
   HMC_ASSIGN(address.target, service.open(link->number_, *link, options.lease));
   link->encoded_ = address.encode();
   return std::unique_ptr<Link>(std::move(link));

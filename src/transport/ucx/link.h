@@ -6,10 +6,8 @@
 #include <optional>
 #include <string>
 
-#include "memory/host_copy.h"
-#include "transport/ucx/hardware_ops.h"
-#include "transport/ucx/path.h"
 #include "transport/ucx/progress.h"
+#include "transport/ucx/requests.h"
 #include "transport/ucx/service.h"
 
 namespace hmc::ucx {

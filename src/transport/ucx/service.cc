@@ -4,7 +4,8 @@
 
 #include <algorithm>
 
-#include "base/error.h"
+#include "base/codec.h"
+#include "base/random.h"
 #include "transport/ucx/lanes.h"
 
 namespace hmc::ucx {
@@ -23,7 +24,31 @@ constexpr std::chrono::milliseconds kDrainingStep{1};
 // status as a peer that was silent for this long.
 constexpr std::chrono::milliseconds kTcpSilence{10000};
 
+constexpr unsigned kControlMessage = 0;  // the only kind of active message between services
+// A hello brings up the connection that tells when the peer dies. It carries the number of a
+// PeerService, and so does the answer; a goodbye carries the peer's number of a link.
+constexpr uint8_t kHello = 1;
+constexpr uint8_t kHelloAnswer = 2;
+constexpr uint8_t kGoodbye = 3;
+
 }  // namespace
+
+// The service of a peer's transport, which all links to that peer share. Its endpoint stays until
+// it fails: UCX (1.13 to 1.22, over tcp) crashes on what arrives for one that was closed.
+struct Service::PeerService final : EndpointOwner {
+  explicit PeerService(bool& flag) : changed(flag) {}
+  void endpointFailed(ucs_status_t status) override {
+    lost = status;
+    changed = true;
+  }
+
+  bool& changed;
+  ucp_ep_h endpoint = nullptr;
+  std::string lane;
+  ucs_status_t lost = UCS_OK;
+  const uint64_t number = randomU64();  // what its answer to our hello calls it
+  bool answered = false;                // our last hello
+};
 
 // What a peer asks of us over one link is served by `target`.
 struct Service::ServedLink {
@@ -38,36 +63,33 @@ struct Service::ServedLink {
 
 Result<std::unique_ptr<Service>> Service::create(Context& context, Exports& exports,
                                                  Draining& draining) {
-  HMC_ASSIGN(auto control, ControlWorker::create(context));
-  std::unique_ptr<Service> service(new Service(context, exports, draining, std::move(control)));
-  Service* const raw = service.get();
+  std::unique_ptr<Service> service(new Service(context, exports, draining));
+  HMC_TRY(service->Worker::open(kControlMessage, *service));
   Loop::BusyPoll busy;
-  busy.beforeSleep = [raw] { return raw->readyToSleep(); };
+  busy.beforeSleep = [raw = service.get()] { return raw->readyToSleep(); };
   HMC_ASSIGN(service->loop_, Loop::create("hmc-ucx", std::move(busy)));
   Status status;
-  service->loop_->run([&] {
-    auto watch = raw->loop_->watch(raw->control_->fd(), EPOLLIN,
-                                   [raw](uint32_t) { raw->pollsControl_ = true; });
-    status = watch.status();
-    if (!status.ok()) return;
-    raw->watch_ = *std::move(watch);
-    raw->timer_ = std::make_unique<Loop::Timer>(*raw->loop_);
-    --raw->callers_;
-  });
+  service->loop_->run([&] { status = service->start(); });
   HMC_TRY(status);
   return service;
 }
 
-Service::Service(Context& context, Exports& exports, Draining& draining,
-                 std::unique_ptr<ControlWorker> control)
-    : context_(context), exports_(exports), draining_(draining), control_(std::move(control)) {}
+Service::Service(Context& context, Exports& exports, Draining& draining)
+    : Worker(context), context_(context), exports_(exports), draining_(draining) {}
+
+Status Service::start() {
+  HMC_ASSIGN(watch_, loop_->watch(fd(), EPOLLIN, [this](uint32_t) { polled_ = true; }));
+  timer_ = std::make_unique<Loop::Timer>(*loop_);
+  --callers_;
+  return Status();
+}
 
 Service::~Service() {
   if (!loop_) return;
   loop_->stop();
   const Deadline deadline = kLastHellos;
-  while ((!control_->settled() || draining_.step()) && !deadline.passed()) {
-    pollfd waiting{control_->fd(), POLLIN, 0};
+  while ((!settled() || draining_.step()) && !deadline.passed()) {
+    pollfd waiting{fd(), POLLIN, 0};
     if (!step()) ::poll(&waiting, 1, kDrainingStep.count());
   }
 }
@@ -92,12 +114,13 @@ Result<std::string> Service::open(uint64_t number, Member& member, std::shared_p
   call([&] {
     auto link = std::make_unique<ServedLink>(ServedLink{member, lease, std::move(target)});
     auto watch = loop_->watch(link->target->fd(), EPOLLIN, [this, raw = link.get()](uint32_t) {
-      if (std::find(polled_.begin(), polled_.end(), raw) == polled_.end()) polled_.push_back(raw);
+      if (std::find(polledLinks_.begin(), polledLinks_.end(), raw) == polledLinks_.end())
+        polledLinks_.push_back(raw);
     });
     status = watch.status();
     if (!status.ok()) return;
     link->watch = *std::move(watch);
-    polled_.push_back(link.get());
+    polledLinks_.push_back(link.get());
     links_[number] = std::move(link);
   });
   HMC_TRY(status);
@@ -112,12 +135,11 @@ Status Service::connect(uint64_t number, const Address& peer) {
       status = error(Code::disconnected, "this ucx link is closed");
       return;
     }
-    auto service = control_->connect(peer.control);
+    auto service = reach(peer.control);
     status = service.status();
     if (!status.ok()) return;
     link->peer = *service;
     link->peerLink = peer.link;
-    pollsControl_ = true;
     if (!link->target) leave(*link);
   });
   return status;
@@ -160,7 +182,7 @@ void Service::leaveSoon(uint64_t number) {
 void Service::leave(ServedLink& link) {
   if (link.target) {
     link.watch.reset();
-    std::erase(polled_, &link);
+    std::erase(polledLinks_, &link);
     link.target->refuse();
     if (link.peer && !link.target->settled()) {
       draining_.add(std::move(link.target), kLastHello);
@@ -168,8 +190,7 @@ void Service::leave(ServedLink& link) {
     link.target.reset();
   }
   if (!link.peer || std::exchange(link.saidGoodbye, true)) return;
-  control_->sendGoodbye(*link.peer, link.peerLink);
-  pollsControl_ = true;
+  send(link.peer->endpoint, kGoodbye, link.peerLink);
 }
 
 void Service::remove(uint64_t number) {
@@ -177,6 +198,59 @@ void Service::remove(uint64_t number) {
     if (ServedLink* link = find(number)) leave(*link);
     links_.erase(number);
   });
+}
+
+// The service at that address, to which a hello is sent unless it has answered one.
+Result<Service::PeerService*> Service::reach(const std::string& address) {
+  std::unique_ptr<PeerService>& known = peers_[address];
+  if (!known) {
+    auto made = std::make_unique<PeerService>(peerChanged_);
+    auto endpoint = Worker::connect(address, *made);
+    if (!endpoint.ok()) {
+      peers_.erase(address);
+      return endpoint.status();
+    }
+    made->endpoint = *endpoint;
+    made->lane = laneOf(api(), made->endpoint);
+    known = std::move(made);
+  }
+  if (!known->answered) send(known->endpoint, kHello, known->number);
+  return known.get();
+}
+
+void Service::send(ucp_ep_h endpoint, uint8_t kind, uint64_t number) {
+  post(endpoint, kControlMessage, Writer().u8(kind).u64(number).bytes());
+  polled_ = true;
+}
+
+void Service::received(const Message& message) {
+  Reader reader(message.header);
+  const uint8_t kind = reader.u8();
+  const uint64_t number = reader.u64();
+  if (!reader.finish("a ucx control message").ok()) return;
+  if (kind == kGoodbye) goodbyes_.push_back(number);
+  if (kind == kHelloAnswer) {
+    for (auto& [address, peer] : peers_) {
+      if (peer->number == number) peer->answered = true;
+    }
+    peerChanged_ = true;
+  }
+  if (kind == kHello && message.replyTo) send(message.replyTo, kHelloAnswer, number);
+}
+
+bool Service::settled() const {
+  return std::all_of(peers_.begin(), peers_.end(), [](const auto& entry) {
+    return entry.second->answered || entry.second->lost != UCS_OK;
+  });
+}
+
+void Service::takeGoodbyes() {
+  for (const uint64_t number : std::exchange(goodbyes_, {})) {
+    ServedLink* link = find(number);
+    if (!link) continue;
+    leave(*link);
+    link->member.peerLeft(error(Code::disconnected, "the peer closed this ucx link"), true);
+  }
 }
 
 void Service::dropLost() {
@@ -190,7 +264,11 @@ void Service::dropLost() {
                                 peer->lane, context_.api().text(peer->lost)),
                           byTcp || peer->lost == UCS_ERR_CONNECTION_RESET);
   }
-  control_->dropLost();
+  std::erase_if(peers_, [&](const auto& entry) {
+    if (entry.second->lost == UCS_OK) return false;
+    drop(entry.second->endpoint);
+    return true;
+  });
 }
 
 bool Service::serve(ServedLink& link) {
@@ -200,18 +278,13 @@ bool Service::serve(ServedLink& link) {
 }
 
 bool Service::step() {
-  bool moved = pollsControl_ && control_->progress();
-  for (size_t i = 0; i < polled_.size(); ++i) {
+  bool moved = polled_ && progress();
+  for (size_t i = 0; i < polledLinks_.size(); ++i) {
     // leave() takes the link out of the list: the one after it has its turn in the next step.
-    moved = serve(*polled_[i]) || moved;
+    moved = serve(*polledLinks_[i]) || moved;
   }
-  for (const uint64_t number : std::exchange(control_->goodbyes, {})) {
-    ServedLink* link = find(number);
-    if (!link) continue;
-    leave(*link);
-    link->member.peerLeft(error(Code::disconnected, "the peer closed this ucx link"), true);
-  }
-  if (std::exchange(control_->changed, false)) {
+  if (!goodbyes_.empty()) takeGoodbyes();
+  if (std::exchange(peerChanged_, false)) {
     dropLost();
     std::lock_guard lock(mutex_);
     ++changes_;
@@ -221,10 +294,10 @@ bool Service::step() {
 }
 
 bool Service::armAll() {
-  if (pollsControl_) pollsControl_ = !control_->arm();
-  std::erase_if(polled_,
+  if (polled_) polled_ = !arm();
+  std::erase_if(polledLinks_,
                 [&](ServedLink* link) { return !link->target->expired() && link->target->arm(); });
-  return !pollsControl_ && polled_.empty() && control_->goodbyes.empty() && !control_->changed;
+  return !polled_ && polledLinks_.empty() && goodbyes_.empty() && !peerChanged_;
 }
 
 // The loop sleeps when this says so. Its tasks run only then, so callers must not wait for an end

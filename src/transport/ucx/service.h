@@ -10,14 +10,14 @@
 
 #include "base/loop.h"
 #include "transport/ucx/address.h"
-#include "transport/ucx/control_worker.h"
-#include "transport/ucx/target.h"
+#include "transport/ucx/path.h"
 
 namespace hmc::ucx {
 
 // The thread that serves what peers ask of us, with a worker per link, and that talks to their
-// services. It sleeps when there is nothing to do. Safe from any thread.
-class Service {
+// services over a worker of its own, whose connections also tell when a peer dies. It sleeps when
+// there is nothing to do. Safe from any thread.
+class Service final : private Worker {
  public:
   // A link. Called on the service's thread.
   class Member {
@@ -31,12 +31,12 @@ class Service {
   static Result<std::unique_ptr<Service>> create(Context& context, Exports& exports,
                                                  Draining& draining);
   // Waits a little for outstanding hellos.
-  ~Service();
+  ~Service() override;
 
   // Makes a worker that serves the peer of `link` while its lease holds; answers its address.
   Result<std::string> open(uint64_t link, Member& member, std::shared_ptr<Lease> lease);
   // Where other services send control messages.
-  const std::string& controlAddress() const { return control_->address(); }
+  using Worker::address;
   // From now on we can say goodbye to the peer, and notice that it is gone.
   Status connect(uint64_t link, const Address& peer);
   // Waits until the peer's service has answered.
@@ -49,18 +49,25 @@ class Service {
   void remove(uint64_t link);
 
  private:
+  friend class Worker;
   using Clock = Deadline::Clock;
+  struct PeerService;
   struct ServedLink;
 
-  Service(Context& context, Exports& exports, Draining& draining,
-          std::unique_ptr<ControlWorker> control);
+  Service(Context& context, Exports& exports, Draining& draining);
   void call(const Loop::Task& task);
 
   // The rest belongs to the loop's thread.
+  Status start();
   bool readyToSleep();
   bool step();
   bool serve(ServedLink& link);
   bool armAll();
+  void received(const Message& message);
+  bool settled() const override;
+  Result<PeerService*> reach(const std::string& address);
+  void send(ucp_ep_h endpoint, uint8_t kind, uint64_t number);
+  void takeGoodbyes();
   void dropLost();
   void leave(ServedLink& link);
   ServedLink* find(uint64_t link);
@@ -73,12 +80,14 @@ class Service {
   std::condition_variable changed_;
   uint64_t changes_ = 0;  // guarded by mutex_: peers' services that have answered, or are lost
   Clock::time_point lastTraffic_;
-  const std::unique_ptr<ControlWorker> control_;
-  bool pollsControl_ = true;         // not armed
-  std::vector<ServedLink*> polled_;  // whose target is not armed
+  bool polled_ = true;                    // our own worker: not armed
+  bool peerChanged_ = false;              // one has answered or was lost
+  std::vector<uint64_t> goodbyes_;        // links whose peer has said it
+  std::vector<ServedLink*> polledLinks_;  // whose target is not armed
   std::shared_ptr<Loop> loop_;
-  std::unique_ptr<Loop::Watch> watch_;  // of control_
-  std::unique_ptr<Loop::Timer> timer_;  // for draining_
+  std::unique_ptr<Loop::Watch> watch_;                         // of our own worker
+  std::unique_ptr<Loop::Timer> timer_;                         // for draining_
+  std::map<std::string, std::unique_ptr<PeerService>> peers_;  // by address
   std::map<uint64_t, std::unique_ptr<ServedLink>> links_;
 };
 

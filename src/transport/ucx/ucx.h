@@ -12,13 +12,10 @@
 //   library.*        which libucp that is, found without running it, and its functions
 //   worker.*         a context, a worker and its endpoints, owned; what waits for an answer
 //   link.*           the Link: sends our operations to its peer
-//   requests.*       those that are under way, and the peer's memory
-//   hardware_ops.*   UCX's own put, get and flush
-//   path.*           the worker and the endpoint that they go over
-//   progress.*       the thread in progress() drives all of those
-//   target.*         the target's side: serves the peer of one link
-//   service.*        the thread that drives all of those
-//   control_worker.* its messages to and from the peers' services
+//   requests.*       those that are under way, the peer's memory, and UCX's own put, get and flush
+//   path.*           the worker and the endpoint that they go over; its other end, which serves
+//   progress.*       the thread in progress() drives all paths of ours
+//   service.*        the thread that drives the other ends, and its messages to the peers' services
 //   lanes.*          which of UCX's transports an endpoint uses
 //   address.*, wire.h   formats of bytes
 //

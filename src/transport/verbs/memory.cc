@@ -153,12 +153,11 @@ Result<std::shared_ptr<const Pinned>> MemoryTable::pin(const Region& region, Acc
 Result<std::string> MemoryTable::tryDevice(Device device) {
   HMC_ASSIGN(Backend * backend, findBackend(device));
   HMC_ASSIGN(Region region, backend->allocate(device.index, kPage));
-  auto pinned = pin(region, Access::readWrite);
-  std::string how = pinned.ok() ? (*pinned)->how : "";
-  Status status = pinned.status();
-  if (pinned.ok()) pinned = error(Code::unsupported, "no longer registered");
+  auto how = [&]() -> Result<std::string> {
+    HMC_ASSIGN(auto pinned, pin(region, Access::readWrite));
+    return pinned->how;
+  }();
   HMC_TRY(backend->release(region.ptr));
-  HMC_TRY(status);
   return how;
 }
 

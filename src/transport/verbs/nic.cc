@@ -13,23 +13,26 @@ Result<std::unique_ptr<Nic>> Nic::open(std::shared_ptr<const Library> library, c
   for (ibv_device** device = devices.get(); device && *device; ++device) {
     if (port.device != library->ibv_get_device_name(*device)) continue;
     HMC_ASSIGN(auto context, openDevice(*library, *device));
-    ibv_device_attr limits{};
-    if (int failed = library->ibv_query_device(context.get(), &limits); failed != 0) {
-      return errnoStatus(fmt::format("querying RDMA device {}", port.device), failed);
-    }
-    Handle<ibv_pd> pd(library->ibv_alloc_pd(context.get()), library->ibv_dealloc_pd);
-    if (!pd) return errnoStatus(fmt::format("allocating a protection domain of {}", port.device));
-    auto scratch = makePage<char>();
-    Handle<ibv_mr> scratchKey(
-        library->ibv_reg_mr(pd.get(), scratch.get(), 1, IBV_ACCESS_LOCAL_WRITE),
-        library->ibv_dereg_mr);
-    if (!scratchKey) return errnoStatus(fmt::format("registering a byte with {}", port.device));
-    // The service thread reads it until it is empty.
-    fcntl(context->async_fd, F_SETFL, fcntl(context->async_fd, F_GETFL) | O_NONBLOCK);
-    return std::unique_ptr<Nic>(new Nic(std::move(library), port, std::move(context), std::move(pd),
-                                        limits, std::move(scratch), std::move(scratchKey)));
+    std::unique_ptr<Nic> nic(new Nic(std::move(library), port));
+    HMC_TRY(nic->prepare(std::move(context)));
+    return nic;
   }
   return error(Code::unsupported, "RDMA device {} is gone", port.device);
+}
+
+Status Nic::prepare(Handle<ibv_context> context) {
+  context_ = std::move(context);
+  if (int failed = library_->ibv_query_device(context_.get(), &limits_); failed != 0) {
+    return errnoStatus(fmt::format("querying RDMA device {}", port_.device), failed);
+  }
+  pd_ = {library_->ibv_alloc_pd(context_.get()), library_->ibv_dealloc_pd};
+  if (!pd_) return errnoStatus(fmt::format("allocating a protection domain of {}", port_.device));
+  scratchKey_ = {library_->ibv_reg_mr(pd_.get(), scratch_.get(), 1, IBV_ACCESS_LOCAL_WRITE),
+                 library_->ibv_dereg_mr};
+  if (!scratchKey_) return errnoStatus(fmt::format("registering a byte with {}", port_.device));
+  // The service thread reads it until it is empty.
+  fcntl(context_->async_fd, F_SETFL, fcntl(context_->async_fd, F_GETFL) | O_NONBLOCK);
+  return Status();
 }
 
 std::string pathName(const Nics& nics) {

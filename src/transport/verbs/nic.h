@@ -11,15 +11,9 @@ namespace hmc::verbs {
 // Our own registered memory has a page to itself: old kernels hide registered pages from the
 // children of fork().
 inline constexpr size_t kPage = 4096;
-template <class T>
-struct FreeDelete {
-  void operator()(T* memory) const { std::free(memory); }
-};
-template <class T>
-using Page = std::unique_ptr<T, FreeDelete<T>>;
-template <class T>
-Page<T> makePage() {
-  return Page<T>(static_cast<T*>(std::aligned_alloc(kPage, kPage)));
+using Page = std::unique_ptr<void, void (*)(void*)>;
+inline Page makePage() {
+  return {std::aligned_alloc(kPage, kPage), std::free};
 }
 
 // An open device and the port of it that we use. Safe from any thread.
@@ -43,24 +37,17 @@ class Nic {
   std::string trouble() const;
 
  private:
-  Nic(std::shared_ptr<const Library> library, const Port& port, Handle<ibv_context> context,
-      Handle<ibv_pd> pd, const ibv_device_attr& limits, Page<char> scratch,
-      Handle<ibv_mr> scratchKey)
-      : library_(std::move(library)),
-        port_(port),
-        context_(std::move(context)),
-        pd_(std::move(pd)),
-        limits_(limits),
-        scratch_(std::move(scratch)),
-        scratchKey_(std::move(scratchKey)) {}
+  Nic(std::shared_ptr<const Library> library, const Port& port)
+      : library_(std::move(library)), port_(port) {}
+  Status prepare(Handle<ibv_context> context);
 
   const std::shared_ptr<const Library> library_;
   const Port port_;
-  const Handle<ibv_context> context_;
-  const Handle<ibv_pd> pd_;
-  const ibv_device_attr limits_;
-  const Page<char> scratch_;
-  const Handle<ibv_mr> scratchKey_;
+  Handle<ibv_context> context_{nullptr, nullptr};
+  Handle<ibv_pd> pd_{nullptr, nullptr};
+  ibv_device_attr limits_{};
+  const Page scratch_ = makePage();
+  Handle<ibv_mr> scratchKey_{nullptr, nullptr};
 };
 
 using Nics = std::vector<std::unique_ptr<Nic>>;

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "transport/verbs/gid.h"
+#include "transport/verbs/address.h"
 #include "transport/verbs/library.h"
 
 namespace hmc::verbs {

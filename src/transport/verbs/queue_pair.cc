@@ -127,14 +127,12 @@ Status QueuePair::connect(const QpAddress& to, const PortAddress& peer, uint32_t
 }
 
 void QueuePair::stop() {
-  ibv_qp_attr attributes{};
-  attributes.qp_state = IBV_QPS_ERR;
+  ibv_qp_attr attributes{.qp_state = IBV_QPS_ERR};
   (void)modify(attributes, IBV_QP_STATE, "stopping");
 }
 
 Status QueuePair::reset() {
-  ibv_qp_attr attributes{};
-  attributes.qp_state = IBV_QPS_RESET;
+  ibv_qp_attr attributes{.qp_state = IBV_QPS_RESET};
   HMC_TRY(modify(attributes, IBV_QP_STATE, "resetting"));
   return toInit();
 }

@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <fstream>
 
-#include "transport/verbs/gid.h"
 #include "transport/verbs/ports.h"
 
 namespace hmc::verbs {

@@ -21,16 +21,6 @@ namespace fs = std::filesystem;
 
 constexpr const char* kDevices = "/sys/class/infiniband";
 
-std::vector<std::string> namesIn(const std::string& folder) {
-  std::vector<std::string> names;
-  std::error_code none;
-  for (fs::directory_iterator at(folder, none), end; !none && at != end; at.increment(none)) {
-    names.push_back(at->path().filename());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
 // "tcp/lo" from "#  lane[0]:  1:tcp/lo.0 md[1]  -> ... am wireup". The number after the last point
 // is that of a path over the device.
 std::string nameOfLane(const std::string& line) {

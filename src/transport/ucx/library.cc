@@ -58,16 +58,12 @@ std::vector<std::string> pythonPrefixes() {
 
 // PREFIX/lib/python3.11/site-packages/libucx/lib/libucp.so.0, the newest Python first.
 std::string inPython(const std::string& prefix) {
-  std::vector<fs::path> pythons;
-  std::error_code none;
-  for (fs::directory_iterator at(fs::path(prefix) / "lib", none), end; !none && at != end;
-       at.increment(none)) {
-    if (at->path().filename().string().rfind("python3", 0) == 0) pythons.push_back(at->path());
-  }
-  std::sort(pythons.rbegin(), pythons.rend());
-  for (const fs::path& python : pythons) {
+  const auto names = namesIn(prefix + "/lib");
+  for (auto name = names.rbegin(); name != names.rend(); ++name) {
+    if (name->rfind("python3", 0) != 0) continue;
     for (const char* packages : {"site-packages", "dist-packages"}) {
-      const fs::path path = python / packages / "libucx" / "lib" / kLibraryName;
+      const fs::path path =
+          fs::path(prefix) / "lib" / *name / packages / "libucx" / "lib" / kLibraryName;
       if (isFile(path)) return path;
     }
   }
@@ -157,6 +153,16 @@ Search Search::ofThisProcess() {
   std::erase(search.system, "");
   search.prefixes = pythonPrefixes();
   return search;
+}
+
+std::vector<std::string> namesIn(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code none;
+  for (fs::directory_iterator at(folder, none), end; !none && at != end; at.increment(none)) {
+    names.push_back(at->path().filename());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
 }
 
 Result<std::string> findLibrary(const Search& search) {

@@ -26,6 +26,9 @@ struct Search {
 // searched.
 Result<std::string> findLibrary(const Search& search);
 
+// What a folder holds, sorted.
+std::vector<std::string> namesIn(const std::string& folder);
+
 // The one that this process has loaded already; empty when it has none.
 std::string loadedLibrary();
 

@@ -302,19 +302,15 @@ bool UcxLink::reconcile() {
   if (why_.ok()) return state_ == PathState::working;
   dropPath();
   if (Clock::now() >= timer_) fenced_ = true;
-  if (slots_.used() > 0) endStopped();
+  // Without our path nothing of a get moves any more. A put may be at the peer, or on its way
+  // there, until that is fenced.
+  for (RequestSlot& slot : slots_.all()) {
+    if (slot.completion && (fenced_ || slot.kind == OpKind::get)) slots_.end(slot, why_);
+  }
   if (slots_.used() > 0) return false;
   timer_ = Clock::time_point::max();
   progress_.changed_.notify_all();
   return true;
-}
-
-// Without our path nothing of a get moves any more. A put may be at the peer, or on its way there,
-// until that is fenced.
-void UcxLink::endStopped() {
-  for (RequestSlot& slot : slots_.all()) {
-    if (slot.completion && (fenced_ || slot.kind == OpKind::get)) slots_.end(slot, why_);
-  }
 }
 
 void UcxLink::stopSending(const Status& why, bool fenced) {

@@ -68,7 +68,6 @@ class UcxLink final : public Link, private Path::User, private Service::Member {
   void beginClose(const Status& why);
   void fail(const Status& why);
   void dropPath();
-  void endStopped();
   Status beginPath();
   void describePath();
   Status explain(const char* what, ucs_status_t status) const;

@@ -67,9 +67,7 @@ bool Progress::await(Deadline until) {
   bool woken = false;
   for (const uint64_t id : ready) {
     woken = woken || id == EventSet::kWoken;
-    const auto one = std::find_if(all_.begin(), all_.end(), [id](const UcxLink* candidate) {
-      return reinterpret_cast<uint64_t>(candidate) == id;
-    });
+    const auto one = std::find(all_.begin(), all_.end(), reinterpret_cast<UcxLink*>(id));
     if (one != all_.end()) startPolling(**one);
   }
   return woken;

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "transport/transport.h"
-#include "transport/ucx/address.h"
 #include "transport/ucx/wire.h"
 #include "transport/ucx/worker.h"
 

@@ -68,9 +68,7 @@ Result<std::unique_ptr<Service>> Service::create(Context& context, Exports& expo
   Loop::BusyPoll busy;
   busy.beforeSleep = [raw = service.get()] { return raw->readyToSleep(); };
   HMC_ASSIGN(service->loop_, Loop::create("hmc-ucx", std::move(busy)));
-  Status status;
-  service->loop_->run([&] { status = service->start(); });
-  HMC_TRY(status);
+  HMC_TRY(service->call([&] { return service->start(); }));
   return service;
 }
 
@@ -94,12 +92,14 @@ Service::~Service() {
   }
 }
 
-void Service::call(const Loop::Task& task) {
+Status Service::call(const std::function<Status()>& task) {
+  Status status;
   ++callers_;
   loop_->run([&] {
     --callers_;
-    task();
+    status = task();
   });
+  return status;
 }
 
 Service::ServedLink* Service::find(uint64_t link) {
@@ -110,53 +110,44 @@ Service::ServedLink* Service::find(uint64_t link) {
 Result<std::string> Service::open(uint64_t number, Member& member, std::shared_ptr<Lease> lease) {
   HMC_ASSIGN(auto target, Target::create(context_, exports_, lease));
   std::string address = target->address();
-  Status status;
-  call([&] {
+  HMC_TRY(call([&] {
     auto link = std::make_unique<ServedLink>(ServedLink{member, lease, std::move(target)});
-    auto watch = loop_->watch(link->target->fd(), EPOLLIN, [this, raw = link.get()](uint32_t) {
+    auto startPolling = [this, raw = link.get()](uint32_t) {
       if (std::find(polledLinks_.begin(), polledLinks_.end(), raw) == polledLinks_.end())
         polledLinks_.push_back(raw);
-    });
-    status = watch.status();
-    if (!status.ok()) return;
-    link->watch = *std::move(watch);
-    polledLinks_.push_back(link.get());
+    };
+    HMC_ASSIGN(link->watch, loop_->watch(link->target->fd(), EPOLLIN, startPolling));
+    startPolling(0);
     links_[number] = std::move(link);
-  });
-  HMC_TRY(status);
+    return Status();
+  }));
   return address;
 }
 
 Status Service::connect(uint64_t number, const Address& peer) {
-  Status status;
-  call([&] {
+  return call([&] {
     ServedLink* link = find(number);
-    if (!link) {
-      status = error(Code::disconnected, "this ucx link is closed");
-      return;
-    }
-    auto service = reach(peer.control);
-    status = service.status();
-    if (!status.ok()) return;
-    link->peer = *service;
+    if (!link) return error(Code::disconnected, "this ucx link is closed");
+    HMC_ASSIGN(link->peer, reach(peer.control));
     link->peerLink = peer.link;
     if (!link->target) leave(*link);
+    return Status();
   });
-  return status;
 }
 
 Status Service::awaitPeer(uint64_t number, Deadline deadline) {
   while (true) {
-    bool gone = false;
     bool answered = false;
     uint64_t seen = 0;
-    call([&] {
+    HMC_TRY(call([&] {
       const ServedLink* link = find(number);
-      gone = !link || !link->peer;
-      answered = !gone && link->peer->answered;
+      if (!link || !link->peer) {
+        return error(Code::disconnected, "the peer of this ucx link is gone");
+      }
+      answered = link->peer->answered;
       seen = changes_;
-    });
-    if (gone) return error(Code::disconnected, "the peer of this ucx link is gone");
+      return Status();
+    }));
     if (answered) return Status();
     std::unique_lock lock(mutex_);
     if (!changed_.wait_until(lock, deadline.at(), [&] { return changes_ != seen; })) {
@@ -168,6 +159,7 @@ Status Service::awaitPeer(uint64_t number, Deadline deadline) {
 void Service::leave(uint64_t number) {
   call([&] {
     if (ServedLink* link = find(number)) leave(*link);
+    return Status();
   });
 }
 
@@ -197,6 +189,7 @@ void Service::remove(uint64_t number) {
   call([&] {
     if (ServedLink* link = find(number)) leave(*link);
     links_.erase(number);
+    return Status();
   });
 }
 
@@ -271,17 +264,16 @@ void Service::dropLost() {
   });
 }
 
-bool Service::serve(ServedLink& link) {
-  if (!link.target->expired()) return link.target->progress();
-  leave(link);
-  return false;
-}
-
 bool Service::step() {
   bool moved = polled_ && progress();
   for (size_t i = 0; i < polledLinks_.size(); ++i) {
+    ServedLink& link = *polledLinks_[i];
     // leave() takes the link out of the list: the one after it has its turn in the next step.
-    moved = serve(*polledLinks_[i]) || moved;
+    if (link.target->expired()) {
+      leave(link);
+    } else {
+      moved = link.target->progress() || moved;
+    }
   }
   if (!goodbyes_.empty()) takeGoodbyes();
   if (std::exchange(peerChanged_, false)) {

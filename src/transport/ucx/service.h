@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "base/loop.h"
-#include "transport/ucx/address.h"
 #include "transport/ucx/path.h"
 
 namespace hmc::ucx {
@@ -55,13 +54,12 @@ class Service final : private Worker {
   struct ServedLink;
 
   Service(Context& context, Exports& exports, Draining& draining);
-  void call(const Loop::Task& task);
+  Status call(const std::function<Status()>& task);
 
   // The rest belongs to the loop's thread.
   Status start();
   bool readyToSleep();
   bool step();
-  bool serve(ServedLink& link);
   bool armAll();
   void received(const Message& message);
   bool settled() const override;

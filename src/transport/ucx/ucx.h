@@ -17,7 +17,7 @@
 //   progress.*       the thread in progress() drives all paths of ours
 //   service.*        the thread that drives the other ends, and its messages to the peers' services
 //   lanes.*          which of UCX's transports an endpoint uses
-//   address.*, wire.h   formats of bytes
+//   wire.*           formats of bytes: addresses, keys, requests, replies
 //
 // docs/decisions/005-ucx-workers.md says why there are three kinds of workers.
 namespace hmc::ucx {

@@ -16,33 +16,20 @@ Status failed(const Api& api, const char* what, ucs_status_t status) {
   return error(Code::unsupported, "UCX {} cannot {}: {}", api.version, what, api.text(status));
 }
 
-void endpointFailed(void* owner, ucp_ep_h, ucs_status_t status) {
-  static_cast<EndpointOwner*>(owner)->endpointFailed(status);
-}
-
 // Smaller messages are copied anyway, and quicker.
 constexpr size_t kAlwaysCopied = 1024;
 
-void* startPack(void*, const void* buffer, size_t) {
-  return const_cast<void*>(buffer);
-}
-
-size_t packedSize(void* state) {
-  return static_cast<const Bytes*>(state)->size;
-}
-
-size_t pack(void* state, size_t offset, void* to, size_t most) {
-  const auto& bytes = *static_cast<const Bytes*>(state);
-  const size_t size = std::min(most, bytes.size - offset);
-  std::memcpy(to, bytes.data + offset, size);
-  return size;
-}
-
 const ucp_generic_dt_ops_t kCopied{
-    .start_pack = startPack,
+    .start_pack = [](void*, const void* buffer, size_t) { return const_cast<void*>(buffer); },
     .start_unpack = [](void*, void*, size_t) -> void* { return nullptr; },
-    .packed_size = packedSize,
-    .pack = pack,
+    .packed_size = [](void* state) { return static_cast<const Bytes*>(state)->size; },
+    .pack =
+        [](void* state, size_t offset, void* to, size_t most) {
+          const auto& bytes = *static_cast<const Bytes*>(state);
+          const size_t size = std::min(most, bytes.size - offset);
+          std::memcpy(to, bytes.data + offset, size);
+          return size;
+        },
     .unpack = [](void*, size_t, const void*, size_t) { return UCS_ERR_UNSUPPORTED; },
     .finish = [](void*) {},
 };
@@ -196,7 +183,9 @@ Result<ucp_ep_h> Worker::connect(const std::string& address, EndpointOwner& owne
                       UCP_EP_PARAM_FIELD_ERR_HANDLER;
   params.address = reinterpret_cast<const ucp_address_t*>(address.data());
   params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
-  params.err_handler.cb = &ucx::endpointFailed;
+  params.err_handler.cb = [](void* failed, ucp_ep_h, ucs_status_t why) {
+    static_cast<EndpointOwner*>(failed)->endpointFailed(why);
+  };
   params.err_handler.arg = &owner;
   ucp_ep_h endpoint = nullptr;
   const ucs_status_t status = api().ucp_ep_create(handle_, &params, &endpoint);

@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "base/event_fd.h"
 #include "transport/transport.h"
 #include "transport/verbs/memory.h"
 #include "transport/verbs/queue_pair.h"
@@ -81,7 +82,6 @@ class Channel {
         slots_(kDepth, SendSlot{this, {}}) {}
   SendSlot& slot(uint64_t sequence) { return slots_[sequence % kDepth]; }
   void add(Chain& chain, const Op& op);
-  void addFlush(Chain& chain, const VerbsRemote& remote, uint64_t address);
   void launch(Chain& chain);
   void completed(SendSlot& slot, const ibv_wc& wc);
   void finishBefore(uint64_t sequence);
@@ -106,6 +106,28 @@ class Channel {
   std::atomic<uint64_t> tail_{0};      // written under the queue's
   std::atomic<uint64_t> ended_{0};     // bytes; written under the queue's
   bool abandoned_ = false;             // under the queue's
+};
+
+// Where the thread in Transport::progress() waits for completions. One thread runs it at a time;
+// the rest is safe from any thread.
+class Progress {
+ public:
+  static Result<std::unique_ptr<Progress>> create(const Nics& nics);
+
+  // The queues for operations on that NIC.
+  CompletionQueues& queues(size_t nic) { return *queues_[nic]; }
+
+  bool run(Deadline until);
+  // Lets run() return.
+  void wake() { wake_.signal(); }
+
+ private:
+  explicit Progress(EventFd wake) : wake_(std::move(wake)) {}
+  bool poll();
+  bool await(Deadline until);
+
+  std::vector<std::unique_ptr<CompletionQueues>> queues_;
+  const EventFd wake_;
 };
 
 // Is this completion status about one operation? After all others the peer is out of reach.

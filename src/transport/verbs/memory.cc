@@ -56,7 +56,7 @@ Result<Handle<ibv_mr>> registerByDmabuf(const Nic& nic, const Region& region, Ac
   if (!share->fd) return error(Code::unsupported, "its runtime hands out no dma-buf");
   const Library& library = nic.library();
   if (!library.ibv_reg_dmabuf_mr)
-    return error(Code::unsupported, "{} is older than rdma-core 34", library.path());
+    return error(Code::unsupported, "{} is older than rdma-core 34", library.handle.path());
   ibv_mr* made = library.ibv_reg_dmabuf_mr(nic.pd(), share->offset, region.size,
                                            reinterpret_cast<uint64_t>(region.ptr), share->fd.get(),
                                            accessFlags(access));

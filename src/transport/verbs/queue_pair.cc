@@ -1,5 +1,7 @@
 #include "transport/verbs/queue_pair.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <cerrno>
 
@@ -20,11 +22,69 @@ constexpr uint8_t kRnrTimer = 12;   // 0.64 ms between such retries
 constexpr int kReadDepth = 128;     // gets served at a time, where the NIC can do so many
 constexpr uint32_t kPsnCount = 1 << 24;
 
+constexpr int kCompletions = 16384;  // in one queue: for the queue pairs of a dozen peers
+
 int readDepth(const Nic& nic) {
   return std::clamp(nic.limits().max_qp_rd_atom, 1, kReadDepth);
 }
 
 }  // namespace
+
+Result<std::unique_ptr<CompletionQueues>> CompletionQueues::create(const Nic& nic) {
+  const Library& library = nic.library();
+  Handle<ibv_comp_channel> channel(library.ibv_create_comp_channel(nic.context()),
+                                   library.ibv_destroy_comp_channel);
+  if (!channel)
+    return errnoStatus(fmt::format("creating a completion channel of {}", nic.port().name()));
+  fcntl(channel->fd, F_SETFL, fcntl(channel->fd, F_GETFL) | O_NONBLOCK);
+  return std::unique_ptr<CompletionQueues>(new CompletionQueues(nic, std::move(channel)));
+}
+
+Result<CompletionQueues::Room> CompletionQueues::reserve(int entries) {
+  std::lock_guard lock(mutex_);
+  for (Queue& queue : queues_) {
+    if (queue.free < entries) continue;
+    queue.free -= entries;
+    return Room(queue.handle.get(), {this, entries});
+  }
+  const Library& library = nic_.library();
+  const int size = std::max(entries, std::min(kCompletions, nic_.limits().max_cqe));
+  Handle<ibv_cq> made(library.ibv_create_cq(nic_.context(), size, nullptr, channel_.get(), 0),
+                      library.ibv_destroy_cq);
+  if (!made) {
+    return errnoStatus(
+        fmt::format("creating a completion queue of {} entries of {}", size, nic_.port().name()));
+  }
+  // The descriptor is armed for all of them or for none.
+  ibv_req_notify_cq(made.get(), 0);
+  queues_.push_back({std::move(made), size - entries});
+  return Room(queues_.back().handle.get(), {this, entries});
+}
+
+void CompletionQueues::release(ibv_cq* queue, int entries) {
+  std::lock_guard lock(mutex_);
+  for (Queue& one : queues_) {
+    if (one.handle.get() == queue) one.free += entries;
+  }
+}
+
+void CompletionQueues::keep(std::shared_ptr<void> pointedTo) {
+  std::lock_guard lock(mutex_);
+  kept_.push_back(std::move(pointedTo));
+}
+
+void CompletionQueues::arm() {
+  std::lock_guard lock(mutex_);
+  for (const Queue& queue : queues_) ibv_req_notify_cq(queue.handle.get(), 0);
+}
+
+void CompletionQueues::acknowledge() {
+  ibv_cq* queue = nullptr;
+  void* context = nullptr;
+  while (nic_.library().ibv_get_cq_event(channel_.get(), &queue, &context) == 0) {
+    nic_.library().ibv_ack_cq_events(queue, 1);
+  }
+}
 
 uint32_t randomPsn() {
   return static_cast<uint32_t>(randomU64() % kPsnCount);

@@ -102,25 +102,23 @@ Status ControlQp::send(const ControlMessage& message) {
 
 ControlQp::Event ControlQp::handle(const ibv_wc& wc) {
   MessageSlot& slot = *std::bit_cast<MessageSlot*>(wc.wr_id);
-  return slot.qp->completed(slot, wc);
-}
-
-ControlQp::Event ControlQp::completed(MessageSlot& slot, const ibv_wc& wc) {
-  Event event{this, std::nullopt, Status()};
+  ControlQp& self = *slot.qp;
+  Event event{&self, std::nullopt, Status()};
   if (wc.status != IBV_WC_SUCCESS) {
+    const Nic& nic = self.pair_.nic();
     event.failure = error(Code::disconnected, "lost the peer over RDMA: {}{}",
-                          nic().library().ibv_wc_status_str(wc.status), nic().trouble());
+                          nic.library().ibv_wc_status_str(wc.status), nic.trouble());
   }
   if (slot.sends) {
-    std::lock_guard lock(mutex_);
-    free_.push_back(&slot);
-    sending_.fetch_sub(1);
+    std::lock_guard lock(self.mutex_);
+    self.free_.push_back(&slot);
+    self.sending_.fetch_sub(1);
     return event;
   }
-  receiving_.fetch_sub(1);
+  self.receiving_.fetch_sub(1);
   if (!event.failure.ok()) return event;
   if (wc.byte_len == sizeof(*slot.bytes)) event.received = unpack(*slot.bytes);
-  event.failure = receiveInto(slot);
+  event.failure = self.receiveInto(slot);
   return event;
 }
 

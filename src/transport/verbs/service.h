@@ -49,7 +49,6 @@ class ControlQp {
   bool idle() const { return sending_.load() == 0 && receiving_.load() == 0; }
   // What is posted ends.
   void stop() { pair_.stop(); }
-  const Nic& nic() const { return pair_.nic(); }
 
  private:
   static constexpr size_t kDepth = 64;
@@ -62,7 +61,6 @@ class ControlQp {
   explicit ControlQp(QueuePair pair);
   ibv_sge pieceOf(const MessageSlot& slot) const;
   Status receiveInto(MessageSlot& slot);
-  Event completed(MessageSlot& slot, const ibv_wc& wc);
 
   QueuePair pair_;
   const uint32_t psn_;

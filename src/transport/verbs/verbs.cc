@@ -20,27 +20,23 @@ std::string domainOf(const Port& port) {
          hex({reinterpret_cast<const char*>(port.gid.bytes.data()), 8});  // subnet prefix
 }
 
-// What such a port typically does. Its rate is what it reports.
-Transport::Path typical(const Nics& nics) {
+Transport::Facts factsOf(const Nics& nics) {
+  // What such ports typically do. Their rate is what they report.
   double gbits = 0;
   for (const auto& nic : nics) gbits += nic->port().gbits;
   const bool soft = nics[0]->port().soft;
-  return {pathName(nics), soft ? 30000.0 : 3000.0, soft ? 0.5 : gbits / 8 * 0.9};
-}
-
-Transport::Facts factsOf(const Nics& nics) {
   return {"verbs",
           domainOf(nics[0]->port()),
           {std::begin(kDeviceKinds), std::end(kDeviceKinds)},
           largestPiece(nics),
-          {typical(nics)}};
+          {{pathName(nics), soft ? 30000.0 : 3000.0, soft ? 0.5 : gbits / 8 * 0.9}}};
 }
 
 class VerbsTransport final : public Transport {
  public:
-  VerbsTransport(Facts facts, const VerbsOptions& options, std::unique_ptr<Nics> nics,
+  VerbsTransport(const VerbsOptions& options, std::unique_ptr<Nics> nics,
                  std::unique_ptr<Progress> progress, std::unique_ptr<Service> service)
-      : Transport(std::move(facts)),
+      : Transport(factsOf(*nics)),
         options_(options),
         nics_(std::move(nics)),
         memory_(*nics_),
@@ -120,9 +116,8 @@ Result<std::unique_ptr<Transport>> create(const VerbsOptions& options) {
   HMC_ASSIGN(auto nics, openNics(library, options.channels));
   HMC_ASSIGN(auto progress, Progress::create(*nics));
   HMC_ASSIGN(auto service, Service::create(*nics));
-  Transport::Facts facts = factsOf(*nics);
-  return std::unique_ptr<Transport>(new VerbsTransport(std::move(facts), options, std::move(nics),
-                                                       std::move(progress), std::move(service)));
+  return std::unique_ptr<Transport>(
+      new VerbsTransport(options, std::move(nics), std::move(progress), std::move(service)));
 }
 
 Report report() {
@@ -133,7 +128,7 @@ Report report() {
     report.fix = "apt install libibverbs1 ibverbs-providers";
     return report;
   }
-  report.library = (*library)->path();
+  report.library = (*library)->handle.path();
   auto settings = PortSettings::fromEnvironment();
   auto ports = settings.ok() ? findPorts(**library, *settings) : settings.status();
   if (!ports.ok() || ports->empty()) {

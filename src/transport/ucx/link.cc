@@ -107,18 +107,14 @@ Status UcxLink::beginPath() {
   Path::User& user = *this;
   HMC_ASSIGN(path_, Path::create(progress_.context_, user, peer_->target));
   HMC_TRY(progress_.events_.add(path_->fd(), reinterpret_cast<uint64_t>(this)));
-  describePath();
-  slots_.create(*this);
-  if (onHardware_ && state_ == PathState::working) hardware_.use(path_->endpoint());
-  return Status();
-}
-
-void UcxLink::describePath() {
   taken_.name = laneOf(api(), path_->endpoint());
   taken_.slowerBecause = slowerBecause(api(), taken_.name);
   onHardware_ = isHardware(taken_.name);
   inPlace_ = isTcp(taken_.name) && progress_.context_.wholeOverTcp();
   peerName_ = fmt::format("the peer with UCX {} over {}", peer_->version, taken_.name);
+  slots_.create(*this);
+  if (onHardware_ && state_ == PathState::working) hardware_.use(path_->endpoint());
+  return Status();
 }
 
 // Drives the path itself, because nobody may be in progress().

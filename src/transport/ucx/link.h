@@ -26,8 +26,8 @@ class UcxLink final : public Link, private Path::User, private Service::Member {
                                               const LinkOptions& options);
   ~UcxLink() override;
 
-  const std::string& address() const override { return encoded_; }
   Status connect(std::string_view peerAddress) override;
+  const std::string& address() const override { return encoded_; }
   // The first call brings up the path. A side that only serves must not: it would never move it
   // along, and UCX 1.13 aborts the peer's process when a half-open connection goes away.
   Result<std::unique_ptr<RemoteMemory>> importKey(std::string_view key, Deadline deadline,
@@ -69,7 +69,6 @@ class UcxLink final : public Link, private Path::User, private Service::Member {
   void fail(const Status& why);
   void dropPath();
   Status beginPath();
-  void describePath();
   Status explain(const char* what, ucs_status_t status) const;
   bool isRefusal(ucs_status_t status) const;
   void recover();

@@ -57,7 +57,9 @@ bool Progress::pollBurst() {
 bool Progress::await(Deadline until) {
   {
     std::lock_guard lock(mutex_);
-    if (!arm()) return false;
+    std::erase_if(polled_, [](UcxLink* one) { return one->arm(); });
+    // One of them has something to do already.
+    if (!polled_.empty() || ended_ != reported_) return false;
     for (UcxLink* one : all_) until = earlier(until, Deadline(one->timer_));
     sleeping_ = true;
   }
@@ -71,12 +73,6 @@ bool Progress::await(Deadline until) {
     if (one != all_.end()) startPolling(**one);
   }
   return woken;
-}
-
-// False when one of them has something to do already.
-bool Progress::arm() {
-  std::erase_if(polled_, [](UcxLink* one) { return one->arm(); });
-  return polled_.empty() && ended_ == reported_;
 }
 
 void Progress::startPolling(UcxLink& link) {

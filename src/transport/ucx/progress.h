@@ -36,7 +36,6 @@ class Progress {
 
   // With mutex_ held.
   bool pollBurst();
-  bool arm();
   void startPolling(UcxLink& link);
   void wakeIfAsleep();
   void reconcile();

@@ -96,24 +96,14 @@ bool Gid::isLinkLocal() const {
 
 std::string Gid::toString() const {
   char text[INET6_ADDRSTRLEN] = "";
-  if (isIpv4()) {
-    inet_ntop(AF_INET, bytes.data() + 12, text, sizeof(text));
-  } else {
-    inet_ntop(AF_INET6, bytes.data(), text, sizeof(text));
-  }
+  const bool v4 = isIpv4();
+  inet_ntop(v4 ? AF_INET : AF_INET6, bytes.data() + (v4 ? 12 : 0), text, sizeof(text));
   return text;
 }
 
 const char* gidKindName(Gid::Kind kind) {
-  switch (kind) {
-    case Gid::Kind::infiniband:
-      return "InfiniBand";
-    case Gid::Kind::roce1:
-      return "RoCE v1";
-    case Gid::Kind::roce2:
-      return "RoCE v2";
-  }
-  return "unknown";
+  constexpr const char* kNames[] = {"InfiniBand", "RoCE v1", "RoCE v2"};
+  return kNames[static_cast<size_t>(kind)];
 }
 
 std::vector<Gid> readGids(const std::string& sysfs, const std::string& device, int port) {

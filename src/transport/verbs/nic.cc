@@ -18,6 +18,10 @@ namespace {
 
 constexpr uint32_t kSoftRoceVendor = 0xffffff;
 
+int mtuBytes(ibv_mtu mtu) {
+  return 128 << mtu;
+}
+
 Result<std::optional<int>> numberOf(const Variable& variable) {
   auto text = valueOf(variable);
   if (!text || text->empty()) return std::optional<int>();
@@ -161,21 +165,12 @@ Result<std::vector<Port>> named(const std::vector<std::string>& names,
 
 Result<PortSettings> PortSettings::fromEnvironment() {
   PortSettings settings;
+  std::istringstream names(valueOf(variable::kRdmaDevices).value_or(""));
+  for (std::string name; std::getline(names, name, ',');) settings.ports.push_back(name);
+  std::erase(settings.ports, "");
   HMC_ASSIGN(settings.gidIndex, numberOf(variable::kRdmaGidIndex));
   HMC_ASSIGN(settings.mtu, numberOf(variable::kRdmaMtu));
-  std::istringstream names(valueOf(variable::kRdmaDevices).value_or(""));
-  for (std::string name; std::getline(names, name, ',');) {
-    if (!name.empty()) settings.ports.push_back(name);
-  }
   return settings;
-}
-
-int mtuBytes(ibv_mtu mtu) {
-  return 128 << mtu;
-}
-
-std::string Port::name() const {
-  return fmt::format("{}:{}", device, number);
 }
 
 std::string Port::kind() const {

@@ -36,12 +36,10 @@ struct Port {
   uint32_t largest = 0;  // bytes in one message
   Gid gid;
 
-  std::string name() const;      // "mlx5_0:1"
+  std::string name() const { return device + ":" + std::to_string(number); }  // "mlx5_0:1"
   std::string kind() const;      // "RoCE v2", "soft-RoCE"
   std::string describe() const;  // "RoCE v2, GID 3 (10.0.0.1), MTU 4096, 100 Gb/s"
 };
-
-int mtuBytes(ibv_mtu mtu);
 
 using DeviceList = std::unique_ptr<ibv_device*, void (*)(ibv_device**)>;
 DeviceList listDevices(const Library& library);

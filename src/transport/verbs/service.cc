@@ -127,22 +127,21 @@ Result<std::unique_ptr<Service>> Service::create(const Nics& nics) {
   std::unique_ptr<Service> service(new Service(nics, std::move(queues)));
   HMC_ASSIGN(service->loop_, Loop::create("hmc-verbs"));
   Status status;
-  service->loop_->run([&] { service->start(status); });
+  service->loop_->run([&] { status = service->start(); });
   HMC_TRY(status);
   return service;
 }
 
-void Service::start(Status& status) {
+Status Service::start() {
   timer_ = std::make_unique<Loop::Timer>(*loop_);
   std::vector<int> fds{queues_->fd()};
   for (const auto& nic : nics_) fds.push_back(nic->asyncFd());
   for (const int fd : fds) {
-    auto watch = loop_->watch(fd, EPOLLIN, [this](uint32_t) { step(); });
-    status = watch.status();
-    if (!status.ok()) return;
-    watches_.push_back(*std::move(watch));
+    HMC_ASSIGN(auto watch, loop_->watch(fd, EPOLLIN, [this](uint32_t) { step(); }));
+    watches_.push_back(std::move(watch));
   }
   step();
+  return Status();
 }
 
 Service::~Service() {
@@ -168,12 +167,6 @@ void Service::remove(Member& member, std::unique_ptr<ControlQp> control) {
   wake();
 }
 
-Service::Member* Service::memberOf(const ControlQp* control) {
-  auto found = std::find_if(entries_.begin(), entries_.end(),
-                            [&](const Entry& entry) { return entry.control == control; });
-  return found != entries_.end() ? found->member : nullptr;
-}
-
 void Service::step() {
   std::lock_guard lock(mutex_);
   receive();
@@ -194,10 +187,11 @@ void Service::receive() {
   std::vector<ControlQp::Event> events;
   queues_->poll([&](const ibv_wc& wc) { events.push_back(ControlQp::handle(wc)); });
   for (const ControlQp::Event& event : events) {
-    Member* member = memberOf(event.qp);
-    if (!member) continue;
-    if (event.received) member->received(*event.received);
-    if (!event.failure.ok()) member->lost(event.failure);
+    for (const Entry& entry : entries_) {
+      if (entry.control != event.qp) continue;
+      if (event.received) entry.member->received(*event.received);
+      if (!event.failure.ok()) entry.member->lost(event.failure);
+    }
   }
 }
 

@@ -83,12 +83,12 @@ class Service {
   class Member {
    public:
     virtual ~Member() = default;
-    virtual void received(const ControlMessage& message) = 0;
-    // Control messages do not reach the peer any more, or a device has failed.
-    virtual void lost(const Status& why) = 0;
     // When expire() has something to do.
     virtual Clock::time_point timer() const = 0;
     virtual void expire() = 0;
+    virtual void received(const ControlMessage& message) = 0;
+    // Control messages do not reach the peer any more, or a device has failed.
+    virtual void lost(const Status& why) = 0;
   };
 
   static Result<std::unique_ptr<Service>> create(const Nics& nics);
@@ -113,7 +113,7 @@ class Service {
 
   Service(const Nics& nics, std::unique_ptr<CompletionQueues> queues)
       : nics_(nics), queues_(std::move(queues)) {}
-  void start(Status& status);
+  Status start();
   void step();
 
   // These with mutex_ held.
@@ -121,7 +121,6 @@ class Service {
   void readEvents(const Nic& nic);
   void expire();
   void reap();
-  Member* memberOf(const ControlQp* control);
 
   const Nics& nics_;
   const std::unique_ptr<CompletionQueues> queues_;

@@ -27,7 +27,7 @@ class VerbsLink final : public Link, private Channel::Owner, private Service::Me
                                                   void* place) override;
 
  private:
-  using Clock = Service::Clock;
+  using Clock = Loop::Clock;
 
   VerbsLink(const Nics& nics, Service& service, Progress& progress, TransportCounters& counters,
             const LinkOptions& options)

@@ -173,11 +173,11 @@ void Service::step() {
   for (const auto& nic : nics_) readEvents(*nic);
   expire();
   reap();
-  auto next = Clock::time_point::max();
+  auto next = Loop::Clock::time_point::max();
   for (const Entry& entry : entries_) next = std::min(next, entry.member->timer());
   timer_->cancel();
-  if (next == Clock::time_point::max()) return;
-  timer_->after(std::chrono::ceil<std::chrono::milliseconds>(next - Clock::now()),
+  if (next == Loop::Clock::time_point::max()) return;
+  timer_->after(std::chrono::ceil<std::chrono::milliseconds>(next - Loop::Clock::now()),
                 [this] { step(); });
 }
 
@@ -210,7 +210,7 @@ void Service::readEvents(const Nic& nic) {
 
 void Service::expire() {
   for (const Entry& entry : entries_) {
-    if (entry.member->timer() <= Clock::now()) entry.member->expire();
+    if (entry.member->timer() <= Loop::Clock::now()) entry.member->expire();
   }
 }
 

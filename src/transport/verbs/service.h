@@ -77,18 +77,16 @@ class ControlQp {
 // It sleeps when there is nothing to do. Safe from any thread.
 class Service {
  public:
-  using Clock = Loop::Clock;
-
   // A link. Called on the service thread, with the service's mutex held.
   class Member {
    public:
     virtual ~Member() = default;
-    // When expire() has something to do.
-    virtual Clock::time_point timer() const = 0;
-    virtual void expire() = 0;
     virtual void received(const ControlMessage& message) = 0;
     // Control messages do not reach the peer any more, or a device has failed.
     virtual void lost(const Status& why) = 0;
+    // When expire() has something to do.
+    virtual Loop::Clock::time_point timer() const = 0;
+    virtual void expire() = 0;
   };
 
   static Result<std::unique_ptr<Service>> create(const Nics& nics);

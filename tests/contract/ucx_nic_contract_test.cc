@@ -1,6 +1,7 @@
 #include <dlfcn.h>
 
 #include "contract/transport_contract.h"
+#include "fakes/quiet_ucx.h"
 #include "transport/ucx/ucx.h"
 
 namespace hmc::contract {
@@ -8,6 +9,7 @@ namespace hmc::contract {
 // Against tests/fakes/fake_ucx_nic, which UCX_ROOT puts before the real library. Within one
 // process: that NIC does not know of a peer that is gone.
 std::vector<Candidate> candidates() {
+  test::keepUcxFromHookingMemory();
   return {{.name = "ucx",
            .make = [] { return ucx::create(); },
            .memories = {heapMemory(), hostMemory()},

@@ -1,4 +1,4 @@
-#include "transport/ucx/address.h"
+#include "transport/ucx/wire.h"
 
 #include "base/codec.h"
 #include "base/error.h"
@@ -23,14 +23,14 @@ std::string sealed(const std::string& bytes) {
   return Writer().raw(bytes).u64(sum).take();
 }
 
-// What was sealed, after the check of magic and checksum.
-Result<std::string_view> opened(std::string_view bytes, uint32_t magic, const char* what) {
+// The fields that were sealed, after the check of magic and checksum.
+Result<Reader> opened(std::string_view bytes, uint32_t magic, const char* what) {
   const size_t size = bytes.size() < kChecksumSize ? 0 : bytes.size() - kChecksumSize;
   if (Reader(bytes).u32() != magic ||
       Reader(bytes.substr(size)).u64() != checksum(bytes.substr(0, size))) {
     return error(Code::invalidArgument, "these {} bytes are not {}", bytes.size(), what);
   }
-  return bytes.substr(0, size);
+  return Reader(bytes.substr(sizeof(magic), size - sizeof(magic)));
 }
 
 }  // namespace
@@ -42,14 +42,8 @@ std::string Address::encode() const {
 
 Result<Address> Address::decode(std::string_view bytes) {
   constexpr const char* kWhat = "a ucx link's address";
-  HMC_ASSIGN(const std::string_view fields, opened(bytes, kAddressMagic, kWhat));
-  Reader reader(fields);
-  reader.u32();
-  Address address;
-  address.link = reader.u64();
-  address.target = reader.string();
-  address.control = reader.string();
-  address.version = reader.string();
+  HMC_ASSIGN(Reader reader, opened(bytes, kAddressMagic, kWhat));
+  Address address{reader.u64(), reader.string(), reader.string(), reader.string()};
   HMC_TRY(reader.finish(kWhat));
   if (address.target.empty() || address.control.empty()) {
     return error(Code::invalidArgument, "{} names no worker", kWhat);
@@ -71,13 +65,8 @@ std::string Key::encode() const {
 
 Result<Key> Key::decode(std::string_view bytes) {
   constexpr const char* kWhat = "a ucx memory key";
-  HMC_ASSIGN(const std::string_view fields, opened(bytes, kKeyMagic, kWhat));
-  Reader reader(fields);
-  reader.u32();
-  Key key;
-  key.region = reader.u64();
-  key.address = reader.u64();
-  key.size = reader.u64();
+  HMC_ASSIGN(Reader reader, opened(bytes, kKeyMagic, kWhat));
+  Key key{reader.u64(), reader.u64(), reader.u64()};
   key.access = reader.u8() == 1 ? Access::readWrite : Access::read;
   key.hardware = reader.string();
   key.hindrance = reader.string();

@@ -70,10 +70,9 @@ Status refusal(const Op& op, Code outcome) {
 
 }  // namespace
 
-Result<std::unique_ptr<Outgoing>> Outgoing::open(FdExchange& fds, OwnServicePage& ours,
+Result<std::unique_ptr<Outgoing>> Outgoing::open(FdExchange& fds, const std::string& pageToken,
                                                  const Peer& peer, std::shared_ptr<Lease> lease,
                                                  Deadline deadline) {
-  HMC_ASSIGN(std::string pageToken, ours.token());
   HMC_ASSIGN(auto theirs, SharedBlock<ServicePage>::fetch(peer.exchange, peer.pageToken, deadline));
   HMC_ASSIGN(auto ring, SharedBlock<Ring>::create());
   HMC_ASSIGN(std::string ringToken, ring.offer(fds));

@@ -49,7 +49,7 @@ const char* describe(PathKind kind) {
 // Once mmap() has returned, no thread of ours reaches the old pages any more, so there is no need
 // to wait for those that copy without asking the gate.
 Status MappedRemote::unmap() {
-  if (!region.device.isHost() || backend_ == nullptr) return Status();
+  if (!region.device.isHost() || !mapping) return Status();
   constexpr uintptr_t kHugePage = uintptr_t{2} << 20;
   const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
   // A mapping of huge pages is refused with ordinary ones; then it begins and ends at huge ones.

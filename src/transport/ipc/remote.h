@@ -30,22 +30,21 @@ class IpcRemote : public RemoteMemory {
 
 class MappedRemote final : public IpcRemote {
  public:
-  // Detaches `here` at the end, unless `backend` is null. `closed` is the Link's.
+  // Detaches `here` at the end, unless `backend` is null: then it lies here without being attached.
+  // `closed` is the Link's.
   MappedRemote(const Key& key, const Region& here, Backend* backend,
                const std::atomic<bool>& closed)
       : IpcRemote(key, here.device.isHost() ? PathKind::mappedHost : PathKind::mappedDevice,
                   here.device.isHost() ? Mapped{here.at(0), &closed} : Mapped{}),
-        region(here),
-        backend_(backend) {}
-  ~MappedRemote() override {
-    if (backend_) (void)backend_->detach(region);
+        region(here) {
+    if (backend) mapping = {here.ptr, [=](void*) { (void)backend->detach(here); }};
   }
   const Region region;
+  // Detaches it when the last one lets go: a device may be at it when the handle is dropped.
+  std::shared_ptr<void> mapping;
 
  private:
   Status unmap() override;
-
-  Backend* const backend_;
 };
 
 class ProcessRemote final : public IpcRemote {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <condition_variable>
-#include <system_error>
 
 #include "base/error.h"
 #include "base/thread.h"
@@ -12,11 +11,8 @@ namespace hmc {
 Result<std::shared_ptr<Loop>> Loop::create(const char* threadName, BusyPoll busy) {
   HMC_ASSIGN(EventSet events, EventSet::create(threadName));
   std::shared_ptr<Loop> loop(new Loop(std::move(events), std::move(busy)));
-  try {
-    loop->thread_ = namedThread(threadName, [raw = loop.get()](std::stop_token) { raw->serve(); });
-  } catch (const std::system_error& problem) {
-    return errnoStatus(fmt::format("start the thread {}", threadName), problem.code().value());
-  }
+  HMC_ASSIGN(loop->thread_,
+             startThread(threadName, [raw = loop.get()](std::stop_token) { raw->serve(); }));
   return loop;
 }
 

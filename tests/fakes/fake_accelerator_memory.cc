@@ -2,7 +2,7 @@
 
 #include <fcntl.h>
 
-#include "base/error.h"
+#include "memory/range_error.h"
 
 namespace hmc {
 
@@ -86,8 +86,7 @@ Result<char*> FakeMemory::bytesOf(const Region& region) {
   const Block& block = found->second;
   auto offset = static_cast<size_t>(region.at(0) - found->first);
   if (!fits(offset, region.size, block.size)) {
-    return error(Code::outOfRange, "{} bytes at offset {} would pass the end of {} bytes",
-                 region.size, offset, block.size);
+    return rangeError("access", region.size, "", offset, block.size);
   }
   if (region.device.index != block.index) {
     return error(Code::invalidArgument, "{} is on device {}, not on {}", region.ptr, block.index,

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "memory/host_copy.h"
 #include "memory/populate.h"
+#include "memory/range_error.h"
 
 namespace hmc {
 
@@ -123,9 +124,7 @@ Result<Share> CpuBackend::share(const Region& region, ShareFor purpose) {
   }
   auto offset = static_cast<size_t>(region.at(0) - found->first);
   if (!fits(offset, region.size, found->second.size)) {
-    return error(Code::outOfRange,
-                 "{} bytes at offset {} would pass the end of a {}-byte allocation", region.size,
-                 offset, found->second.size);
+    return rangeError("share", region.size, "", offset, found->second.size);
   }
   Fd fd(fcntl(found->second.memory.fd.get(), F_DUPFD_CLOEXEC, 0));
   if (!fd) return errnoStatus("duplicate the descriptor of host memory");

@@ -1,6 +1,6 @@
 #include "memory/cpu/reservations.h"
 
-#include "base/error.h"
+#include "memory/range_error.h"
 
 namespace hmc {
 
@@ -37,9 +37,7 @@ Result<Place> takeIn(const std::shared_ptr<ReservedRange>& range, char* at, size
                  offset, kUnit);
   }
   if (!fits(offset, size, range->size)) {
-    return error(Code::outOfRange,
-                 "{} bytes at offset {} would pass the end of a reservation of {}", size, offset,
-                 range->size);
+    return rangeError("mapping", size, "reservation ", offset, range->size);
   }
   std::lock_guard lock(range->mutex);
   if (!isFree(*range, at, size)) {

@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <limits>
 
-#include "base/error.h"
+#include "memory/range_error.h"
 #include "memory/region.h"
 
 namespace hmc {
@@ -60,9 +60,7 @@ Result<Pages> pagesAround(int fd, uint64_t offset, uint64_t size) {
   if (fstat(fd, &info) != 0) return errnoStatus("look at the shared descriptor");
   auto capacity = static_cast<uint64_t>(info.st_size);
   if (!fits(offset, size, capacity)) {
-    return error(Code::outOfRange,
-                 "{} shared bytes at offset {} would pass the end of a {}-byte descriptor", size,
-                 offset, capacity);
+    return rangeError("mapping", size, "file ", offset, capacity);
   }
   // The block of a file of huge pages is one of them, and its mappings start and end at such.
   auto unit = static_cast<uint64_t>(std::max<long>(info.st_blksize, sysconf(_SC_PAGESIZE)));

@@ -38,7 +38,7 @@ bool DeviceCopies::poll() {
 // First the gate: the memory may be gone as soon as the operation is done.
 void DeviceCopies::end(const Copy& copy, const Status& status) {
   copy.gate->leave();
-  status.ok() ? copy.completion->finish() : copy.completion->fail(status);
+  copy.completion->end(status);
 }
 
 bool DeviceCopies::pollLocked() {

@@ -81,14 +81,6 @@ class Finisher {
   uint32_t count_ = 0;
 };
 
-void settle(const Op& op, const Status& status) {
-  if (status.ok()) {
-    op.completion->finish();
-  } else {
-    op.completion->fail(status);
-  }
-}
-
 }  // namespace
 
 IpcLink::IpcLink(Shared& shared, const LinkOptions& options)
@@ -259,8 +251,8 @@ size_t IpcLink::throughProcess(std::span<const Op> ops) {
   const Op& first = ops[0];
   auto& remote = static_cast<const ProcessRemote&>(*first.remote);
   if (ops.size() == 1) {
-    settle(first, remote.process.move(first.kind, first.local, remote.address + first.remoteOffset,
-                                      first.size));
+    first.completion->end(remote.process.move(first.kind, first.local,
+                                              remote.address + first.remoteOffset, first.size));
     return 1;
   }
   auto alike = [&](const Op& op) {

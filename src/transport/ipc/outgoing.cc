@@ -57,9 +57,7 @@ Status refusal(const Op& op, Code outcome) {
     case Code::permissionDenied:
     case Code::outOfRange:
       return error(outcome, "the peer refused {} of {} bytes at remote offset {}: {}",
-                   opName(op.kind), op.size, op.remoteOffset,
-                   outcome == Code::outOfRange ? "that would pass the end of its memory"
-                                               : "its memory is read-only");
+                   opName(op.kind), op.size, op.remoteOffset, codeName(outcome));
     case Code::disconnected:
       return error(outcome, "the peer has heard nothing from us for too long");
     default:

@@ -34,16 +34,8 @@ bool replacePages(const Region& mapping, uintptr_t page) {
 }  // namespace
 
 const char* describe(PathKind kind) {
-  switch (kind) {
-    case PathKind::mappedHost:
-    case PathKind::mappedDevice:
-      return "mapped";
-    case PathKind::processVm:
-      return "process_vm";
-    case PathKind::ring:
-      return "ring";
-  }
-  return "";
+  constexpr const char* kNames[] = {"mapped", "mapped", "process_vm", "ring"};
+  return kNames[static_cast<size_t>(kind)];
 }
 
 // Once mmap() has returned, no thread of ours reaches the old pages any more, so there is no need

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/loop.h"
-#include "transport/tcp/greeting.h"
+#include "transport/tcp/address.h"
 #include "transport/tcp/socket.h"
 #include "transport/tcp/target.h"
 

@@ -51,14 +51,6 @@ class HostEvent final : public DeviceEvent {
 
 CpuBackend::CpuBackend() : Backend({DeviceKind::cpu, "host memory", {{DeviceUuid{}, "host"}}}) {}
 
-CpuBackend::Allocations::const_iterator CpuBackend::around(const void* ptr) const {
-  auto* byte = static_cast<const char*>(ptr);
-  auto next = allocations_.upper_bound(byte);
-  if (next == allocations_.begin()) return allocations_.end();
-  auto found = std::prev(next);
-  return byte < found->first + found->second.size ? found : allocations_.end();
-}
-
 Result<Region> CpuBackend::allocate(int index, size_t size) {
   HMC_TRY(checkIndex(index));
   HMC_ASSIGN(auto memory, createSharedMemory(size));
@@ -103,7 +95,7 @@ Result<std::unique_ptr<DeviceEvent>> CpuBackend::event(int index) {
 
 Result<Region> CpuBackend::locate(const void* ptr) {
   std::lock_guard lock(mutex_);
-  auto found = around(ptr);
+  auto found = findAround(allocations_, ptr);
   if (found == allocations_.end()) {
     return error(Code::notFound, "{} is not in host memory allocated here", ptr);
   }
@@ -116,7 +108,7 @@ Result<Share> CpuBackend::share(const Region& region, ShareFor purpose) {
                  "host memory has no dma-buf: a NIC registers its address as it is");
   }
   std::lock_guard lock(mutex_);
-  auto found = around(region.ptr);
+  auto found = findAround(allocations_, region.ptr);
   if (found == allocations_.end()) {
     return error(Code::unsupported,
                  "host memory at {} cannot be shared: only what allocate() made can be",
@@ -141,21 +133,10 @@ Result<Region> CpuBackend::attach(const Share& share, void* at) {
                  deviceKindName(share.kind));
   }
   HMC_TRY(indexOf(share.device).status());
-  char* first = nullptr;
-  Attachments::mapped_type mapped;
-  if (at) {
-    HMC_ASSIGN(Place place,
-               mapWindowAt(at, reservations_, share.fd.get(), share.offset, share.size));
-    first = place.get();
-    mapped.emplace<Place>(std::move(place));
-  } else {
-    HMC_ASSIGN(auto window, mapWindow(share.fd.get(), share.offset, share.size));
-    first = window.ptr;
-    mapped = std::move(window.mapping);
-  }
+  HMC_ASSIGN(auto window, mapWindow(share.fd.get(), share.offset, share.size, at, &reservations_));
   std::lock_guard lock(mutex_);
-  attached_.emplace(first, std::move(mapped));
-  return Region{first, share.size, Device{}};
+  attached_.emplace(window.ptr, std::move(window.mapping));
+  return Region{window.ptr, share.size, Device{}};
 }
 
 Status CpuBackend::detach(const Region& region) {

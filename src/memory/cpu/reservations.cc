@@ -29,7 +29,7 @@ Status noReservation(const void* at) {
                "{} is not in a reservation: attach() places memory only there", at);
 }
 
-Result<Place> takeIn(const std::shared_ptr<ReservedRange>& range, char* at, size_t size) {
+Result<Mapping> takeIn(const std::shared_ptr<ReservedRange>& range, char* at, size_t size) {
   const auto offset = static_cast<size_t>(at - range->first);
   if (offset % kUnit != 0) {
     return error(Code::invalidArgument,
@@ -45,16 +45,19 @@ Result<Place> takeIn(const std::shared_ptr<ReservedRange>& range, char* at, size
                  static_cast<void*>(at));
   }
   range->inUse.emplace(at, size);
-  return Place(range, at, size);
+  return Mapping(at, size, range);
 }
 
 }  // namespace
 
-Place::~Place() {
-  if (!range_) return;
-  (void)mmap(at_, size_, PROT_NONE, kSetAside | MAP_FIXED, -1, 0);
-  std::lock_guard lock(range_->mutex);
-  range_->inUse.erase(at_);
+void Mapping::End::operator()(char* ptr) const {
+  if (!within) {
+    munmap(ptr, size);
+    return;
+  }
+  (void)mmap(ptr, size, PROT_NONE, kSetAside | MAP_FIXED, -1, 0);
+  std::lock_guard lock(within->mutex);
+  within->inUse.erase(ptr);
 }
 
 Result<std::unique_ptr<Reservation>> Reservations::reserve(const Device& device, size_t size) {
@@ -74,7 +77,7 @@ Result<std::unique_ptr<Reservation>> Reservations::reserve(const Device& device,
   return std::unique_ptr<Reservation>(std::make_unique<RangeReservation>(device, std::move(range)));
 }
 
-Result<Place> Reservations::take(void* at, size_t size) {
+Result<Mapping> Reservations::take(void* at, size_t size) {
   auto* byte = static_cast<char*>(at);
   std::lock_guard lock(mutex_);
   for (const auto& known : ranges_) {

@@ -80,10 +80,9 @@ Result<std::unique_ptr<RemoteMemory>> importProcess(const Key& key, std::string 
     return error(Code::unsupported, "its owner does not offer it for access by the kernel");
   }
   HMC_ASSIGN(Process process, Process::find(key.pid, key.nonceAddress, key.nonce));
-  std::unique_ptr<SharedBlock<ServicePage>> page;
+  std::optional<SharedBlock<ServicePage>> page;
   if (!key.pageToken.empty()) {
-    HMC_ASSIGN(auto block, SharedBlock<ServicePage>::fetch(key.exchange, key.pageToken, deadline));
-    page = std::make_unique<SharedBlock<ServicePage>>(std::move(block));
+    HMC_ASSIGN(page, SharedBlock<ServicePage>::fetch(key.exchange, key.pageToken, deadline));
     process.watch((*page)->liveness);
   }
   return std::unique_ptr<RemoteMemory>(

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "memory/backend.h"
@@ -49,8 +50,8 @@ class MappedRemote final : public IpcRemote {
 
 class ProcessRemote final : public IpcRemote {
  public:
-  // `page` is the owner's and says whether it lives; null when it has none.
-  ProcessRemote(const Key& key, Process owner, std::unique_ptr<SharedBlock<ServicePage>> page,
+  // `page` is the owner's and says whether it lives, where it has one.
+  ProcessRemote(const Key& key, Process owner, std::optional<SharedBlock<ServicePage>> page,
                 std::string slower)
       : IpcRemote(key, PathKind::processVm, {}, std::move(slower)),
         process(std::move(owner)),
@@ -60,7 +61,7 @@ class ProcessRemote final : public IpcRemote {
   const uint64_t address;
 
  private:
-  const std::unique_ptr<SharedBlock<ServicePage>> page_;
+  const std::optional<SharedBlock<ServicePage>> page_;
 };
 
 class RingRemote final : public IpcRemote {

@@ -89,14 +89,11 @@ Result<std::unique_ptr<FdExchange>> FdExchange::create() {
   }
   HMC_ASSIGN(auto loop, Loop::create("hmc-fds"));
   std::unique_ptr<FdExchange> exchange(new FdExchange(name, std::move(listener), std::move(loop)));
-  Status status;
-  exchange->loop_->run([raw = exchange.get(), &status] {
-    auto watch =
-        raw->loop_->watch(raw->listener_.get(), EPOLLIN, [raw](uint32_t) { raw->accept(); });
-    status = watch.status();
-    if (status.ok()) raw->watch_ = *std::move(watch);
+  Result<std::unique_ptr<Loop::Watch>> watch = std::unique_ptr<Loop::Watch>();
+  exchange->loop_->run([&, raw = exchange.get()] {
+    watch = raw->loop_->watch(raw->listener_.get(), EPOLLIN, [raw](uint32_t) { raw->accept(); });
   });
-  if (!status.ok()) return status;
+  HMC_ASSIGN(exchange->watch_, std::move(watch));
   return exchange;
 }
 

@@ -146,16 +146,12 @@ bool Loop::Watch::change(uint32_t add, uint32_t remove) {
 
 void Loop::Timer::after(std::chrono::milliseconds time, Task task) {
   cancel();
-  due_ = Clock::now() + time;
   task_ = std::move(task);
-  loop_.timers_.emplace(due_, this);
+  entry_ = loop_.timers_.emplace(Clock::now() + time, this);
 }
 
 void Loop::Timer::cancel() {
-  if (!std::exchange(task_, nullptr)) return;
-  auto [first, last] = loop_.timers_.equal_range(due_);
-  while (first != last && first->second != this) ++first;
-  if (first != last) loop_.timers_.erase(first);
+  if (std::exchange(task_, nullptr)) loop_.timers_.erase(entry_);
 }
 
 }  // namespace hmc

@@ -3,8 +3,8 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <charconv>
 #include <fstream>
+#include <sstream>
 
 #include "base/thread.h"
 #include "memory/host_copy.h"
@@ -35,12 +35,10 @@ size_t idleCoresNow() {
 }
 
 size_t idleCores(size_t ours, const std::string& loadavg) {
-  const size_t slash = loadavg.find('/');
-  if (slash == std::string::npos) return 0;
-  const size_t begin = loadavg.rfind(' ', slash) + 1;
+  std::istringstream words(loadavg);
+  std::string average;
   size_t running = 0;
-  auto [stop, problem] = std::from_chars(loadavg.data() + begin, loadavg.data() + slash, running);
-  if (problem != std::errc() || stop != loadavg.data() + slash) return 0;
+  if (!(words >> average >> average >> average >> running)) return 0;
   // The calling thread is one of those that run.
   running = std::max<size_t>(running, 1);
   return ours > running ? ours - running : 0;

@@ -196,16 +196,10 @@ Result<Outgoing*> IpcLink::openRing(const Key& key, Deadline deadline) {
 
 // The data path: what happens between post() and a completion.
 
-size_t IpcLink::refuseAll(std::span<const Op> ops) {
-  Status why = closedBecause();
-  for (const Op& op : ops) op.completion->fail(why);
-  return ops.size();
-}
-
 // A copy on the host that has begun when the link is closed ends by itself, before post() returns.
 size_t IpcLink::post(std::span<const Op> ops) {
   if (closing_.load(std::memory_order_acquire)) [[unlikely]]
-    return refuseAll(ops);
+    return failAll(ops, closedBecause());
   Finisher finisher;
   for (size_t i = 0; i < ops.size();) {
     const Op& op = ops[i];

@@ -108,11 +108,8 @@ Outgoing::~Outgoing() {
 
 size_t Outgoing::post(std::span<const Op> ops, uint64_t region) {
   std::lock_guard lock(mutex_);
+  if (!closed_.ok()) return failAll(ops, closed_);
   size_t taken = 0;
-  if (!closed_.ok()) {
-    for (const Op& op : ops) op.completion->fail(closed_);
-    return ops.size();
-  }
   while (taken < ops.size() && pending_.size() < kMostPending) {
     pending_.push_back(Pending{ops[taken++], region});
   }

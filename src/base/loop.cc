@@ -16,10 +16,6 @@ Result<std::shared_ptr<Loop>> Loop::create(const char* threadName, BusyPoll busy
   return loop;
 }
 
-Loop::~Loop() {
-  stop();
-}
-
 void Loop::post(Task task) {
   std::lock_guard lock(mutex_);
   if (stopped_) return;

@@ -37,7 +37,7 @@ class Loop {
   static Result<std::shared_ptr<Loop>> create(const char* threadName) {
     return create(threadName, BusyPoll());
   }
-  ~Loop();  // as stop()
+  ~Loop() { stop(); }
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
 

@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "base/last_error.h"
+#include "base/error.h"
 
 namespace hmc {
 

@@ -160,23 +160,20 @@ Result<std::unique_ptr<RemoteMemory>> IpcLink::importKey(std::string_view bytes,
     if (process.ok()) return process;
     refusals.add("process_vm", process.status());
   }
-  auto ring = importRing(key, refusals.broken, deadline);
-  if (ring.ok()) return ring;
+  auto ring = openRing(key, deadline);
+  if (ring.ok()) {
+    return std::unique_ptr<RemoteMemory>(
+        std::make_unique<RingRemote>(key, **ring, std::move(refusals.broken)));
+  }
   refusals.add("ring", ring.status());
   return error(refusals.code, "the peer's {} bytes of {} memory cannot be reached: {}", key.size,
                key.device.toString(), refusals.reasons);
 }
 
-Result<std::unique_ptr<RemoteMemory>> IpcLink::importRing(const Key& key, std::string slower,
-                                                          Deadline deadline) {
+Result<Outgoing*> IpcLink::openRing(const Key& key, Deadline deadline) {
   if (key.pageToken.empty()) {
     return error(Code::unsupported, "its owner does not offer it for a ring");
   }
-  HMC_ASSIGN(Outgoing * ring, openRing(key, deadline));
-  return std::unique_ptr<RemoteMemory>(std::make_unique<RingRemote>(key, *ring, std::move(slower)));
-}
-
-Result<Outgoing*> IpcLink::openRing(const Key& key, Deadline deadline) {
   Outgoing::Peer peer{key.exchange, key.pageToken, {}};
   {
     std::lock_guard lock(mutex_);

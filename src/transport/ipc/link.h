@@ -35,8 +35,6 @@ class IpcLink final : public Link {
   size_t throughRing(std::span<const Op> ops);
   Status closedBecause() const;
   Status checkKey(const Key& key) const;
-  Result<std::unique_ptr<RemoteMemory>> importRing(const Key& key, std::string slower,
-                                                   Deadline deadline);
   Result<Outgoing*> openRing(const Key& key, Deadline deadline);
 
   Shared& shared_;

@@ -239,16 +239,9 @@ bool Outgoing::finish() {
   size_t before = pending_.size();
   std::erase_if(pending_, [this](const Pending& pending) {
     if (pending.outstanding > 0) return false;
-    Completion& completion = *pending.op.completion;
-    if (!closed_.ok()) {
-      completion.fail(closed_);
-    } else if (!pending.error.ok()) {
-      completion.fail(pending.error);
-    } else if (pending.issued == pending.op.size) {
-      completion.finish();
-    } else {
-      return false;
-    }
+    const Status& why = closed_.ok() ? pending.error : closed_;
+    if (why.ok() && pending.issued < pending.op.size) return false;
+    pending.op.completion->end(why);
     return true;
   });
   return pending_.size() < before;

@@ -89,11 +89,14 @@ Result<std::unique_ptr<FdExchange>> FdExchange::create() {
   }
   HMC_ASSIGN(auto loop, Loop::create("hmc-fds"));
   std::unique_ptr<FdExchange> exchange(new FdExchange(name, std::move(listener), std::move(loop)));
-  Result<std::unique_ptr<Loop::Watch>> watch = std::unique_ptr<Loop::Watch>();
-  exchange->loop_->run([&, raw = exchange.get()] {
-    watch = raw->loop_->watch(raw->listener_.get(), EPOLLIN, [raw](uint32_t) { raw->accept(); });
+  Status status;
+  exchange->loop_->run([raw = exchange.get(), &status] {
+    auto watch =
+        raw->loop_->watch(raw->listener_.get(), EPOLLIN, [raw](uint32_t) { raw->accept(); });
+    status = watch.status();
+    if (status.ok()) raw->watch_ = *std::move(watch);
   });
-  HMC_ASSIGN(exchange->watch_, std::move(watch));
+  if (!status.ok()) return status;
   return exchange;
 }
 

@@ -1,6 +1,6 @@
 #include "api/status_map.h"
 
-#include "base/last_error.h"
+#include "base/error.h"
 
 namespace hmc {
 

@@ -2,26 +2,16 @@
 
 #include <array>
 
-#include "base/last_error.h"
+#include "base/error.h"
 
 namespace hmc {
 
 const char* status_to_string(status_t status) {
-  switch (status) {
-    case status_t::SUCCESS:
-      return "Succeeded";
-    case status_t::ERROR:
-      return "Error";
-    case status_t::UNSUPPORT:
-      return "Unsupported";
-    case status_t::INVALID_CONFIG:
-      return "Invalid Config";
-    case status_t::TIMEOUT:
-      return "Timeout";
-    case status_t::NOT_FOUND:
-      return "Not Found";
-  }
-  return "Unknown Status";
+  // In the order of status_t.
+  constexpr std::array kNames = {"Succeeded",      "Error",   "Unsupported",
+                                 "Invalid Config", "Timeout", "Not Found"};
+  const auto index = static_cast<size_t>(status);
+  return index < kNames.size() ? kNames[index] : "Unknown Status";
 }
 
 const char* codeName(Code code) {
@@ -60,14 +50,11 @@ Status Status::within(const std::string& where) const {
 }
 
 namespace {
-Status& lastStatusOfThisThread() {
-  thread_local Status status;
-  return status;
-}
+thread_local Status lastOfThisThread;
 }  // namespace
 
 const Status& lastStatus() {
-  return lastStatusOfThisThread();
+  return lastOfThisThread;
 }
 
 const std::string& lastError() {
@@ -75,7 +62,7 @@ const std::string& lastError() {
 }
 
 void setLastStatus(Status status) {
-  lastStatusOfThisThread() = std::move(status);
+  lastOfThisThread = std::move(status);
 }
 
 }  // namespace hmc

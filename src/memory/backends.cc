@@ -5,6 +5,7 @@
 #include <mutex>
 #include <sstream>
 
+#include "base/dynamic_library.h"
 #include "base/environment.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -52,10 +53,30 @@ struct LoadedBackend {
   std::atomic<Backend*> backend{nullptr};
 };
 
+struct Plugin {
+  DynamicLibrary library;  // has the backend's code, so it outlives it
+  Backend* backend;
+};
 struct Plugins {
   std::vector<Plugin> loaded;
   std::string failures;  // why the others are not there
 };
+
+Result<Plugin> loadPlugin(const std::string& path) {
+  HMC_ASSIGN(auto opened, DynamicLibrary::open(path));
+  HMC_ASSIGN(auto* entry, opened.symbol<decltype(hmcMemoryBackend)>("hmcMemoryBackend"));
+  Backend* backend = entry(HMC_VERSION);
+  if (!backend) {
+    return error(Code::unsupported,
+                 "{} provides no memory backend: it was built for another version than {}, or its "
+                 "runtime is missing",
+                 path, HMC_VERSION);
+  }
+  if (backend->facts().kind == DeviceKind::cpu) {
+    return error(Code::unsupported, "{} provides host memory, which is built in", path);
+  }
+  return Plugin{std::move(opened), backend};
+}
 
 Plugins* readPlugins() {
   auto* plugins = new Plugins;
@@ -78,19 +99,16 @@ const Plugins& plugins() {
   return *instance;
 }
 
-Result<Backend*> notInThisBuild(const Row& row) {
-  return error(Code::unsupported,
-               "this build has no {} backend ({} memory); name a library that provides one in "
-               "HMC_MEMORY_PLUGIN, or use host memory",
-               row.product, deviceKindName(row.kind));
-}
-
 Result<Backend*> load(const Row& row) {
   for (const Plugin& plugin : plugins().loaded) {
     if (plugin.backend->facts().kind == row.kind) return plugin.backend;
   }
-  Load loader = loaderOf(row.kind);
-  auto built = loader ? loader() : notInThisBuild(row);
+  Result<Backend*> built =
+      error(Code::unsupported,
+            "this build has no {} backend ({} memory); name a library that provides one in "
+            "HMC_MEMORY_PLUGIN, or use host memory",
+            row.product, deviceKindName(row.kind));
+  if (Load loader = loaderOf(row.kind)) built = loader();
   if (built.ok()) return built;
   return Status(built.status().code(), built.status().message() + plugins().failures);
 }

@@ -15,8 +15,9 @@ namespace hmc::ipc {
 // neither waits for a device. Safe from any thread.
 class DeviceCopies {
  public:
-  // `far` is the operation's remote memory, mapped here. What cannot start fails.
-  void start(const Link& link, const Op& op, const Region& far);
+  // `far` is the operation's remote memory, and `mapping` keeps it mapped here. What cannot start
+  // fails.
+  void start(const Link& link, const Op& op, const Region& far, std::shared_ptr<void> mapping);
   // Finishes what the devices have done; true when there was something.
   bool poll();
   bool idle() const { return count_.load(std::memory_order_acquire) == 0; }
@@ -32,11 +33,19 @@ class DeviceCopies {
     const Link* link;
     Completion* completion;
     std::shared_ptr<UseGate> gate;  // of the peer's memory: revoking it waits
+    std::shared_ptr<void> mapping;
     std::unique_ptr<PendingCopy> pending;
     Status closed;  // why its link is
   };
 
   static void end(const Copy& copy, const Status& status);
+  // With mutex_ held. True when something was erased.
+  template <class Ended>
+  bool eraseIf(Ended ended) {
+    const bool some = std::erase_if(copies_, ended) > 0;
+    count_.store(copies_.size(), std::memory_order_release);
+    return some;
+  }
   bool pollLocked();
   bool has(const Link& link);
 

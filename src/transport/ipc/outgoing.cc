@@ -57,9 +57,7 @@ Status refusal(const Op& op, Code outcome) {
     case Code::permissionDenied:
     case Code::outOfRange:
       return error(outcome, "the peer refused {} of {} bytes at remote offset {}: {}",
-                   opName(op.kind), op.size, op.remoteOffset,
-                   outcome == Code::outOfRange ? "that would pass the end of its memory"
-                                               : "its memory is read-only");
+                   opName(op.kind), op.size, op.remoteOffset, codeName(outcome));
     case Code::disconnected:
       return error(outcome, "the peer has heard nothing from us for too long");
     default:
@@ -70,10 +68,9 @@ Status refusal(const Op& op, Code outcome) {
 
 }  // namespace
 
-Result<std::unique_ptr<Outgoing>> Outgoing::open(FdExchange& fds, OwnServicePage& ours,
+Result<std::unique_ptr<Outgoing>> Outgoing::open(FdExchange& fds, const std::string& pageToken,
                                                  const Peer& peer, std::shared_ptr<Lease> lease,
                                                  Deadline deadline) {
-  HMC_ASSIGN(std::string pageToken, ours.token());
   HMC_ASSIGN(auto theirs, SharedBlock<ServicePage>::fetch(peer.exchange, peer.pageToken, deadline));
   HMC_ASSIGN(auto ring, SharedBlock<Ring>::create());
   HMC_ASSIGN(std::string ringToken, ring.offer(fds));
@@ -111,11 +108,8 @@ Outgoing::~Outgoing() {
 
 size_t Outgoing::post(std::span<const Op> ops, uint64_t region) {
   std::lock_guard lock(mutex_);
+  if (!closed_.ok()) return failAll(ops, closed_);
   size_t taken = 0;
-  if (!closed_.ok()) {
-    for (const Op& op : ops) op.completion->fail(closed_);
-    return ops.size();
-  }
   while (taken < ops.size() && pending_.size() < kMostPending) {
     pending_.push_back(Pending{ops[taken++], region});
   }
@@ -245,16 +239,9 @@ bool Outgoing::finish() {
   size_t before = pending_.size();
   std::erase_if(pending_, [this](const Pending& pending) {
     if (pending.outstanding > 0) return false;
-    Completion& completion = *pending.op.completion;
-    if (!closed_.ok()) {
-      completion.fail(closed_);
-    } else if (!pending.error.ok()) {
-      completion.fail(pending.error);
-    } else if (pending.issued == pending.op.size) {
-      completion.finish();
-    } else {
-      return false;
-    }
+    const Status& why = closed_.ok() ? pending.error : closed_;
+    if (why.ok() && pending.issued < pending.op.size) return false;
+    pending.op.completion->end(why);
     return true;
   });
   return pending_.size() < before;

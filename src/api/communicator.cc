@@ -1,6 +1,6 @@
 #include "hmc/communicator.h"
 
-#include <array>
+#include <bit>
 
 #include "api/communicator_impl.h"
 #include "api/status_map.h"
@@ -21,11 +21,9 @@ Communicator::Timeout orUsual(Communicator::Timeout timeout, Communicator::Timeo
   return timeout.count() < 0 ? usual : timeout;
 }
 
-// As Writer would, without its string.
-std::array<char, sizeof(uint64_t)> numberBytes(uint64_t value) {
-  std::array<char, sizeof(value)> bytes{};
-  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(value >> 8 * i);
-  return bytes;
+// To and from the order of bytes on the wire.
+uint64_t littleEndian(uint64_t value) {
+  return std::endian::native == std::endian::little ? value : __builtin_bswap64(value);
 }
 
 }  // namespace
@@ -154,16 +152,16 @@ status_t Communicator::recvDataFrom(const std::string& ip, uint16_t port, void* 
 
 status_t Communicator::ctrlSend(CtrlId peer, uint64_t tag) {
   HMC_IMPL();
-  auto bytes = numberBytes(tag);
-  std::string_view payload(bytes.data(), bytes.size());
+  tag = littleEndian(tag);
+  std::string_view payload(reinterpret_cast<const char*>(&tag), sizeof(tag));
   return report(impl.ranks().send(peer, MessageKind::tag, 0, payload, impl.settings().transfer));
 }
 
 status_t Communicator::ctrlRecv(CtrlId peer, uint64_t* tag, Timeout timeout) {
   HMC_IMPL();
   if (!tag) return report(Status(Code::invalidArgument, "ctrlRecv: tag is null"));
-  if (auto message = impl.ranks().tryReceive(peer, MessageKind::tag)) {
-    *tag = Reader(message->payload).u64();
+  if (uint64_t bytes = 0; impl.ranks().tryReceive(peer, MessageKind::tag, &bytes, sizeof(bytes))) {
+    *tag = littleEndian(bytes);
     return status_t::SUCCESS;
   }
   auto message =

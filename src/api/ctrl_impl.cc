@@ -94,7 +94,7 @@ Status CtrlSocketManager::Impl::send(CtrlId peer, MessageKind kind, uint16_t fla
 
 Status CtrlSocketManager::Impl::receive(CtrlId peer, MessageKind kind, void* data, size_t size) {
   HMC_ASSIGN(auto now, running());
-  if (auto message = now->ranks.tryReceive(peer, kind)) return unpack(*message, data, size);
+  if (now->ranks.tryReceive(peer, kind, data, size)) return Status();
   return unpack(now->ranks.receive(peer, kind, now->settings.receive), data, size);
 }
 

@@ -2,7 +2,6 @@
 
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -48,9 +47,9 @@ class Channel {
   // ended and nothing is queued: the reason of the end.
   virtual Result<Message> receive(KindSet kinds, Deadline deadline) = 0;
 
-  // The same for one that is there, or comes within a microsecond or two. Nothing says nothing
-  // about why: receive() does.
-  virtual std::optional<Message> tryReceive(KindSet kinds) = 0;
+  // The same for one of exactly `size` bytes that is there, or comes within a microsecond or two.
+  // False says nothing about why: receive() does.
+  virtual bool tryReceive(MessageKind kind, void* data, size_t size) = 0;
 
   // Is a message of those kinds waiting?
   virtual bool unread(KindSet kinds = KindSet::all()) const = 0;

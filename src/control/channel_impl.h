@@ -76,7 +76,9 @@ class ChannelImpl final : public Channel, public std::enable_shared_from_this<Ch
     return outbox_->tryMessage(kind, flags, payload);
   }
   Result<Message> receive(KindSet kinds, Deadline deadline) override;
-  std::optional<Message> tryReceive(KindSet kinds) override { return inbox_.tryReceive(kinds); }
+  bool tryReceive(MessageKind kind, void* data, size_t size) override {
+    return inbox_.tryReceive(kind, data, size);
+  }
   bool unread(KindSet kinds) const override { return inbox_.unread(kinds); }
   Result<std::string> call(uint16_t method, std::string_view request, Deadline deadline) override;
   void ask(uint16_t method, std::string_view request, Answered then) override;

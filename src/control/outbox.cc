@@ -36,14 +36,13 @@ Status Outbox::sendMessage(MessageKind kind, uint16_t flags, std::string_view pa
 
 bool Outbox::tryMessage(MessageKind kind, uint16_t flags, std::string_view payload) {
   if (kind == MessageKind::note) return false;
-  Lock lock(mutex_);
-  if (!ring_ || ringBusy_ || !ended_.ok()) return false;
-  return ring_->tryWrite(kind, flags, payload) == RingOutcome::done;
+  std::lock_guard turn(ringLock_);
+  return ringFree_ && ring_->tryWrite(kind, flags, payload) == RingOutcome::done;
 }
 
 Status Outbox::sendInRing(Lock& lock, MessageKind kind, uint16_t flags, std::string_view payload,
                           Deadline deadline) {
-  while (ended_.ok() && ringBusy_) {
+  while (ended_.ok() && !ringFree_) {
     if (deadline.passed()) {
       return error(Code::deadlineExceeded, "another thread was still sending to {} at the deadline",
                    who_);
@@ -51,16 +50,20 @@ Status Outbox::sendInRing(Lock& lock, MessageKind kind, uint16_t flags, std::str
     changed_.wait_until(lock, deadline.at());
   }
   if (!ended_.ok()) return ended_;
-  const RingOutcome outcome = ring_->tryWrite(kind, flags, payload);
-  if (outcome == RingOutcome::done) return Status();
-  if (outcome == RingOutcome::corrupt) return ring_->corrupt();
-  ringBusy_ = true;
+  {
+    std::lock_guard turn(ringLock_);
+    const RingOutcome outcome = ring_->tryWrite(kind, flags, payload);
+    if (outcome == RingOutcome::done) return Status();
+    if (outcome == RingOutcome::corrupt) return ring_->corrupt();
+    ringFree_ = false;
+  }
   lock.unlock();
   // The peer's user may not be receiving: its control thread makes room. Fails once we have ended.
   Status status =
       ring_->write(kind, flags, payload, deadline, [this] { return postFrame(FrameType::drain); });
   lock.lock();
-  ringBusy_ = false;
+  std::lock_guard turn(ringLock_);
+  ringFree_ = ended_.ok();
   changed_.notify_all();
   return status;
 }
@@ -136,7 +139,11 @@ void Outbox::uncork(std::string_view first) {
 Status Outbox::switchToRing(FrameType marker, std::shared_ptr<RingMemory> memory, int direction) {
   Lock lock(mutex_);
   if (!ended_.ok()) return ended_;
-  ring_.emplace(std::move(memory), direction, who_);
+  {
+    std::lock_guard turn(ringLock_);
+    ring_.emplace(std::move(memory), direction, who_);
+    ringFree_ = true;
+  }
   return sendOnSocket(lock, frameHeader(marker, 0, 0, 0), {}, {});
 }
 
@@ -162,6 +169,10 @@ bool Outbox::end(const Status& why, const std::string* goodbye) {
   Lock lock(mutex_);
   if (!ended_.ok()) return false;
   ended_ = why;
+  {
+    std::lock_guard turn(ringLock_);
+    ringFree_ = false;
+  }
   if (ring_) ring_->wake();
   changed_.notify_all();
   if (!goodbye) return true;

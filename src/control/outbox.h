@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/loop.h"
+#include "base/spin_lock.h"
 #include "control/byte_stream.h"
 #include "control/frame.h"
 #include "control/message.h"
@@ -66,8 +67,7 @@ class Outbox {
   const std::string who_;
   const Loop::Task wantFlush_;
 
-  // Guards everything below but the ring's inside, which belongs to the thread that has set
-  // ringBusy_, or to the holder of the lock while nobody has.
+  // Guards everything below but the ring's inside.
   mutable std::mutex mutex_;
   std::condition_variable changed_;     // room in the queue, the ring's turn, or the end
   std::unique_ptr<ByteStream> stream_;  // reset and read by the control thread only
@@ -75,9 +75,14 @@ class Outbox {
   std::deque<std::string> queue_;
   size_t sentOfFront_ = 0;
   size_t queuedBytes_ = 0;
-  std::optional<RingSender> ring_;
-  bool ringBusy_ = false;
   Status ended_;
+
+  // Taken after mutex_, or alone. Whoever changes these has both, so that either is enough to read
+  // them. The ring's inside belongs to the holder while the ring is free, else to the thread that
+  // made it busy.
+  SpinLock ringLock_;
+  std::optional<RingSender> ring_;
+  bool ringFree_ = false;  // no thread is in the middle of a message, and nothing has ended
 };
 
 }  // namespace hmc::control

@@ -76,7 +76,14 @@ Status ChannelImpl::handleCall(const Frame& frame) {
   uint16_t method = reader.u16();
   if (reader.failed()) return broke("a malformed CALL");
   auto request = reader.raw(reader.left());
-  Result<std::string> answer = events_.answer(shared_from_this(), method, request);
+  events_.answer(shared_from_this(), method, request,
+                 [self = shared_from_this(), number](Result<std::string> answer) {
+                   self->sendAnswer(number, std::move(answer));
+                 });
+  return Status();
+}
+
+void ChannelImpl::sendAnswer(uint64_t number, Result<std::string> answer) {
   if (answer.ok() && answer->size() > kLargestMessage) {
     answer = error(Code::outOfRange, "the answer has {} bytes, more than the {} that can travel",
                    answer->size(), kLargestMessage);
@@ -85,7 +92,7 @@ Status ChannelImpl::handleCall(const Frame& frame) {
   writer.u64(number).u8(static_cast<uint8_t>(answer.status().code()));
   writer.raw(answer.ok() ? *answer : answer.status().message());
   Status posted = outbox_->postFrame(FrameType::answer, writer.bytes());
-  return posted.code() == Code::exhausted ? posted : Status();
+  if (posted.code() == Code::exhausted) close(posted);
 }
 
 Status ChannelImpl::handleAnswer(const Frame& frame) {

@@ -120,6 +120,7 @@ class ChannelImpl final : public Channel, public std::enable_shared_from_this<Ch
   Status handle(const Frame& frame);
   Status handleMessage(const Frame& frame);
   Status handleCall(const Frame& frame);
+  void sendAnswer(uint64_t number, Result<std::string> answer);
   Status handleAnswer(const Frame& frame);
   Status handleRing(const Frame& frame);
   Status broke(std::string_view how) const;

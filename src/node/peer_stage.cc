@@ -1,6 +1,5 @@
 #include "base/codec.h"
 #include "memory/backends.h"
-#include "memory/copy.h"
 #include "memory/range_error.h"
 #include "node/node_impl.h"
 #include "node/peer_state.h"
@@ -46,7 +45,14 @@ Result<std::string> PeerState::offerStage(std::string_view request) {
   return StageOffer{stage->registration->key(), StageHost::kSlots}.encode();
 }
 
-Result<std::string> PeerState::copySlot(std::string_view request) {
+void PeerState::copySlot(std::string_view request, control::Channel::Answered reply) {
+  auto copy = startCopy(request);
+  if (!copy.ok()) return reply(copy.status());
+  copy->reply = std::move(reply);
+  node_.slotCopies().add(*std::move(copy));
+}
+
+Result<SlotCopies::Copy> PeerState::startCopy(std::string_view request) {
   HMC_ASSIGN(const auto wanted, SlotCopy::decode(request));
   HMC_ASSIGN(const size_t transport, transportCalled(wanted.transport));
   std::shared_ptr<StageHost> stage;
@@ -56,7 +62,7 @@ Result<std::string> PeerState::copySlot(std::string_view request) {
   }
   if (!stage)
     return error(Code::invalidArgument, "no slots were asked for over {}", wanted.transport);
-  HMC_ASSIGN(const auto memory, node_.registered(wanted.region, wanted.number));
+  HMC_ASSIGN(auto memory, node_.registered(wanted.region, wanted.number));
   const Region whole = memory->region();
   if (!fits(wanted.offset, wanted.size, whole.size)) {
     return rangeError("copy", wanted.size, "", wanted.offset, whole.size)
@@ -73,8 +79,9 @@ Result<std::string> PeerState::copySlot(std::string_view request) {
   HMC_ASSIGN(Backend * backend, findBackend(there.device));
   stage->pinFor(*backend);  // we are the only thread that uses it
   const Region slot = stage->slot(wanted.slot, wanted.size);
-  HMC_TRY(wanted.kind == OpKind::put ? copy(there, slot) : copy(slot, there));
-  return std::string();
+  HMC_ASSIGN(auto pending, wanted.kind == OpKind::put ? PendingCopy::start(there, slot)
+                                                      : PendingCopy::start(slot, there));
+  return SlotCopies::Copy{std::move(stage), std::move(memory), std::move(pending), {}};
 }
 
 }  // namespace hmc

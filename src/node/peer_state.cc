@@ -119,10 +119,11 @@ uint64_t PeerState::regionsReady() const {
   return regionsReady_;
 }
 
-void PeerState::hearRegionReady() {
+std::string PeerState::hearRegionReady() {
   std::lock_guard lock(mutex_);
   ++regionsReady_;
   opened_.notify_all();
+  return {};
 }
 
 Status PeerState::awaitRegion(const std::string& region, uint64_t seen, Deadline deadline) {

@@ -53,14 +53,15 @@ class PeerState {
   // The peer keeps slots for us that such a link reaches: imports them.
   Result<std::shared_ptr<FarStage>> stage(size_t transport, Link& link, StagedRegion::What what,
                                           Deadline deadline);
-  // We keep slots for the peer, until it goes. These two run on the control thread.
+  // We keep slots for the peer, until it goes. These two run on the control thread; a copy is
+  // answered when its device is done.
   Result<std::string> offerStage(std::string_view request);
-  Result<std::string> copySlot(std::string_view request);
+  void copySlot(std::string_view request, control::Channel::Answered reply);
 
   // How often it said that a region is ready; wait until it does so again.
   uint64_t regionsReady() const;
   Status awaitRegion(const std::string& region, uint64_t seen, Deadline deadline);
-  void hearRegionReady();
+  std::string hearRegionReady();
   // Its regions that are open here.
   OpenRegions& regions() { return regions_; }
   // It takes one of them back: answers kReleased, or nothing and tells it later. Runs on the
@@ -91,6 +92,7 @@ class PeerState {
     std::shared_ptr<FarSlots> farSlots;  // of the peer's for us
     std::shared_ptr<StageHost> stage;    // of ours for the peer
   };
+  Result<SlotCopies::Copy> startCopy(std::string_view request);
   Result<size_t> transportCalled(const std::string& name) const;
   Result<std::shared_ptr<Link>> openLink(size_t transport, Deadline deadline);
   Result<std::shared_ptr<Link>> makeLink(size_t transport);

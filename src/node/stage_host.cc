@@ -1,6 +1,10 @@
 #include "node/stage_host.h"
 
+#include <iterator>
+
 #include "base/codec.h"
+#include "base/error.h"
+#include "base/thread.h"
 #include "memory/backends.h"
 
 namespace hmc {
@@ -16,6 +20,56 @@ StageHost::~StageHost() {
   registration.reset();
   pins.clear();
   if (host.ptr) hostBackend().release(host.ptr);
+}
+
+namespace {
+
+// True when there is nothing left to do for it.
+bool finish(const SlotCopies::Copy& copy) {
+  const auto passed = copy.pending->passed();
+  if (!passed.ok()) {
+    copy.reply(passed.status());
+  } else if (*passed) {
+    copy.reply(std::string());
+  } else if (copy.limit.passed()) {
+    copy.reply(error(Code::deadlineExceeded, "the peer's device did not finish a copy within {} s",
+                     kCopyTimeout.count()));
+  } else {
+    return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+void SlotCopies::add(Copy copy) {
+  if (finish(copy)) return;
+  std::lock_guard lock(mutex_);
+  added_.push_back(std::move(copy));
+  wanted_.notify_all();
+  if (!thread_.joinable())
+    thread_ = namedThread("hmc-copies", [this](const std::stop_token& stop) { run(stop); });
+}
+
+// Nothing tells that a device is done: vendors' calls that would, block without a deadline.
+void SlotCopies::run(const std::stop_token& stop) {
+  constexpr int kEagerRounds = 400;
+  constexpr std::chrono::microseconds kPollEvery{50};
+  std::vector<Copy> pending;
+  int rounds = 0;  // since the last news
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    auto news = [&] { return !added_.empty(); };
+    if (pending.empty() && !wanted_.wait(lock, stop, news)) return;
+    if (rounds > kEagerRounds) wanted_.wait_for(lock, kPollEvery, news);
+    if (news()) rounds = 0;
+    std::move(added_.begin(), added_.end(), std::back_inserter(pending));
+    added_.clear();
+    lock.unlock();
+    rounds = std::erase_if(pending, finish) > 0 ? 0 : rounds + 1;
+    std::this_thread::yield();
+    lock.lock();
+  }
 }
 
 std::string StageOffer::encode() const {

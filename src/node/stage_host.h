@@ -1,10 +1,17 @@
 #pragma once
 
+#include <condition_variable>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
+#include <thread>
+#include <vector>
 
+#include "control/channel.h"
+#include "memory/copy.h"
 #include "memory/device_pins.h"
+#include "memory/pending_copy.h"
 #include "transfer/stage.h"
 #include "transport/transport.h"
 
@@ -32,6 +39,31 @@ struct StageHost {
   Region host;
   DevicePins pins;
   std::unique_ptr<Registration> registration;
+};
+
+// Copies between slots and devices that peers have asked for. The control thread starts them; a
+// thread of their own, from the first that takes long on, asks the devices whether they are done. A
+// device that is stuck holds up nobody else. Safe from any thread.
+class SlotCopies {
+ public:
+  struct Copy {
+    std::shared_ptr<StageHost> stage;    // of the slot
+    std::shared_ptr<const void> memory;  // keeps it from being taken back
+    std::unique_ptr<PendingCopy> pending;
+    control::Channel::Answered reply;
+    Deadline limit = kCopyTimeout;
+  };
+  void add(Copy copy);
+  // Waits until every device is done, or counts as stuck.
+  ~SlotCopies() = default;
+
+ private:
+  void run(const std::stop_token& stop);
+
+  std::mutex mutex_;
+  std::condition_variable_any wanted_;
+  std::vector<Copy> added_;  // guarded by mutex_: not yet seen by the thread
+  std::jthread thread_;      // last: uses the rest
 };
 
 // The answer to kOpenStage.

@@ -95,6 +95,23 @@ TEST(Channel, answersCallsBothWays) {
   EXPECT_EQ(two.mine->call(999, "", kPatience).status().code(), Code::outOfRange);
 }
 
+TEST(Channel, callsAreAnsweredLaterInAnyOrderFromAnyThread) {
+  Two two;
+  std::jthread first([&] { EXPECT_EQ(*two.mine->call(kLater, "one", kPatience), "one/1000"); });
+  std::jthread second([&] { EXPECT_EQ(*two.mine->call(kLater, "two", kPatience), "two/1000"); });
+  EXPECT_EQ(*two.mine->call(8, "", kPatience), "/8") << "is not kept waiting";
+  EXPECT_TRUE(two.server.events.answerLater(2));
+}
+
+TEST(Channel, anAnswerThatComesAfterTheEndIsDropped) {
+  Two two;
+  two.mine->ask(kLater, "", [](const auto&) {});
+  two.mine->ask(kLater, "", [](const auto&) {});
+  two.mine->close(Status());
+  two.server.events.waitLeft();
+  EXPECT_TRUE(two.server.events.answerLater(1));
+}
+
 TEST(Channel, carriesTheLargestMessageAndRefusesALargerOne) {
   Two two;
   std::string large(kLargestMessage, 'L');

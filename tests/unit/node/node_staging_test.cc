@@ -20,6 +20,7 @@ using testing::HasSubstr;
 
 constexpr size_t kSize = (size_t{5} << 20) + 123;
 const std::vector<Block> kWhole{{0, 0, kSize}};
+const std::vector<Block> kHundred{{0, 0, 100}};
 const Device kGpu{DeviceKind::cuda, 0};
 const Device kOtherGpu{DeviceKind::cuda, 1};
 
@@ -243,6 +244,44 @@ TEST_F(NodeStaging, aPeerThatGoesEndsWhatIsUnderWayAndItsSlots) {
     std::this_thread::yield();
   EXPECT_EQ(*nodes.fake("short").a.live, 0);
   EXPECT_EQ(put(*remote, *local, 8).code(), Code::disconnected);
+}
+
+// The target's control thread serves everybody.
+TEST_F(NodeStaging, aStuckDeviceAtTheTargetHoldsUpNothingElse) {
+  FakePair nodes({hostOnly()});
+  auto target = FakePair::allocate(*nodes.a, "target", kSize, kGpu);
+  auto other = FakePair::allocate(*nodes.a, "other", kSize, kOtherGpu);
+  auto local = FakePair::allocate(*nodes.b, "local", kSize);
+  write(*local, pattern(6));
+  auto remote = nodes.open("target");
+  auto stuck = must(must(findBackend(kGpu))->event(kGpu.index));
+  ASSERT_TRUE(stuck->hold({kGpu}).ok());
+  Ticket ticket = must(RemoteMapping::start(remote, OpKind::put, local, kHundred));
+  EXPECT_EQ(ticket.wait(100ms).code(), Code::deadlineExceeded);
+  EXPECT_TRUE(put(*nodes.open("other"), *local, 100).ok());
+  ASSERT_TRUE(stuck->signal().ok());
+  EXPECT_TRUE(ticket.wait(30s).ok());
+  EXPECT_EQ(0, memcmp(read(*target).data(), pattern(6).data(), 100));
+}
+
+TEST_F(NodeStaging, memoryIsGivenBackOnlyWhenTheDeviceIsDoneWithIt) {
+  FakePair nodes({hostOnly()});
+  auto target = FakePair::allocate(*nodes.a, "target", kSize, kGpu);
+  auto local = FakePair::allocate(*nodes.b, "local", kSize);
+  auto remote = nodes.open("target");
+  auto stuck = must(must(findBackend(kGpu))->event(kGpu.index));
+  ASSERT_TRUE(stuck->hold({kGpu}).ok());
+  Ticket ticket = must(RemoteMapping::start(remote, OpKind::put, local, kHundred));
+  EXPECT_EQ(ticket.wait(100ms).code(), Code::deadlineExceeded);
+  nodes.b->close();
+  EXPECT_EQ(ticket.wait(30s).code(), Code::disconnected);
+  std::atomic<bool> signalled{false};
+  std::jthread later([&] {
+    signalled = true;
+    EXPECT_TRUE(stuck->signal().ok());
+  });
+  EXPECT_TRUE(target->revoke(30s).ok());
+  EXPECT_TRUE(signalled);
 }
 
 TEST_F(NodeStaging, cancelAndDeadlineStopIt) {

@@ -6,12 +6,19 @@
 #include <string_view>
 
 #include "base/lease.h"
-#include "control/identity.h"
 #include "control/message.h"
 #include "hmc/deadline.h"
 #include "hmc/result.h"
 
 namespace hmc::control {
+
+// Who a participant is. The id is random and new for every Node, so a process that restarts under
+// its old name is somebody else: a new incarnation.
+struct Identity {
+  std::string id;          // 16 bytes
+  std::string name;        // what its user calls it, for sentences
+  std::string attributes;  // bytes that node/ writes and reads; control only carries them
+};
 
 // An authenticated conversation with one peer. Safe from any thread. It ends once, for one reason:
 // we close it, the peer says goodbye, its process dies, it breaks the protocol, or nothing was

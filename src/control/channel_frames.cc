@@ -14,7 +14,7 @@ constexpr size_t kPingSize = 8;
 // Every byte from the peer is a sign of life, also those of a frame that is not complete.
 Status ChannelImpl::take(std::string_view bytes) {
   if (!lease_->hear() && status().ok()) return silent();
-  FrameReader& frames = intake_.frames();
+  FrameReader& frames = socketReader_.frames();
   frames.feed(bytes);
   while (watch_ && !closing_) {
     auto next = frames.next();
@@ -35,7 +35,7 @@ Status ChannelImpl::handle(const Frame& frame) {
       return handleAnswer(frame);
     case FrameType::ping: {
       if (frame.payload.size() != kPingSize) return broke("a malformed PING");
-      Status posted = outbox_->postFrame(FrameType::pong, frame.payload);
+      Status posted = sendQueue_->postFrame(FrameType::pong, frame.payload);
       return posted.code() == Code::exhausted ? posted : Status();
     }
     case FrameType::pong: {
@@ -91,7 +91,7 @@ void ChannelImpl::sendAnswer(uint64_t number, Result<std::string> answer) {
   Writer writer;
   writer.u64(number).u8(static_cast<uint8_t>(answer.status().code()));
   writer.raw(answer.ok() ? *answer : answer.status().message());
-  Status posted = outbox_->postFrame(FrameType::answer, writer.bytes());
+  Status posted = sendQueue_->postFrame(FrameType::answer, writer.bytes());
   if (posted.code() == Code::exhausted) close(posted);
 }
 
@@ -119,7 +119,7 @@ Status ChannelImpl::handleRing(const Frame& frame) {
     facts_.offer.reset();
     peerUsesRing_ = true;
     inbox_.attachRing(facts_.ring, kDiallerToAcceptor);
-    outbox_->switchToRing(FrameType::ringSwitch, facts_.ring, kAcceptorToDialler);
+    sendQueue_->switchToRing(FrameType::ringSwitch, facts_.ring, kAcceptorToDialler);
     return Status();
   }
   if (frame.type == FrameType::ringNo && !initiator) {

@@ -11,9 +11,9 @@
 #include "control/control.h"
 #include "control/frame.h"
 #include "control/inbox.h"
-#include "control/intake.h"
-#include "control/outbox.h"
 #include "control/ring.h"
+#include "control/send_queue.h"
+#include "control/socket_reader.h"
 
 namespace hmc::control {
 
@@ -73,7 +73,7 @@ class ChannelImpl final : public Channel, public std::enable_shared_from_this<Ch
   Status send(MessageKind kind, uint16_t flags, std::string_view payload,
               Deadline deadline) override;
   bool trySend(MessageKind kind, uint16_t flags, std::string_view payload) override {
-    return outbox_->tryMessage(kind, flags, payload);
+    return sendQueue_->tryMessage(kind, flags, payload);
   }
   Result<Message> receive(KindSet kinds, Deadline deadline) override;
   bool tryReceive(MessageKind kind, void* data, size_t size) override {
@@ -133,8 +133,8 @@ class ChannelImpl final : public Channel, public std::enable_shared_from_this<Ch
   const std::shared_ptr<Lease> lease_;
   mutable Inbox inbox_;  // looking into it moves messages out of the ring
   Calls calls_;
-  std::unique_ptr<Outbox> outbox_;  // set by create()
-  Intake intake_;
+  std::unique_ptr<SendQueue> sendQueue_;  // set by create()
+  SocketReader socketReader_;
 
   // All below belong to the control thread.
   std::unique_ptr<Loop::Watch> watch_;  // of the socket; none: the channel is not started or over

@@ -9,11 +9,10 @@
 #include <vector>
 
 #include "control/channel.h"
-#include "node/attributes.h"
-#include "node/far_slots.h"
+#include "node/descriptions.h"
 #include "node/open_regions.h"
 #include "node/path_notes.h"
-#include "node/stage_host.h"
+#include "node/staging.h"
 #include "transfer/engine.h"
 #include "transport/select.h"
 
@@ -86,7 +85,8 @@ class PeerState {
   void end(const Status& why);
 
  private:
-  struct Slot {
+  // What there is between us and the peer over one transport.
+  struct Connection {
     std::vector<std::shared_ptr<Link>> links;  // more than one when both sides opened at once
     bool opening = false;
     std::shared_ptr<FarSlots> farSlots;  // of the peer's for us
@@ -110,10 +110,10 @@ class PeerState {
 
   mutable std::mutex mutex_;
   std::condition_variable opened_;
-  Attributes attributes_;    // guarded by mutex_
-  std::vector<Slot> slots_;  // guarded by mutex_
-  Active active_;            // guarded by mutex_
-  size_t lookAt_ = 0;        // guarded by mutex_: when active_ may have much that is done
+  Attributes attributes_;                // guarded by mutex_
+  std::vector<Connection> connections_;  // guarded by mutex_, by transport
+  Active active_;                        // guarded by mutex_
+  size_t lookAt_ = 0;  // guarded by mutex_: when active_ may have much that is done
   std::atomic<size_t> activeCount_{0};  // its size: spares flush() the lock
   Status ended_;                        // guarded by mutex_
   uint64_t regionsReady_ = 0;           // guarded by mutex_

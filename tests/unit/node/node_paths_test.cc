@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "hmc/version.h"
-#include "node/attributes.h"
+#include "node/descriptions.h"
 #include "node/node_impl.h"
 #include "node/path_notes.h"
 #include "unit/control/test_peer.h"

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "memory/copy.h"
-#include "node/stage_host.h"
+#include "node/staging.h"
 #include "unit/node/fake_pair.h"
 
 // A transport that cannot reach the peer's accelerator: bytes pass through host slots over there.

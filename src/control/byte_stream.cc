@@ -29,14 +29,14 @@ class SocketStream final : public ByteStream {
   }
 
   Moved write(std::span<const iovec> parts) override {
-    constexpr int kFlags = MSG_DONTWAIT | MSG_NOSIGNAL;
+    constexpr int kSendFlags = MSG_DONTWAIT | MSG_NOSIGNAL;
     Small small(parts);
     msghdr message{};
     message.msg_iov = const_cast<iovec*>(parts.data());
     message.msg_iovlen = parts.size();
     return outcome(retried([&] {
-      return small.fits ? send(socket_.get(), small.bytes, small.size, kFlags)
-                        : sendmsg(socket_.get(), &message, kFlags);
+      return small.fits ? send(socket_.get(), small.bytes, small.size, kSendFlags)
+                        : sendmsg(socket_.get(), &message, kSendFlags);
     }));
   }
 

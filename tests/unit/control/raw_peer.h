@@ -4,10 +4,10 @@
 #include <vector>
 
 #include "base/random.h"
-#include "control/socket.h"
 #include "control/byte_stream.h"
 #include "control/frame.h"
 #include "control/handshake.h"
+#include "control/socket.h"
 #include "test_peer.h"
 
 namespace hmc::control::test {

@@ -2,14 +2,27 @@
 
 #include <sys/socket.h>
 
+#include <string>
 #include <vector>
 
 #include "base/fd.h"
-#include "control/address.h"
 #include "hmc/deadline.h"
 #include "hmc/result.h"
 
 namespace hmc::control {
+
+// Where a listener is: "tcp://host:port", "tcp://[::1]:port" or "unix:///path".
+struct Address {
+  bool isUnix = false;
+  std::string host;  // without brackets
+  uint16_t port = 0;
+  std::string path;
+
+  std::string toString() const;
+};
+
+// Strict: the sentence of an error names the part that is wrong.
+Result<Address> parseAddress(const std::string& text);
 
 struct SocketAddress {
   sockaddr_storage bytes{};
@@ -29,5 +42,9 @@ Result<Fd> dial(const Address& address, Deadline deadline);
 
 // True when both ends of a unix socket belong to this process's user, by the kernel's word.
 bool sameUser(int socket);
+
+// Equal for two processes that run under one kernel boot and in one network namespace, and so can
+// reach each other's FdExchange. Empty when this host does not tell.
+std::string hostId();
 
 }  // namespace hmc::control

@@ -61,10 +61,10 @@ status_t ConnBuffer::readToGpu(void* dest, size_t size, size_t bias) {
 }
 
 status_t ConnBuffer::copyWithin(size_t dstBias, size_t srcBias, size_t size) {
-  for (size_t bias : {srcBias, dstBias}) {
-    if (!fits(bias, size, buffer_size))
-      return report(rangeError("copy", size, "", bias, buffer_size));
-  }
+  if (!fits(srcBias, size, buffer_size))
+    return report(rangeError("copy", size, "source ", srcBias, buffer_size));
+  if (!fits(dstBias, size, buffer_size))
+    return report(rangeError("copy", size, "destination ", dstBias, buffer_size));
   const Region whole = regionOf(*this);
   return report(move(whole.slice(dstBias, size), whole.slice(srcBias, size)));
 }

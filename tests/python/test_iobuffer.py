@@ -114,7 +114,7 @@ def test_can_be_looked_into_without_a_copy(buf):
     (lambda b: b.buffer_put_gpu_ptr(0, nbytes=8), hmc.HMCError, "null pointer"),
     (lambda b: b.buffer_get_cpu(nbytes=2**40), hmc.OutOfRange, "1099511627776 bytes"),
     (lambda b: b.buffer_copy_within(dst_offset=0, src_offset=65536, nbytes=1), hmc.OutOfRange,
-     "1 bytes from offset 65536"),
+     "1 bytes at source offset 65536"),
 ])
 def test_says_what_is_wrong(buf, call, kind, sentence):
     with pytest.raises(kind, match=sentence):

@@ -23,10 +23,10 @@ Status check(const Region& dst, const Region& src) {
 
 }  // namespace
 
-Result<PendingCopy::Side> PendingCopy::Side::on(const Device& device) {
+Result<PendingCopy::Side> PendingCopy::Side::on(const Device& device, Lane lane) {
   HMC_ASSIGN(Backend * backend, findBackend(device));
   HMC_ASSIGN(auto event, backend->event(device.index));
-  return Side{backend, {device}, std::move(event)};
+  return Side{backend, {device, nullptr, lane}, std::move(event)};
 }
 
 Status PendingCopy::Side::enqueue(const Region& dst, const Region& src) const {
@@ -47,7 +47,8 @@ Result<std::unique_ptr<PendingCopy>> PendingCopy::start(const Region& dst, const
     copy->done_ = src.size;
   }
   if (copy->done_ == src.size) return copy;
-  HMC_ASSIGN(copy->to_, Side::on(toHost ? src.device : dst.device));
+  const Lane lane = toHost ? kToHost : src.device.isHost() ? kFromHost : kOnDevice;
+  HMC_ASSIGN(copy->to_, Side::on(toHost ? src.device : dst.device, lane));
   copy->piece_ = src.size;
   HMC_TRY(copy->to_->enqueue(copy->dst_, src));
   return copy;
@@ -57,8 +58,8 @@ Result<std::unique_ptr<PendingCopy>> PendingCopy::startStaged(const Region& dst,
                                                               bool fromTheEnd) {
   HMC_TRY(check(dst, src));
   std::unique_ptr<PendingCopy> copy(new PendingCopy(dst.slice(0, src.size), src));
-  HMC_ASSIGN(copy->to_, Side::on(dst.device));
-  HMC_ASSIGN(copy->from_, Side::on(src.device));
+  HMC_ASSIGN(copy->to_, Side::on(dst.device, kFromHost));
+  HMC_ASSIGN(copy->from_, Side::on(src.device, kToHost));
   HMC_ASSIGN(auto buffer, BorrowedBuffer::take());
   buffer->pinFor(*copy->to_->backend);
   buffer->pinFor(*copy->from_->backend);

@@ -27,12 +27,15 @@ class PendingCopy {
   Result<bool> passed();
 
  private:
+  // Copies in different directions use different engines of a device, and do not wait for each
+  // other.
+  enum Lane : uint8_t { kOnDevice, kToHost, kFromHost };
   // A queue of one device, and the event behind the copy that was enqueued there last.
   struct Side {
     Backend* backend;
     DeviceQueue queue;
     std::unique_ptr<DeviceEvent> event;
-    static Result<Side> on(const Device& device);
+    static Result<Side> on(const Device& device, Lane lane);
     Status enqueue(const Region& dst, const Region& src) const;
   };
 

@@ -12,7 +12,7 @@ constexpr int kSetAside = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 class RangeReservation final : public Reservation {
  public:
   RangeReservation(const Device& device, std::shared_ptr<ReservedRange> range)
-      : Reservation({range->first, range->size, device}, kUnit), range_(std::move(range)) {}
+      : Reservation({range->first, range->size, device}, range->unit), range_(std::move(range)) {}
 
  private:
   const std::shared_ptr<ReservedRange> range_;
@@ -31,10 +31,10 @@ Status noReservation(const void* at) {
 
 Result<Place> takeIn(const std::shared_ptr<ReservedRange>& range, char* at, size_t size) {
   const auto offset = static_cast<size_t>(at - range->first);
-  if (offset % kUnit != 0) {
+  if (offset % range->unit != 0) {
     return error(Code::invalidArgument,
                  "offset {} of a reservation is no place for memory: it must be a multiple of {}",
-                 offset, kUnit);
+                 offset, range->unit);
   }
   if (!fits(offset, size, range->size)) {
     return error(Code::outOfRange,
@@ -54,7 +54,7 @@ Result<Place> takeIn(const std::shared_ptr<ReservedRange>& range, char* at, size
 
 Place::~Place() {
   if (!range_) return;
-  (void)mmap(at_, size_, PROT_NONE, kSetAside | MAP_FIXED, -1, 0);
+  if (range_->setAside) range_->setAside(at_, size_);
   std::lock_guard lock(range_->mutex);
   range_->inUse.erase(at_);
 }
@@ -67,13 +67,22 @@ Result<std::unique_ptr<Reservation>> Reservations::reserve(const Device& device,
   void* ptr = mmap(nullptr, whole + kUnit, PROT_NONE, kSetAside, -1, 0);
   if (ptr == MAP_FAILED) return errnoStatus(fmt::format("reserve {} bytes of addresses", size));
   auto range = std::make_shared<ReservedRange>();
-  range->addresses = Mapping(ptr, whole + kUnit);
-  range->first = range->addresses.get() + (-reinterpret_cast<uintptr_t>(ptr) % kUnit);
+  range->addresses = std::make_shared<Mapping>(ptr, whole + kUnit);
+  range->first = static_cast<char*>(ptr) + (-reinterpret_cast<uintptr_t>(ptr) % kUnit);
   range->size = whole;
+  range->unit = kUnit;
+  range->setAside = [](char* at, size_t length) {
+    (void)mmap(at, length, PROT_NONE, kSetAside | MAP_FIXED, -1, 0);
+  };
+  return add(device, std::move(range));
+}
+
+std::unique_ptr<Reservation> Reservations::add(const Device& device,
+                                               std::shared_ptr<ReservedRange> range) {
   std::lock_guard lock(mutex_);
   std::erase_if(ranges_, [](const auto& known) { return known.expired(); });
   ranges_.push_back(range);
-  return std::unique_ptr<Reservation>(std::make_unique<RangeReservation>(device, std::move(range)));
+  return std::make_unique<RangeReservation>(device, std::move(range));
 }
 
 Result<Place> Reservations::take(void* at, size_t size) {

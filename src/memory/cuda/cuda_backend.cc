@@ -1,0 +1,166 @@
+#include "memory/cuda/cuda_backend.h"
+
+#include "base/error.h"
+#include "memory/copy.h"
+
+namespace hmc::cuda {
+
+namespace {
+
+// Host memory that the driver has registered.
+class CudaPin final : public PinnedMemory {
+ public:
+  CudaPin(const Driver& driver, CuContext context, void* ptr)
+      : driver_(driver), context_(context), ptr_(ptr) {}
+  ~CudaPin() override {
+    Current current(driver_, context_);
+    (void)driver_.cuMemHostUnregister(ptr_);
+  }
+
+ private:
+  const Driver& driver_;
+  const CuContext context_;
+  void* const ptr_;
+};
+
+Result<Backend::DeviceFacts> factsOf(const Driver& driver, CuDevice handle) {
+  char name[256] = "";
+  HMC_CUDA(driver, cuDeviceGetName, name, sizeof(name), handle);
+  CuUuid uuid{};
+  HMC_CUDA(driver, cuDeviceGetUuid_v2, &uuid, handle);
+  Backend::DeviceFacts facts{{}, name};
+  std::memcpy(facts.uuid.bytes.data(), uuid.bytes, sizeof(uuid.bytes));
+  return facts;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<CudaBackend>> CudaBackend::create(const char* library) {
+  HMC_ASSIGN(Driver driver, Driver::load(library));
+  Facts facts{DeviceKind::cuda,
+              fmt::format("CUDA {}.{}", driver.version / 1000, driver.version % 1000 / 10),
+              {}};
+  int count = 0;
+  HMC_CUDA(driver, cuDeviceGetCount, &count);
+  std::vector<CuDevice> handles;
+  for (int index = 0; index < count; ++index) {
+    CuDevice handle = 0;
+    HMC_CUDA(driver, cuDeviceGet, &handle, index);
+    HMC_ASSIGN(DeviceFacts device, factsOf(driver, handle));
+    facts.devices.push_back(std::move(device));
+    handles.push_back(handle);
+  }
+  return std::unique_ptr<CudaBackend>(
+      new CudaBackend(std::move(facts), std::move(driver), handles));
+}
+
+CudaBackend::CudaBackend(Facts facts, Driver driver, const std::vector<CuDevice>& handles)
+    : Backend(std::move(facts)),
+      driver_(std::move(driver)),
+      words_(driver_),
+      memory_(*this, driver_, devices_) {
+  for (size_t i = 0; i < handles.size(); ++i) {
+    devices_.emplace_back(driver_, static_cast<int>(i), handles[i]);
+  }
+}
+
+CudaDevice& CudaBackend::anyDevice() {
+  for (CudaDevice& device : devices_) {
+    if (device.isReady()) return device;
+  }
+  return devices_.front();
+}
+
+Result<Region> CudaBackend::allocate(int index, size_t size) {
+  HMC_TRY(checkIndex(index));
+  HMC_ASSIGN(const Region region, memory_.allocate(index, size));
+  auto zeroed = [&]() -> Status {
+    CudaDevice& device = devices_[static_cast<size_t>(index)];
+    const DeviceQueue queue{region.device};
+    HMC_ASSIGN(auto on, device.streamOf(queue));
+    HMC_ASSIGN(auto done, event(index));
+    {
+      Current current(driver_, on.context);
+      HMC_CUDA(driver_, cuMemsetD8Async, address(region.ptr), 0, size, on.stream);
+    }
+    HMC_TRY(done->record(queue));
+    return waitFor(*done, kCopyTimeout);
+  };
+  Status status = zeroed();
+  if (status.ok()) return region;
+  (void)memory_.remove(region.ptr, /*attached=*/false);
+  return status;
+}
+
+Status CudaBackend::drain() {
+  for (CudaDevice& device : devices_) {
+    if (!device.isReady()) continue;
+    for (uint8_t lane = 0; lane < DeviceQueue::kLanes; ++lane) {
+      HMC_ASSIGN(auto done, event(device.index()));
+      HMC_TRY(done->record({{DeviceKind::cuda, device.index()}, nullptr, lane}));
+      HMC_TRY(waitFor(*done, kCopyTimeout));
+    }
+    if (!usersStreams_.load()) continue;
+    HMC_ASSIGN(CuContext context, device.context());
+    Current current(driver_, context);
+    HMC_CUDA(driver_, cuCtxSynchronize);
+  }
+  return Status();
+}
+
+Status CudaBackend::release(void* ptr) {
+  HMC_TRY(memory_.check(ptr, /*attached=*/false));
+  HMC_TRY(drain());
+  return memory_.remove(ptr, /*attached=*/false);
+}
+
+Status CudaBackend::detach(const Region& region) {
+  HMC_TRY(memory_.check(region.ptr, /*attached=*/true));
+  HMC_TRY(drain());
+  return memory_.remove(region.ptr, /*attached=*/true);
+}
+
+Status CudaBackend::copy(const CopyBatch& batch, const DeviceQueue& queue) {
+  HMC_TRY(checkCopy(batch, queue));
+  HMC_ASSIGN(auto on, devices_[static_cast<size_t>(queue.device.index)].streamOf(queue));
+  Current current(driver_, on.context);
+  HMC_TRY(current.status());
+  if (queue.stream) usersStreams_.store(true);
+  for (const CopyPiece& piece : batch.pieces) {
+    if (piece.size == 0) continue;
+    HMC_CUDA(driver_, cuMemcpyAsync, address(piece.dst), address(piece.src), piece.size, on.stream);
+  }
+  return Status();
+}
+
+Result<std::unique_ptr<DeviceEvent>> CudaBackend::event(int index) {
+  HMC_TRY(checkIndex(index));
+  return CudaEvent::create(driver_, words_, devices_, index);
+}
+
+Result<Region> CudaBackend::attach(const Share& share, void* at) {
+  if (share.kind != DeviceKind::cuda || share.purpose != ShareFor::process) {
+    return error(Code::invalidArgument, "CUDA cannot attach a share of {} for a {}",
+                 deviceKindName(share.kind),
+                 share.purpose == ShareFor::process ? "process" : "NIC");
+  }
+  HMC_ASSIGN(const int index, indexOf(share.device));
+  return memory_.attach(share, index, at);
+}
+
+Result<std::unique_ptr<PinnedMemory>> CudaBackend::pin(const Region& host) {
+  HMC_TRY(checkPinnable(host));
+  HMC_ASSIGN(CuContext context, anyDevice().context());
+  Current current(driver_, context);
+  HMC_TRY(current.status());
+  HMC_CUDA(driver_, cuMemHostRegister_v2, host.ptr, host.size, kHostPortable | kHostMapped);
+  return std::unique_ptr<PinnedMemory>(std::make_unique<CudaPin>(driver_, context, host.ptr));
+}
+
+// Never destroyed: threads may still copy while the process exits.
+Result<Backend*> load() {
+  HMC_ASSIGN(auto made, CudaBackend::create());
+  return made.release();
+}
+
+}  // namespace hmc::cuda

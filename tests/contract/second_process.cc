@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <vector>
 
@@ -37,8 +38,9 @@ std::string unhex(const std::string& text) {
 std::string filterFor(const std::string& test) {
   const auto* info = testing::UnitTest::GetInstance()->current_test_info();
   std::string name = info->name();
+  const size_t parameter = std::min(name.rfind('/'), name.size());
   return std::string("--gtest_filter=") + info->test_suite_name() + "." + test +
-         name.substr(name.rfind('/'));
+         name.substr(parameter);
 }
 
 // This program again, with more variables in its environment. -1 when it cannot be started.

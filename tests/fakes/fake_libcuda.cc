@@ -257,7 +257,8 @@ FAKE CuResult cuCtxSynchronize() {
 
 FAKE void hmcFakeCudaFail(const char* function, int nth, int code) {
   std::lock_guard lock(driver().mutex);
-  driver().failures[function] = {nth, code};
+  driver().failures.erase(function);
+  if (nth > 0) driver().failures[function] = {nth, code};
 }
 
 FAKE size_t hmcFakeCudaDepth() {
@@ -270,7 +271,7 @@ FAKE void hmcFakeCudaLive(test::FakeCudaLive* live) {
   live->handles = driver().handles.size();
   live->ranges = driver().ranges.size();
   live->mappings = driver().mappings.size();
-  live->pinned = driver().pinned.size();
+  live->pinned = driver().registered.size();
   for (const GpuState& gpu : driver().gpus) live->bytes += gpu.used;
 }
 

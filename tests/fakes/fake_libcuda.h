@@ -16,10 +16,12 @@ struct FakeCudaLive {
   size_t mappings = 0;  // of memory there
   size_t bytes = 0;     // of all devices
   size_t pinned = 0;    // ranges of host memory that were registered
+  friend bool operator==(const FakeCudaLive&, const FakeCudaLive&) = default;
 };
 
 // Exported besides the functions of the driver API:
-//   void hmcFakeCudaFail(const char* function, int nth, int code): its nth call from now on fails
+//   void hmcFakeCudaFail(const char* function, int nth, int code): its nth call from now on fails;
+//     0: none
 //   size_t hmcFakeCudaDepth(): contexts on this thread's stack
 //   void hmcFakeCudaLive(FakeCudaLive* live)
 // and cuCtxGetCurrent(), cuMemAlloc_v2(), cuMemFree_v2(), cuMemAllocManaged(), which other users of

@@ -246,6 +246,7 @@ FAKE CuResult cuMemHostRegister_v2(void* host, size_t size, unsigned /*flags*/) 
   if (rangeAround(driver(), at) != driver().ranges.end()) return kInvalidValue;
   if (overlapsPinned(at, size)) return kAlreadyRegistered;
   driver().pinned[at] = size;
+  driver().registered.insert(at);
   return kSuccess;
 }
 
@@ -253,7 +254,10 @@ FAKE CuResult cuMemHostUnregister(void* host) {
   CuContext context = nullptr;
   HMC_FAKE_CHECK(enter(__func__, context));
   std::lock_guard lock(driver().mutex);
-  return driver().pinned.erase(reinterpret_cast<CuPointer>(host)) == 1 ? kSuccess : kNotRegistered;
+  const auto at = reinterpret_cast<CuPointer>(host);
+  if (driver().registered.erase(at) == 0) return kNotRegistered;
+  driver().pinned.erase(at);
+  return kSuccess;
 }
 
 }  // namespace hmc::cuda

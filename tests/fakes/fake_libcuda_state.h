@@ -102,6 +102,7 @@ struct DriverState {
   std::map<CuPointer, AddressRange> ranges;
   std::map<CuPointer, MappedMemory> mappings;
   std::map<CuPointer, size_t> pinned;  // host memory
+  std::set<CuPointer> registered;      // some of it
   std::map<std::string, Failure> failures;
 
   GpuState* gpuAt(int index);

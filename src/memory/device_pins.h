@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 
+#include "base/log.h"
 #include "memory/backend.h"
 
 namespace hmc {
@@ -13,7 +14,16 @@ class DevicePins {
  public:
   // Once for each backend. Where it refuses, as in a process that may not lock so much memory,
   // copies are slower and right all the same.
-  void pin(const Region& host, Backend& backend);
+  void pin(const Region& host, Backend& backend) {
+    auto [entry, isNew] = pins_.try_emplace(&backend);
+    if (!isNew) return;
+    auto pinned = backend.pin(host);
+    if (pinned.ok()) {
+      entry->second = *std::move(pinned);
+    } else {
+      logDebug("staging {} bytes without pinning them: {}", host.size, pinned.status().message());
+    }
+  }
   void clear() { pins_.clear(); }
 
  private:

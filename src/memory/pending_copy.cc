@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "memory/backends.h"
 #include "memory/host_copy.h"
+#include "memory/range_error.h"
 
 namespace hmc {
 
@@ -12,7 +13,7 @@ namespace {
 
 Status check(const Region& dst, const Region& src) {
   if (dst.size < src.size) {
-    return error(Code::outOfRange, "{} bytes cannot be copied into {} bytes", src.size, dst.size);
+    return rangeError("copy", src.size, "", 0, dst.size);
   }
   if (src.size > 0 && (!dst.ptr || !src.ptr)) {
     return error(Code::invalidArgument, "a copy of {} bytes from {} to {} has a null pointer",

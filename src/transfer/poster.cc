@@ -104,11 +104,7 @@ void Poster::end(Transfer& transfer) {
     std::lock_guard lock(mutex_);
     slotHolders_.erase(&transfer);
   }
-  if (transfer.stopped.ok()) {
-    transfer.completion.finish();
-  } else {
-    transfer.completion.fail(transfer.stopped);
-  }
+  transfer.completion.end(transfer.stopped);
 }
 
 }  // namespace hmc

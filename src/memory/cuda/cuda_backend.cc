@@ -10,15 +10,16 @@ namespace {
 // Host memory that the driver has registered.
 class CudaPin final : public PinnedMemory {
  public:
-  CudaPin(const Driver& driver, CuContext context, void* ptr)
-      : driver_(driver), context_(context), ptr_(ptr) {}
+  CudaPin(CudaBackend& owner, CuContext context, void* ptr)
+      : owner_(owner), context_(context), ptr_(ptr) {}
   ~CudaPin() override {
-    Current current(driver_, context_);
-    (void)driver_.cuMemHostUnregister(ptr_);
+    owner_.forget(ptr_);
+    Current current(owner_.driver(), context_);
+    (void)owner_.driver().cuMemHostUnregister(ptr_);
   }
 
  private:
-  const Driver& driver_;
+  CudaBackend& owner_;
   const CuContext context_;
   void* const ptr_;
 };
@@ -61,6 +62,7 @@ CudaBackend::CudaBackend(Facts facts, Driver driver, const std::vector<CuDevice>
       memory_(*this, driver_, devices_) {
   for (size_t i = 0; i < handles.size(); ++i) {
     devices_.emplace_back(driver_, static_cast<int>(i), handles[i]);
+    kernels_.emplace_back(driver_, words_, devices_.back());
   }
 }
 
@@ -122,15 +124,47 @@ Status CudaBackend::detach(const Region& region) {
 
 Status CudaBackend::copy(const CopyBatch& batch, const DeviceQueue& queue) {
   HMC_TRY(checkCopy(batch, queue));
-  HMC_ASSIGN(auto on, devices_[static_cast<size_t>(queue.device.index)].streamOf(queue));
+  CudaDevice& device = devices_[static_cast<size_t>(queue.device.index)];
+  HMC_ASSIGN(auto on, device.streamOf(queue));
   Current current(driver_, on.context);
   HMC_TRY(current.status());
   if (queue.stream) usersStreams_.store(true);
+  if (CopyKernel::isFor(batch.pieces) && reaches(device, batch) &&
+      on.context == *device.context()) {
+    return kernels_[static_cast<size_t>(device.index())].launch(batch.pieces, on.stream);
+  }
   for (const CopyPiece& piece : batch.pieces) {
     if (piece.size == 0) continue;
     HMC_CUDA(driver_, cuMemcpyAsync, address(piece.dst), address(piece.src), piece.size, on.stream);
   }
   return Status();
+}
+
+// A kernel that touches what it cannot reach breaks the context for good, so this must be certain.
+bool CudaBackend::reaches(const CudaDevice& device, const CopyBatch& batch) {
+  for (const Device* side : {&batch.to, &batch.from}) {
+    if (!side->isHost() && side->index != device.index()) return false;
+  }
+  if (!batch.to.isHost() && !batch.from.isHost()) return true;
+  if (!device.has(kHostPointers)) return false;
+  std::lock_guard lock(mutex_);
+  for (const CopyPiece& piece : batch.pieces) {
+    if (!isPinned(batch.to.isHost() ? piece.dst : piece.src, piece.size)) return false;
+  }
+  return true;
+}
+
+bool CudaBackend::isPinned(const void* ptr, size_t size) {
+  auto* byte = static_cast<const char*>(ptr);
+  auto next = pinned_.upper_bound(byte);
+  if (next == pinned_.begin()) return false;
+  const auto& [first, length] = *std::prev(next);
+  return fits(static_cast<uint64_t>(byte - first), size, length);
+}
+
+void CudaBackend::forget(const void* pinned) {
+  std::lock_guard lock(mutex_);
+  pinned_.erase(static_cast<const char*>(pinned));
 }
 
 Result<std::unique_ptr<DeviceEvent>> CudaBackend::event(int index) {
@@ -154,7 +188,9 @@ Result<std::unique_ptr<PinnedMemory>> CudaBackend::pin(const Region& host) {
   Current current(driver_, context);
   HMC_TRY(current.status());
   HMC_CUDA(driver_, cuMemHostRegister_v2, host.ptr, host.size, kHostPortable | kHostMapped);
-  return std::unique_ptr<PinnedMemory>(std::make_unique<CudaPin>(driver_, context, host.ptr));
+  std::lock_guard lock(mutex_);
+  pinned_.emplace(host.at(0), host.size);
+  return std::unique_ptr<PinnedMemory>(std::make_unique<CudaPin>(*this, context, host.ptr));
 }
 
 // Never destroyed: threads may still copy while the process exits.

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <deque>
+#include <map>
 
 #include "memory/cuda/event.h"
+#include "memory/cuda/kernels.h"
 #include "memory/cuda/memory.h"
 
 namespace hmc::cuda {
@@ -28,18 +30,26 @@ class CudaBackend final : public Backend {
   Result<std::unique_ptr<PinnedMemory>> pin(const Region& host) override;
 
   const Driver& driver() const { return driver_; }
+  // Host memory is about to be no longer pinned.
+  void forget(const void* pinned);
 
  private:
   CudaBackend(Facts facts, Driver driver, const std::vector<CuDevice>& handles);
   // Waits for the copies of all queues.
   Status drain();
+  // Whether a kernel of that device can reach all of them.
+  bool reaches(const CudaDevice& device, const CopyBatch& batch);
+  bool isPinned(const void* ptr, size_t size);
   // A device whose context is there, or the first one.
   CudaDevice& anyDevice();
 
   const Driver driver_;
   std::deque<CudaDevice> devices_;  // by index; never changes
   Words words_;
+  std::deque<CopyKernel> kernels_;  // by index; never changes
   Memory memory_;
+  std::mutex mutex_;
+  std::map<const char*, size_t> pinned_;   // guarded by mutex_; by first byte
   std::atomic<bool> usersStreams_{false};  // copies were enqueued on streams that are not ours
 };
 

@@ -12,7 +12,8 @@ namespace {
 constexpr std::chrono::microseconds kPollEvery{50};
 }  // namespace
 
-void DeviceCopies::start(const Link& link, const Op& op, const Region& far) {
+void DeviceCopies::start(const Link& link, const Op& op, const Region& far,
+                         std::shared_ptr<void> mapping) {
   const auto& gate = op.remote->sharedGate();
   if (!gate->enter()) return op.completion->fail(memoryRevoked());
   const Region near{op.local, op.size, op.registration->region.device};
@@ -23,7 +24,8 @@ void DeviceCopies::start(const Link& link, const Op& op, const Region& far) {
     return op.completion->fail(pending.status());
   }
   std::lock_guard lock(mutex_);
-  copies_.push_back({&link, op.completion, gate, *std::move(pending), Status()});
+  copies_.push_back(
+      {&link, op.completion, gate, std::move(mapping), *std::move(pending), Status()});
   count_.store(copies_.size(), std::memory_order_release);
 }
 
@@ -36,7 +38,7 @@ bool DeviceCopies::poll() {
 // First the gate: the memory may be gone as soon as the operation is done.
 void DeviceCopies::end(const Copy& copy, const Status& status) {
   copy.gate->leave();
-  status.ok() ? copy.completion->finish() : copy.completion->fail(status);
+  copy.completion->end(status);
 }
 
 bool DeviceCopies::pollLocked() {

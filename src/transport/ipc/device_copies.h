@@ -15,8 +15,9 @@ namespace hmc::ipc {
 // neither waits for a device. Safe from any thread.
 class DeviceCopies {
  public:
-  // `far` is the operation's remote memory, mapped here. What cannot start fails.
-  void start(const Link& link, const Op& op, const Region& far);
+  // `far` is the operation's remote memory, and `mapping` keeps it mapped here. What cannot start
+  // fails.
+  void start(const Link& link, const Op& op, const Region& far, std::shared_ptr<void> mapping);
   // Finishes what the devices have done; true when there was something.
   bool poll();
   bool idle() const { return count_.load(std::memory_order_acquire) == 0; }
@@ -32,6 +33,7 @@ class DeviceCopies {
     const Link* link;
     Completion* completion;
     std::shared_ptr<UseGate> gate;  // of the peer's memory: revoking it waits
+    std::shared_ptr<void> mapping;
     std::unique_ptr<PendingCopy> pending;
     Status closed;  // why its link is
   };

@@ -65,7 +65,11 @@ class IpcRegistration final : public Registration {
     if (shared_.options.allowMapping) HMC_TRY(offerMapping(backend, key));
     // Every peer that gets in can map the host memory that we share. A device's memory that a peer
     // cannot map is staged by the engine.
-    if (share_.empty() && region.device.isHost()) HMC_TRY(offerRing(key));
+    if (share_.empty() && region.device.isHost()) {
+      shared_.service.start();
+      key.pageToken = shared_.pageToken;
+      key.region = number_ = shared_.exports.add(region, access);
+    }
     key_ = encode(key);
     return Status();
   }
@@ -83,12 +87,6 @@ class IpcRegistration final : public Registration {
     key.uuid = share->device;
     return Status();
   }
-  Status offerRing(Key& key) {
-    HMC_ASSIGN(key.pageToken, shared_.service.start());
-    number_ = shared_.exports.add(region, access);
-    key.region = number_;
-    return Status();
-  }
 
   Shared& shared_;
   std::string nonce_;  // peers read it here, through the kernel, to know that we are who they mean
@@ -99,7 +97,8 @@ class IpcRegistration final : public Registration {
 
 class IpcTransport final : public Transport {
  public:
-  IpcTransport(FdExchange& fds, IpcOptions options, std::string domain)
+  IpcTransport(FdExchange& fds, IpcOptions options, std::string domain,
+               SharedBlock<ServicePage> page, std::string pageToken)
       : Transport({"ipc",
                    std::move(domain),
                    {std::begin(kDeviceKinds), std::end(kDeviceKinds)},
@@ -107,7 +106,7 @@ class IpcTransport final : public Transport {
                    {{describe(ipc::PathKind::mappedHost), 20, 10},
                     {describe(ipc::PathKind::processVm), 700, 8},
                     {describe(ipc::PathKind::ring), 3000, 4}}}),
-        shared_(fds, options) {}
+        shared_(fds, options, std::move(page), std::move(pageToken)) {}
 
   Result<std::unique_ptr<Registration>> registerRegion(const Region& region,
                                                        Access access) override {
@@ -128,7 +127,7 @@ class IpcTransport final : public Transport {
 
   bool progress(Deadline until) override {
     if (!shared_.hasRings()) return progressWithoutRings(earlier(until, kSpin));
-    Doorbell& doorbell = shared_.page.get()->progress;
+    Doorbell& doorbell = shared_.page->progress;
     Deadline spin = earlier(until, kSpin);
     uint32_t seen = 0;
     do {
@@ -142,7 +141,7 @@ class IpcTransport final : public Transport {
   }
   void wake() override {
     wanted_.store(true);
-    if (ServicePage* page = shared_.page.get()) page->progress.ring();
+    shared_.page->progress.ring();
   }
 
  private:
@@ -164,7 +163,10 @@ class IpcTransport final : public Transport {
 
 Result<std::unique_ptr<Transport>> create(FdExchange& fds, IpcOptions options) {
   HMC_ASSIGN(std::string where, domain());
-  return std::unique_ptr<Transport>(std::make_unique<IpcTransport>(fds, options, std::move(where)));
+  HMC_ASSIGN(auto page, SharedBlock<ServicePage>::create());
+  HMC_ASSIGN(std::string token, page.offer(fds));
+  return std::unique_ptr<Transport>(std::make_unique<IpcTransport>(
+      fds, options, std::move(where), std::move(page), std::move(token)));
 }
 
 }  // namespace hmc::ipc

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "memory/backend.h"
@@ -30,28 +31,27 @@ class IpcRemote : public RemoteMemory {
 
 class MappedRemote final : public IpcRemote {
  public:
-  // Detaches `here` at the end, unless `backend` is null. `closed` is the Link's.
+  // Detaches `here` at the end, unless `backend` is null: then it lies here without being attached.
+  // `closed` is the Link's.
   MappedRemote(const Key& key, const Region& here, Backend* backend,
                const std::atomic<bool>& closed)
       : IpcRemote(key, here.device.isHost() ? PathKind::mappedHost : PathKind::mappedDevice,
                   here.device.isHost() ? Mapped{here.at(0), &closed} : Mapped{}),
-        region(here),
-        backend_(backend) {}
-  ~MappedRemote() override {
-    if (backend_) (void)backend_->detach(region);
+        region(here) {
+    if (backend) mapping = {here.ptr, [=](void*) { (void)backend->detach(here); }};
   }
   const Region region;
+  // Detaches it when the last one lets go: a device may be at it when the handle is dropped.
+  std::shared_ptr<void> mapping;
 
  private:
   Status unmap() override;
-
-  Backend* const backend_;
 };
 
 class ProcessRemote final : public IpcRemote {
  public:
-  // `page` is the owner's and says whether it lives; null when it has none.
-  ProcessRemote(const Key& key, Process owner, std::unique_ptr<SharedBlock<ServicePage>> page,
+  // `page` is the owner's and says whether it lives, where it has one.
+  ProcessRemote(const Key& key, Process owner, std::optional<SharedBlock<ServicePage>> page,
                 std::string slower)
       : IpcRemote(key, PathKind::processVm, {}, std::move(slower)),
         process(std::move(owner)),
@@ -61,7 +61,7 @@ class ProcessRemote final : public IpcRemote {
   const uint64_t address;
 
  private:
-  const std::unique_ptr<SharedBlock<ServicePage>> page_;
+  const std::optional<SharedBlock<ServicePage>> page_;
 };
 
 class RingRemote final : public IpcRemote {

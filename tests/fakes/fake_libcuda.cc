@@ -55,6 +55,7 @@ constexpr ErrorText kErrors[] = {
     {kInvalidContext, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context"},
     {kMapFailed, "CUDA_ERROR_MAP_FAILED", "mapping of buffer object failed"},
     {kInvalidHandle, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"},
+    {kNoSuchName, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
     {kNotReady, "CUDA_ERROR_NOT_READY", "device not ready"},
     {kIllegalAddress, "CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access was encountered"},
     {kAlreadyRegistered, "CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED",
@@ -198,7 +199,11 @@ FAKE CuResult cuDeviceGetAttribute(int* value, int attribute, CuDevice device) {
     case kPosixDescriptor:
     case kRdmaWithVirtualMemory:
     case kDmaBuf:
+    case kHostPointers:
       *value = 1;
+      return kSuccess;
+    case kMultiprocessors:
+      *value = 4;
       return kSuccess;
     case kFabric:
       *value = 0;

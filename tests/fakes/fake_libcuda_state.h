@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -28,6 +29,7 @@ namespace fake {
 constexpr CuResult kInvalidDevice = 101;
 constexpr CuResult kMapFailed = 205;
 constexpr CuResult kInvalidHandle = 400;
+constexpr CuResult kNoSuchName = 500;
 constexpr CuResult kIllegalAddress = 700;
 constexpr CuResult kNotRegistered = 713;
 
@@ -152,6 +154,11 @@ CuResult makePhysical(GpuState& gpu, size_t size, PhysicalPtr& made);
 CuResult importPhysical(int fd, PhysicalPtr& made);
 // Addresses that the processor cannot touch, 0 when there are none.
 CuPointer reserveAddresses(size_t granules, int protection);
+// `work` runs when everything has that was enqueued there before; what it answers breaks the
+// context. For the call `function`.
+using Work = std::function<CuResult(const CUctx_st&)>;
+CuResult enqueue(const char* function, CuStream stream, Work work);
+CuResult copyNow(CuPointer dst, CuPointer src, size_t size, const CUctx_st& context);
 // Waits until everything that was enqueued has run.
 CuResult synchronize(CuContext context);
 void addContext(GpuState& gpu);  // with the mutex held

@@ -21,7 +21,7 @@ constexpr std::chrono::microseconds kLook{20};
 // What is pushed runs in order on a thread of its own, at once when somebody waits for it. Nothing
 // more runs once the context is broken. Safe from any thread.
 struct CUstream_st {
-  using Work = std::function<hmc::cuda::CuResult()>;
+  using Work = hmc::cuda::fake::Work;
 
   explicit CUstream_st(CUctx_st& of) : context(of) {}
 
@@ -71,7 +71,7 @@ struct CUstream_st {
       entries.pop_front();
       lock.unlock();
       if (context.failure.load() == hmc::cuda::kSuccess) {
-        if (const hmc::cuda::CuResult failed = entry.work()) context.failure.store(failed);
+        if (const hmc::cuda::CuResult failed = entry.work(context)) context.failure.store(failed);
       }
       lock.lock();
       ++done;
@@ -156,26 +156,6 @@ void clear(const DriverState::Span& span) {
   std::memset(span.bytes + first + pages, 0, span.size - first - pages);
 }
 
-CuResult copyNow(CuPointer dst, CuPointer src, size_t size, const CUctx_st& context) {
-  const Spans to = bytesAt(dst, size, context);
-  const Spans from = bytesAt(src, size, context);
-  if (to.empty() || from.empty()) return kIllegalAddress;
-  size_t into = 0;  // span, and the position in it
-  size_t at = 0;
-  for (const DriverState::Span& piece : from) {
-    for (size_t copied = 0; copied < piece.size;) {
-      const size_t some = std::min(piece.size - copied, to[into].size - at);
-      std::memmove(to[into].bytes + at, piece.bytes + copied, some);
-      copied += some;
-      at += some;
-      if (at < to[into].size) continue;
-      ++into;
-      at = 0;
-    }
-  }
-  return kSuccess;
-}
-
 CuResult setNow(CuPointer at, unsigned char value, size_t size, const CUctx_st& context) {
   const Spans spans = bytesAt(at, size, context);
   if (spans.empty()) return kIllegalAddress;
@@ -202,6 +182,33 @@ uint32_t* wordAt(CuPointer at) {
 }
 
 }  // namespace
+
+CuResult copyNow(CuPointer dst, CuPointer src, size_t size, const CUctx_st& context) {
+  const Spans to = bytesAt(dst, size, context);
+  const Spans from = bytesAt(src, size, context);
+  if (to.empty() || from.empty()) return kIllegalAddress;
+  size_t into = 0;  // span, and the position in it
+  size_t at = 0;
+  for (const DriverState::Span& piece : from) {
+    for (size_t copied = 0; copied < piece.size;) {
+      const size_t some = std::min(piece.size - copied, to[into].size - at);
+      std::memmove(to[into].bytes + at, piece.bytes + copied, some);
+      copied += some;
+      at += some;
+      if (at < to[into].size) continue;
+      ++into;
+      at = 0;
+    }
+  }
+  return kSuccess;
+}
+
+CuResult enqueue(const char* function, CuStream handle, Work work) {
+  CuStream stream = nullptr;
+  HMC_FAKE_CHECK(enterStream(function, handle, stream));
+  stream->push(std::move(work));
+  return kSuccess;
+}
 
 void addContext(GpuState& gpu) {
   gpu.context = new CUctx_st(gpu);
@@ -259,7 +266,7 @@ FAKE CuResult cuStreamWriteValue32_v2(CuStream handle, CuPointer at, uint32_t va
   HMC_FAKE_CHECK(enterStream(__func__, handle, stream));
   uint32_t* word = wordAt(at);
   if (!word || flags != 0) return kInvalidValue;
-  stream->push([word, value] {
+  stream->push([word, value](const CUctx_st&) {
     __atomic_store_n(word, value, __ATOMIC_RELEASE);
     return kSuccess;
   });
@@ -272,9 +279,9 @@ FAKE CuResult cuStreamWaitValue32_v2(CuStream handle, CuPointer at, uint32_t val
   HMC_FAKE_CHECK(enterStream(__func__, handle, stream));
   const uint32_t* word = wordAt(at);
   if (!word || flags != kWaitAtLeast) return kInvalidValue;
-  stream->push([stream, word, value] {
+  stream->push([stream, word, value](const CUctx_st& context) {
     while (static_cast<int32_t>(__atomic_load_n(word, __ATOMIC_ACQUIRE) - value) < 0 &&
-           stream->context.failure.load() == kSuccess) {
+           context.failure.load() == kSuccess) {
       stream->pause();
     }
     return kSuccess;
@@ -287,19 +294,19 @@ FAKE CuResult cuMemcpyAsync(CuPointer dst, CuPointer src, size_t size, CuStream 
   HMC_FAKE_CHECK(enterStream(__func__, handle, stream));
   if (size == 0) return kSuccess;
   if (dst == 0 || src == 0) return kInvalidValue;
-  const uint64_t number = stream->push([=] { return copyNow(dst, src, size, stream->context); });
-  if (isAsynchronous(dst, size) && isAsynchronous(src, size)) return kSuccess;
+  const bool waits = !isAsynchronous(dst, size) || !isAsynchronous(src, size);
+  const uint64_t number =
+      stream->push([=](const CUctx_st& context) { return copyNow(dst, src, size, context); });
+  if (!waits) return kSuccess;
   stream->waitFor(number);
   return stream->context.failure.load();
 }
 
 FAKE CuResult cuMemsetD8Async(CuPointer at, unsigned char value, size_t size, CuStream handle) {
-  CuStream stream = nullptr;
-  HMC_FAKE_CHECK(enterStream(__func__, handle, stream));
   if (at == 0) return kInvalidValue;
   if (size == 0) return kSuccess;
-  stream->push([=] { return setNow(at, value, size, stream->context); });
-  return kSuccess;
+  return enqueue(__func__, handle,
+                 [=](const CUctx_st& context) { return setNow(at, value, size, context); });
 }
 
 }  // namespace hmc::cuda

@@ -94,18 +94,30 @@ Result<Region> CudaBackend::allocate(int index, size_t size) {
   return status;
 }
 
+Result<CudaBackend::QueueEnd> CudaBackend::endOf(const DeviceQueue& queue) {
+  HMC_ASSIGN(auto event, this->event(queue.device.index));
+  HMC_TRY(event->record(queue));
+  return QueueEnd{queue.device.index, std::move(event)};
+}
+
 Status CudaBackend::drain() {
+  std::deque<QueueEnd> ends;
+  {
+    std::lock_guard lock(mutex_);
+    ends = usersEnds_;
+  }
+  // On a device that broke nothing runs any more, so there is nothing to wait for.
   for (CudaDevice& device : devices_) {
-    if (!device.isReady()) continue;
+    if (!device.isReady() || device.isBroken()) continue;
     for (uint8_t lane = 0; lane < DeviceQueue::kLanes; ++lane) {
-      HMC_ASSIGN(auto done, event(device.index()));
-      HMC_TRY(done->record({{DeviceKind::cuda, device.index()}, nullptr, lane}));
-      HMC_TRY(waitFor(*done, kCopyTimeout));
+      HMC_ASSIGN(auto end, endOf({{DeviceKind::cuda, device.index()}, nullptr, lane}));
+      ends.push_back(std::move(end));
     }
-    if (!usersStreams_.load()) continue;
-    HMC_ASSIGN(CuContext context, device.context());
-    Current current(driver_, context);
-    HMC_CUDA(driver_, cuCtxSynchronize);
+  }
+  const Deadline deadline = kCopyTimeout;
+  for (const QueueEnd& end : ends) {
+    Status waited = waitFor(*end.event, deadline);
+    if (!waited.ok() && !devices_[static_cast<size_t>(end.index)].isBroken()) return waited;
   }
   return Status();
 }
@@ -128,7 +140,22 @@ Status CudaBackend::copy(const CopyBatch& batch, const DeviceQueue& queue) {
   HMC_ASSIGN(auto on, device.streamOf(queue));
   Current current(driver_, on.context);
   HMC_TRY(current.status());
-  if (queue.stream) usersStreams_.store(true);
+  const Status enqueued = enqueue(batch, device, on);
+  if (!queue.stream) return enqueued;
+  // The stream may be gone when somebody wants to wait for the copies.
+  HMC_ASSIGN(auto end, endOf(queue));
+  std::lock_guard lock(mutex_);
+  while (!usersEnds_.empty()) {
+    auto passed = usersEnds_.front().event->passed();
+    if (passed.ok() && !*passed) break;
+    usersEnds_.pop_front();
+  }
+  usersEnds_.push_back(std::move(end));
+  return enqueued;
+}
+
+Status CudaBackend::enqueue(const CopyBatch& batch, CudaDevice& device,
+                            const CudaDevice::Stream& on) {
   if (CopyKernel::isFor(batch.pieces) && reaches(device, batch) &&
       on.context == *device.context()) {
     return kernels_[static_cast<size_t>(device.index())].launch(batch.pieces, on.stream);

@@ -42,13 +42,22 @@ Result<CudaDevice::Stream> CudaDevice::streamOf(const DeviceQueue& queue) {
   return found;
 }
 
-Status CudaDevice::health() {
+Result<CuResult> CudaDevice::query() {
   HMC_ASSIGN(CuContext context, this->context());
   Current current(driver_, context);
   HMC_TRY(current.status());
-  const CuResult result = driver_.cuStreamQuery(lanes_[0]);
+  return driver_.cuStreamQuery(lanes_[0]);
+}
+
+Status CudaDevice::health() {
+  HMC_ASSIGN(const CuResult result, query());
   if (result == kNotReady) return Status();
   return driver_.check(result, "cuStreamQuery").within(fmt::format("cuda:{} failed", index_));
+}
+
+bool CudaDevice::isBroken() {
+  auto result = query();
+  return result.ok() && Driver::isSticky(*result);
 }
 
 bool CudaDevice::has(int attribute) const {

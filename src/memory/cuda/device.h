@@ -28,12 +28,15 @@ class CudaDevice {
   Result<Stream> streamOf(const DeviceQueue& queue);
   // An error once a kernel or copy has broken the context. Never blocks.
   Status health();
+  // Whether that is for good: nothing runs there any more.
+  bool isBroken();
   bool has(int attribute) const;
   CuDevice handle() const { return handle_; }
   int index() const { return index_; }
 
  private:
   Status prepare();
+  Result<CuResult> query();
 
   const Driver& driver_;
   const int index_;

@@ -16,7 +16,11 @@ Status notOurs(const void* ptr, bool attached) {
 }  // namespace
 
 Memory::~Memory() {
-  for (auto& [ptr, block] : blocks_) unmap(block);
+  for (auto& [ptr, block] : blocks_) {
+    auto context = devices_[static_cast<size_t>(block.region.device.index)].context();
+    Current current(driver_, context.ok() ? *context : nullptr);
+    (void)unmap(block);
+  }
 }
 
 Memory::Known Memory::ask(const void* ptr) const {
@@ -105,17 +109,18 @@ Status Memory::map(Block& block, void* at) {
   Status open = driver_.check(
       driver_.cuMemSetAccess(address(block.base), block.mapped, access.data(), access.size()),
       "cuMemSetAccess");
-  if (!open.ok()) unmap(block);
+  if (!open.ok()) (void)unmap(block);
   return open;
 }
 
-void Memory::unmap(Block& block) {
+Status Memory::unmap(Block& block) {
   if (!block.physical) {
-    (void)driver_.cuIpcCloseMemHandle(address(block.base));
-    return;
+    HMC_CUDA(driver_, cuIpcCloseMemHandle, address(block.base));
+    return Status();
   }
-  (void)driver_.cuMemUnmap(address(block.base), block.mapped);
-  if (!block.place) (void)driver_.cuMemAddressFree(address(block.base), block.mapped);
+  HMC_CUDA(driver_, cuMemUnmap, address(block.base), block.mapped);
+  if (!block.place) HMC_CUDA(driver_, cuMemAddressFree, address(block.base), block.mapped);
+  return Status();
 }
 
 Result<Region> Memory::add(Block block) {
@@ -173,8 +178,7 @@ Status Memory::remove(const void* ptr, bool attached) {
   Block& block = node.mapped();
   HMC_ASSIGN(CuContext context, devices_[static_cast<size_t>(block.region.device.index)].context());
   Current current(driver_, context);
-  unmap(block);
-  return Status();
+  return unmap(block);
 }
 
 Result<Region> Memory::locate(const void* ptr) {

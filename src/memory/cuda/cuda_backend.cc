@@ -76,22 +76,27 @@ CudaDevice& CudaBackend::anyDevice() {
 Result<Region> CudaBackend::allocate(int index, size_t size) {
   HMC_TRY(checkIndex(index));
   HMC_ASSIGN(const Region region, memory_.allocate(index, size));
+  CudaDevice& device = devices_[static_cast<size_t>(index)];
   auto zeroed = [&]() -> Status {
-    CudaDevice& device = devices_[static_cast<size_t>(index)];
-    const DeviceQueue queue{region.device};
-    HMC_ASSIGN(auto on, device.streamOf(queue));
-    HMC_ASSIGN(auto done, event(index));
+    HMC_ASSIGN(auto on, device.streamOf(device.zeroing()));
     {
       Current current(driver_, on.context);
       HMC_CUDA(driver_, cuMemsetD8Async, address(region.ptr), 0, size, on.stream);
     }
-    HMC_TRY(done->record(queue));
-    return waitFor(*done, kCopyTimeout);
+    return finish(device.zeroing());
   };
   Status status = zeroed();
   if (status.ok()) return region;
-  (void)memory_.remove(region.ptr, /*attached=*/false);
+  // Zeroes on their way to memory that is gone would break the context: rather lose the memory.
+  if (finish(device.zeroing()).ok() || device.isBroken()) {
+    (void)memory_.remove(region.ptr, /*attached=*/false);
+  }
   return status;
+}
+
+Status CudaBackend::finish(const DeviceQueue& queue) {
+  HMC_ASSIGN(const QueueEnd end, endOf(queue));
+  return waitFor(*end.event, kCopyTimeout);
 }
 
 Result<CudaBackend::QueueEnd> CudaBackend::endOf(const DeviceQueue& queue) {

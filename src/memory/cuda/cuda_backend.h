@@ -41,6 +41,7 @@ class CudaBackend final : public Backend {
     std::shared_ptr<DeviceEvent> event;
   };
   Result<QueueEnd> endOf(const DeviceQueue& queue);
+  Status finish(const DeviceQueue& queue);
   // Waits for the copies of all queues.
   Status drain();
   // For copy(), with the context of the stream current.

@@ -98,6 +98,10 @@ TEST_F(CudaBackendTest, losesNothingAndKeepsContextsWhereTheDriverFails) {
       EXPECT_EQ(currentContext(), contextOf(1)) << where;
       EXPECT_EQ(depth(), 1u) << where;
       EXPECT_TRUE(live() == before || lossy.count(function) == 1) << where;
+      Region works = test::must(backend->allocate(0, 4096));
+      write(works, std::string(4096, 'w'));
+      EXPECT_EQ(read(works), std::string(4096, 'w')) << where;
+      EXPECT_TRUE(backend->release(works.ptr).ok()) << where;
     }
   }
 }
@@ -199,6 +203,15 @@ TEST_F(CudaBackendTest, doesNotWaitForStreamsThatHaveNoCopyOfOurs) {
   ASSERT_TRUE(gate->hold({region.device, stuck}).ok());
   EXPECT_TRUE(backend->release(region.ptr).ok());
   EXPECT_TRUE(gate->signal().ok());
+}
+
+TEST_F(CudaBackendTest, allocatesWhileAQueueWaits) {
+  auto gate = test::must(backend->event(0));
+  ASSERT_TRUE(gate->hold({{DeviceKind::cuda, 0}}).ok());
+  auto region = backend->allocate(0, 4096);
+  EXPECT_TRUE(gate->signal().ok());
+  ASSERT_TRUE(region.ok()) << region.status().toString();
+  EXPECT_TRUE(backend->release(region->ptr).ok());
 }
 
 TEST_F(CudaBackendTest, saysAfterAForkThatCudaDoesNotSurviveIt) {

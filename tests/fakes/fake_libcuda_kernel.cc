@@ -59,17 +59,21 @@ using namespace fake;  // NOLINT: what follows is the driver's interface
 FAKE CuResult cuModuleLoadData(CuModule* module, const void* image) {
   CuContext context = nullptr;
   HMC_FAKE_CHECK(enter(__func__, context));
+  std::lock_guard lock(driver().mutex);
   *module = new CUmod_st{*context, static_cast<const char*>(image)};
+  driver().modules.insert(*module);
   return kSuccess;
 }
 
 FAKE CuResult cuModuleGetFunction(CuFunction* function, CuModule module, const char* name) {
   CuContext context = nullptr;
   HMC_FAKE_CHECK(enter(__func__, context));
-  if (&module->context != context) return kInvalidHandle;
+  std::lock_guard lock(driver().mutex);
+  if (driver().modules.count(module) == 0 || &module->context != context) return kInvalidHandle;
   const std::string entry = std::string(".visible .entry ") + name + "(";
   if (module->image.find(entry) == std::string::npos) return kNoSuchName;
   *function = new CUfunc_st{*context, name};
+  driver().functions.insert(*function);
   return kSuccess;
 }
 

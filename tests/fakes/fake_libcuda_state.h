@@ -99,6 +99,8 @@ struct DriverState {
   size_t memory = 0;  // bytes of each
   std::set<CuContext> contexts;
   std::set<CuStream> streams;
+  std::set<CuModule> modules;
+  std::set<CuFunction> functions;
   CuAllocation lastHandle = 0x1000;
   std::map<CuAllocation, PhysicalPtr> handles;
   std::map<CuPointer, AddressRange> ranges;

@@ -112,6 +112,7 @@ TEST_F(CudaSharing, DISABLED_secondProcessOpensALegacyHandle) {
   expectRefused(lie);
   // What is still attached goes with the backend.
   ASSERT_TRUE(backend->attach(share, nullptr).ok());
+  reservation.reset();
   backend.reset();
   EXPECT_EQ(live().mappings, 0u);
 }

@@ -148,14 +148,15 @@ Status CudaBackend::copy(const CopyBatch& batch, const DeviceQueue& queue) {
   const Status enqueued = enqueue(batch, device, on);
   if (!queue.stream) return enqueued;
   // The stream may be gone when somebody wants to wait for the copies.
-  HMC_ASSIGN(auto end, endOf(queue));
+  auto end = endOf(queue);
+  if (!end.ok()) return enqueued.ok() ? end.status() : enqueued;
   std::lock_guard lock(mutex_);
   while (!usersEnds_.empty()) {
     auto passed = usersEnds_.front().event->passed();
     if (passed.ok() && !*passed) break;
     usersEnds_.pop_front();
   }
-  usersEnds_.push_back(std::move(end));
+  usersEnds_.push_back(*std::move(end));
   return enqueued;
 }
 

@@ -50,9 +50,12 @@ pid_t spawnSelf(std::string filter, std::vector<std::string> more) {
   char* arguments[] = {self.data(), filter.data(), disabledToo.data(), nullptr};
   std::vector<char*> variables;
   for (char** entry = environ; *entry; ++entry) {
-    std::string_view text(*entry);
+    const std::string_view text(*entry);
+    const std::string_view name = text.substr(0, text.find('=') + 1);
+    auto isSame = [&](const std::string& one) { return one.compare(0, name.size(), name) == 0; };
     // A test runner's wishes about reports and shards are not for the second process.
-    if (text.substr(0, 6) != "GTEST_") variables.push_back(*entry);
+    const bool isRunners = name.substr(0, 6) == "GTEST_";
+    if (!isRunners && std::none_of(more.begin(), more.end(), isSame)) variables.push_back(*entry);
   }
   for (std::string& variable : more) variables.push_back(variable.data());
   variables.push_back(nullptr);

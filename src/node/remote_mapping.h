@@ -9,10 +9,10 @@
 
 #include "base/fork_guard.h"
 #include "hmc/node.h"
+#include "node/descriptions.h"
 #include "node/local_memory.h"
 #include "node/path_chooser.h"
 #include "node/peer_state.h"
-#include "node/region_description.h"
 #include "transport/mapped_copy.h"
 
 namespace hmc {

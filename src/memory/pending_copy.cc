@@ -71,6 +71,8 @@ Result<std::unique_ptr<PendingCopy>> PendingCopy::startBatch(const CopyBatch& ba
   if (after) HMC_TRY(after->hold(side.queue));
   copy->piece_ = total;
   copy->failed_ = side.backend->copy(batch, side.queue);
+  // Of one piece nothing runs.
+  if (!copy->failed_.ok() && batch.pieces.size() == 1) return copy->failed_;
   Status recorded = side.event->record(side.queue);
   if (!recorded.ok()) return copy->failed_.ok() ? recorded : copy->failed_;
   return copy;

@@ -5,7 +5,7 @@
 #include <mutex>
 #include <optional>
 
-#include "memory/cpu/reservations.h"
+#include "memory/reservations.h"
 #include "memory/cuda/device.h"
 
 namespace hmc::cuda {

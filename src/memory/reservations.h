@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "memory/backend.h"
-#include "memory/cpu/mapping.h"
+#include "memory/mapping.h"
 
 namespace hmc {
 

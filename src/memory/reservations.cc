@@ -1,4 +1,4 @@
-#include "memory/cpu/reservations.h"
+#include "memory/reservations.h"
 
 #include "memory/range_error.h"
 

@@ -47,7 +47,7 @@ CuMemProperties Memory::propertiesOf(const CudaDevice& device) const {
   properties.type = kAllocationPinned;
   properties.location = {kLocationDevice, device.handle()};
   properties.requestedHandleTypes = kHandleDescriptor;
-  if (device.has(kFabric)) properties.requestedHandleTypes |= kHandleFabric;
+  if (fabric_.load() && device.has(kFabric)) properties.requestedHandleTypes |= kHandleFabric;
   properties.allocFlags.gpuDirectRDMACapable = device.has(kRdmaWithVirtualMemory) ? 1 : 0;
   return properties;
 }
@@ -69,7 +69,8 @@ Result<Physical> Memory::create(CudaDevice& device, size_t granules, size_t size
   CuResult made = driver_.cuMemCreate(&handle, granules, &properties, 0);
   if (made == kNotPermitted || made == kNotSupported) {
     // Fabric handles need a service of the machine's that is not there.
-    properties.requestedHandleTypes = kHandleDescriptor;
+    fabric_.store(false);
+    properties = propertiesOf(device);
     made = driver_.cuMemCreate(&handle, granules, &properties, 0);
   }
   if (made == kOutOfMemory) {

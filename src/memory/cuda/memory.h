@@ -86,6 +86,7 @@ class Memory {
   const Driver& driver_;
   std::deque<CudaDevice>& devices_;
   Reservations reservations_;
+  std::atomic<bool> fabric_{true};  // false once the machine's fabric service was found missing
   std::mutex mutex_;  // guards the table, not the memory
   Blocks blocks_;     // by region.ptr
 };

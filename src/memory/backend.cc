@@ -31,6 +31,25 @@ Result<int> Backend::indexOf(const DeviceUuid& device) const {
                deviceKindName(facts_.kind), device.toString(), facts_.deviceCount());
 }
 
+Status Backend::checkCopy(const CopyBatch& batch, const DeviceQueue& queue) const {
+  for (auto* side : {&batch.to, &batch.from}) {
+    if (side->isHost()) continue;
+    if (side->kind != facts_.kind) {
+      return error(Code::invalidArgument, "{} cannot reach {}", facts_.name, side->toString());
+    }
+    HMC_TRY(checkIndex(side->index));
+  }
+  if (batch.to.isHost() && batch.from.isHost() && facts_.kind != DeviceKind::cpu) {
+    return error(Code::invalidArgument, "{} does not copy within the host", facts_.name);
+  }
+  if ((queue.device != batch.to && queue.device != batch.from) ||
+      queue.device.kind != facts_.kind || queue.lane >= DeviceQueue::kLanes) {
+    return error(Code::invalidArgument, "queue {} of {} cannot copy from {} to {}", queue.lane,
+                 queue.device.toString(), batch.from.toString(), batch.to.toString());
+  }
+  return Status();
+}
+
 Status Backend::checkPinnable(const Region& host) {
   if (host.device.isHost() && host.ptr && host.size > 0) return Status();
   return error(Code::invalidArgument, "{} bytes at {} on {} cannot be pinned: host memory can",

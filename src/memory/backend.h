@@ -22,11 +22,15 @@ struct DeviceUuid {
   friend bool operator==(const DeviceUuid&, const DeviceUuid&) = default;
 };
 
-// Where work of one device queues up and runs in order: a stream. Null is the backend's own for
-// that device; anything else is the vendor's stream that the caller works on.
+// Where work of one device queues up and runs in order: a stream. Null is one of the backend's own
+// for that device, which overlap with each other; anything else is the vendor's stream that the
+// caller works on.
 struct DeviceQueue {
+  static constexpr uint8_t kLanes = 3;
+
   Device device;
   void* stream = nullptr;
+  uint8_t lane = 0;  // which one of the backend's own
 };
 
 struct CopyPiece {
@@ -149,6 +153,8 @@ class Backend : public Interface {
   virtual Result<std::unique_ptr<PinnedMemory>> pin(const Region& host) = 0;
 
  protected:
+  // For copy(): does it concern this kind, and a queue of one of the two devices?
+  Status checkCopy(const CopyBatch& batch, const DeviceQueue& queue) const;
   // For pin(): is it host memory at all?
   static Status checkPinnable(const Region& host);
 

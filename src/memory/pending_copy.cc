@@ -24,10 +24,15 @@ Status check(const Region& dst, const Region& src) {
 
 }  // namespace
 
-Result<PendingCopy::Side> PendingCopy::Side::on(const Device& device) {
+Result<PendingCopy::Side> PendingCopy::Side::on(const Device& device, Lane lane) {
   HMC_ASSIGN(Backend * backend, findBackend(device));
   HMC_ASSIGN(auto event, backend->event(device.index));
-  return Side{backend, {device}, std::move(event)};
+  return Side{backend, {device, nullptr, lane}, std::move(event)};
+}
+
+Result<PendingCopy::Side> PendingCopy::Side::between(const Device& to, const Device& from) {
+  if (to.isHost()) return on(from, kToHost);
+  return on(to, from.isHost() ? kFromHost : kOnDevice);
 }
 
 Status PendingCopy::Side::enqueue(const Region& dst, const Region& src) const {
@@ -48,9 +53,28 @@ Result<std::unique_ptr<PendingCopy>> PendingCopy::start(const Region& dst, const
     copy->done_ = src.size;
   }
   if (copy->done_ == src.size) return copy;
-  HMC_ASSIGN(copy->to_, Side::on(toHost ? src.device : dst.device));
+  HMC_ASSIGN(copy->to_, Side::between(dst.device, src.device));
   copy->piece_ = src.size;
   HMC_TRY(copy->to_->enqueue(copy->dst_, src));
+  return copy;
+}
+
+Result<std::unique_ptr<PendingCopy>> PendingCopy::startBatch(const CopyBatch& batch,
+                                                             DeviceEvent* after) {
+  size_t total = 0;
+  for (const CopyPiece& piece : batch.pieces) total += piece.size;
+  std::unique_ptr<PendingCopy> copy(
+      new PendingCopy({nullptr, total, batch.to}, {nullptr, total, batch.from}));
+  if (total == 0) return copy;
+  HMC_ASSIGN(copy->to_, Side::between(batch.to, batch.from));
+  const Side& side = *copy->to_;
+  if (after) HMC_TRY(after->hold(side.queue));
+  copy->piece_ = total;
+  copy->failed_ = side.backend->copy(batch, side.queue);
+  // Of one piece nothing runs.
+  if (!copy->failed_.ok() && batch.pieces.size() == 1) return copy->failed_;
+  Status recorded = side.event->record(side.queue);
+  if (!recorded.ok()) return copy->failed_.ok() ? recorded : copy->failed_;
   return copy;
 }
 
@@ -58,8 +82,8 @@ Result<std::unique_ptr<PendingCopy>> PendingCopy::startStaged(const Region& dst,
                                                               bool fromTheEnd) {
   HMC_TRY(check(dst, src));
   std::unique_ptr<PendingCopy> copy(new PendingCopy(dst.slice(0, src.size), src));
-  HMC_ASSIGN(copy->to_, Side::on(dst.device));
-  HMC_ASSIGN(copy->from_, Side::on(src.device));
+  HMC_ASSIGN(copy->to_, Side::on(dst.device, kFromHost));
+  HMC_ASSIGN(copy->from_, Side::on(src.device, kToHost));
   HMC_ASSIGN(copy->buffer_, borrowBuffer());
   copy->buffer_->pinFor(*copy->to_->backend);
   copy->buffer_->pinFor(*copy->from_->backend);
@@ -104,6 +128,7 @@ Result<bool> PendingCopy::passed() {
     HMC_ASSIGN(const bool stepped, advance());
     if (!stepped) return false;
   }
+  if (!failed_.ok()) return failed_;
   return true;
 }
 

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "memory/cpu/mapping.h"
+#include "memory/mapping.h"
 #include "memory/device_pins.h"
 
 namespace hmc {

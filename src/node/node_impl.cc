@@ -213,6 +213,7 @@ void NodeImpl::close() {
   Status why = error(Code::disconnected, "the Node {} was closed", name_);
   for (const auto& address : listeners) control_->closeListener(address);
   for (const auto& peer : all) peer->close(why);
+  streamHolds_.clear();
   notes_.close();
   peerEvents_.close();
 }

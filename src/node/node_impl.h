@@ -21,6 +21,7 @@
 #include "node/measurements.h"
 #include "node/peer_state.h"
 #include "node/remote_mapping.h"
+#include "node/stream_order.h"
 #include "transfer/engine.h"
 #include "transport/registry.h"
 
@@ -85,6 +86,7 @@ class NodeImpl final : public control::ControlEvents,
                                                            uint64_t number) const;
   uint64_t nextMemoryNumber() { return ++lastMemory_; }
   SlotCopies& slotCopies() { return slotCopies_; }
+  StreamHolds& streamHolds() { return streamHolds_; }
 
   // `rank` is what the peer shall call us.
   Result<std::shared_ptr<PeerState>> connect(const std::string& address,
@@ -176,7 +178,9 @@ class NodeImpl final : public control::ControlEvents,
   Engines engines_;
   std::vector<TransportSet::Missing> missing_;
   MemoryTable memory_;
-  SlotCopies slotCopies_;  // goes before the engines, whose registrations its copies hold
+  // These go before the engines, whose transfers and registrations they hold.
+  StreamHolds streamHolds_;
+  SlotCopies slotCopies_;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;                        // peers_ or closed_

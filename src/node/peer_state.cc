@@ -220,10 +220,12 @@ void PeerState::close(const Status& why) {
 void PeerState::end(const Status& why) {
   std::vector<std::shared_ptr<Link>> links;
   std::vector<std::shared_ptr<StageHost>> stages;  // gone after the links that reach them
+  Active active;
   {
     std::lock_guard lock(mutex_);
     if (!ended_.ok()) return;
     ended_ = why;
+    active = active_;
     for (Connection& connection : connections_) {
       links.insert(links.end(), connection.links.begin(), connection.links.end());
       connection.links.clear();
@@ -232,6 +234,8 @@ void PeerState::end(const Status& why) {
     opened_.notify_all();
   }
   for (const auto& link : links) link->close(why);
+  // What still waits for a device would not notice.
+  for (const auto& [transfer, handle] : active) Poster::stop(*handle, why);
   for (const auto& engine : node_.engines()) engine->kick();
 }
 

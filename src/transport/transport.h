@@ -183,6 +183,7 @@ class Transport : public Interface {
     // memory is registered and links are opened only when somebody asks for it by name.
     bool onDemand = false;
     bool waitsForEvents = false;  // post() takes operations whose Op::after has not passed
+    size_t batch = 64;            // how many operations post() is best given at once, at the most
   };
 
   explicit Transport(Facts facts) : facts_(std::move(facts)) {}

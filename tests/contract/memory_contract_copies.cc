@@ -71,6 +71,40 @@ TEST_P(MemoryContract, copiesEveryPieceOfABatch) {
   release(region);
 }
 
+// Short lists, long ones, and very long ones, of pieces whose ends lie anywhere.
+TEST_P(MemoryContract, copiesListsOfAnyLengthWithinADeviceAndToPinnedMemory) {
+  constexpr size_t kStep = 160;
+  for (size_t count : {size_t{2}, size_t{200}, size_t{10000}}) {
+    Region from = allocate(count * kStep, lastDevice());
+    Region to = allocate(count * kStep, lastDevice());
+    std::string bytes = pattern(count * kStep, 19);
+    std::string back(count * kStep, '\0');
+    auto pinned = backend->pin(hostRegion(back));
+    ASSERT_TRUE(pinned.ok()) << pinned.status().toString();
+    write(from, bytes);
+    std::vector<CopyPiece> inside;
+    std::vector<CopyPiece> out;
+    std::string expected(count * kStep, '\0');
+    for (size_t i = 0; i < count; ++i) {
+      // Both sides off by the same, by a multiple of four, or by anything.
+      const size_t source = i * kStep + i % 16;
+      const size_t target = i * kStep + (i % 3 == 0 ? i % 16 : i % 3 == 1 ? (i + 4) % 16 : i % 7);
+      const size_t size = i % 140;
+      inside.push_back({to.at(target), from.at(source), size});
+      out.push_back({back.data() + target, to.at(target), size});
+      expected.replace(target, size, bytes, source, size);
+    }
+    const DeviceQueue queue{to.device};
+    EXPECT_TRUE(backend->copy({to.device, from.device, inside}, queue).ok());
+    EXPECT_TRUE(backend->copy({Device{}, to.device, out}, queue).ok());
+    drain(queue);
+    EXPECT_TRUE(back == expected) << count;
+    EXPECT_TRUE(read(to) == expected) << count;
+    release(from);
+    release(to);
+  }
+}
+
 TEST_P(MemoryContract, runsBatchesOfOneQueueInOrder) {
   Region region = allocate(4096, lastDevice());
   const DeviceQueue queue{region.device};

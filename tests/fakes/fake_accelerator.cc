@@ -55,7 +55,9 @@ FakeOptions FakeOptions::fromEnvironment() {
 
 FakeAccelerator::FakeAccelerator(FakeOptions options)
     : Backend(factsOf(options)), options_(std::move(options)), memory_(*this) {
-  for (int i = 0; i < facts().deviceCount(); ++i) queues_.push_back(makeQueue(i));
+  for (int i = 0; i < facts().deviceCount() * DeviceQueue::kLanes; ++i) {
+    queues_.push_back(makeQueue(i / DeviceQueue::kLanes));
+  }
 }
 
 FakeAccelerator::~FakeAccelerator() {
@@ -80,8 +82,11 @@ void FakeAccelerator::failDevice(int index, Status why) {
 }
 
 Status FakeAccelerator::stall(const DeviceQueue& queue, bool stalled) {
-  HMC_ASSIGN(FakeQueue * found, queueOf(queue));
-  found->stall(stalled);
+  // Without a stream, all of the device's own.
+  for (uint8_t lane = 0; lane < (queue.stream ? 1 : DeviceQueue::kLanes); ++lane) {
+    HMC_ASSIGN(FakeQueue * found, queueOf({queue.device, queue.stream, lane}));
+    found->stall(stalled);
+  }
   return Status();
 }
 
@@ -132,20 +137,7 @@ Status FakeAccelerator::detach(const Region& region) {
 }
 
 Status FakeAccelerator::checkBatch(const CopyBatch& batch, const DeviceQueue& queue) const {
-  for (auto* side : {&batch.to, &batch.from}) {
-    if (side->isHost()) continue;
-    if (side->kind != options_.kind) {
-      return error(Code::invalidArgument, "{} cannot reach {}", facts().name, side->toString());
-    }
-    HMC_TRY(checkIndex(side->index));
-  }
-  if (batch.to.isHost() && batch.from.isHost()) {
-    return error(Code::invalidArgument, "{} does not copy within the host", facts().name);
-  }
-  if (queue.device != batch.to && queue.device != batch.from) {
-    return error(Code::invalidArgument, "a queue of {} cannot copy from {} to {}",
-                 queue.device.toString(), batch.from.toString(), batch.to.toString());
-  }
+  HMC_TRY(checkCopy(batch, queue));
   for (const CopyPiece& piece : batch.pieces) {
     if (!overlap(static_cast<char*>(piece.dst), static_cast<const char*>(piece.src), piece.size))
       continue;
@@ -206,7 +198,10 @@ Result<FakeQueue*> FakeAccelerator::queueOf(const DeviceQueue& queue) {
                  facts().name);
   }
   HMC_TRY(checkIndex(queue.device.index));
-  if (!queue.stream) return queues_[static_cast<size_t>(queue.device.index)].get();
+  if (!queue.stream) {
+    return queues_[static_cast<size_t>(queue.device.index) * DeviceQueue::kLanes + queue.lane]
+        .get();
+  }
   std::lock_guard lock(mutex_);
   auto found = streams_.find(queue.stream);
   if (found == streams_.end() || found->second.first != queue.device.index) {

@@ -84,7 +84,7 @@ class FakeAccelerator final : public Backend {
   std::map<const char*, size_t> pinned_;  // by first byte
   size_t unpinnedCopies_ = 0;
   std::map<void*, std::pair<int, std::unique_ptr<FakeQueue>>> streams_;  // never destroyed
-  std::vector<std::unique_ptr<FakeQueue>> queues_;  // one per device; never changes
+  std::vector<std::unique_ptr<FakeQueue>> queues_;  // kLanes per device; never changes
 };
 
 }  // namespace hmc

@@ -15,6 +15,7 @@ step "include directions" "$here/include_directions.py"
 step "house rules" "$here/house_rules.py"
 step "links and paths in the documentation" "$here/doc_links.py"
 step "format" "$here/format.py"
+step "generated kernels" "$here/kernels.py"
 step "clang-tidy" "$here/tidy.py" "$build"
 step "one definition of each type" "$here/one_definition.py" "$build/one-definition"
 if [ ${#failed[@]} -gt 0 ]; then

@@ -6,6 +6,7 @@
 #include "base/random.h"
 #include "memory/copy.h"
 #include "transport/check.h"
+#include "transport/ipc/registration.h"
 
 namespace hmc::ipc {
 
@@ -231,11 +232,28 @@ size_t IpcLink::runSlow(std::span<const Op> ops) {
     case PathKind::ring:
       return throughRing(ops);
     default:
-      const auto& mapped = static_cast<const MappedRemote&>(*ops[0].remote);
-      const Region far = mapped.region.slice(ops[0].remoteOffset, ops[0].size);
-      shared_.deviceCopies.start(*this, ops[0], far, mapped.mapping);
-      return 1;
+      return throughDevice(ops);
   }
+}
+
+size_t IpcLink::throughDevice(std::span<const Op> ops) {
+  const Op& first = ops[0];
+  auto& remote = static_cast<const MappedRemote&>(*first.remote);
+  auto alike = [&](const Op& op) {
+    return op.remote == first.remote && op.kind == first.kind && op.after == first.after &&
+           op.registration == first.registration && op.completion == first.completion &&
+           allowed(op);
+  };
+  size_t count = 1;
+  while (count < ops.size() && alike(ops[count])) ++count;
+  if (remote.mapping && remote.region.device.isHost()) {
+    remote.mapping->pins.pinForLoaded(remote.region);
+  }
+  if (first.registration->region.device.isHost()) {
+    static_cast<const IpcRegistration&>(*first.registration).pinForDevices();
+  }
+  shared_.deviceCopies.start(*this, ops.first(count), remote);
+  return count;
 }
 
 size_t IpcLink::throughProcess(std::span<const Op> ops) {

@@ -42,6 +42,7 @@ const char* describe(PathKind kind) {
 // to wait for those that copy without asking the gate.
 Status MappedRemote::unmap() {
   if (!region.device.isHost() || !mapping) return Status();
+  mapping->pins.clear();
   constexpr uintptr_t kHugePage = uintptr_t{2} << 20;
   const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
   // A mapping of huge pages is refused with ordinary ones; then it begins and ends at huge ones.

@@ -4,7 +4,7 @@
 #include <optional>
 #include <utility>
 
-#include "memory/backend.h"
+#include "memory/device_pins.h"
 #include "transport/ipc/key.h"
 #include "transport/ipc/outgoing.h"
 #include "transport/ipc/process_vm.h"
@@ -29,6 +29,22 @@ class IpcRemote : public RemoteMemory {
   const PathKind kind;
 };
 
+// Memory of a peer's that is mapped here. Detached when the last one lets go: a device may be at it
+// when the RemoteMemory goes.
+struct Attached {
+  Attached(const Region& here, Backend& by) : region(here), backend(by) {}
+  ~Attached() {
+    pins.clear();
+    (void)backend.detach(region);
+  }
+  Attached(const Attached&) = delete;
+  Attached& operator=(const Attached&) = delete;
+
+  const Region region;
+  Backend& backend;
+  DevicePins pins;  // of host memory that devices of this process copy straight into
+};
+
 class MappedRemote final : public IpcRemote {
  public:
   // Detaches `here` at the end, unless `backend` is null: then it lies here without being attached.
@@ -37,12 +53,10 @@ class MappedRemote final : public IpcRemote {
                const std::atomic<bool>& closed)
       : IpcRemote(key, here.device.isHost() ? PathKind::mappedHost : PathKind::mappedDevice,
                   here.device.isHost() ? Mapped{here.at(0), &closed} : Mapped{}),
-        region(here) {
-    if (backend) mapping = {here.ptr, [=](void*) { (void)backend->detach(here); }};
-  }
+        region(here),
+        mapping(backend ? std::make_shared<Attached>(here, *backend) : nullptr) {}
   const Region region;
-  // Detaches it when the last one lets go: a device may be at it when the handle is dropped.
-  std::shared_ptr<void> mapping;
+  const std::shared_ptr<Attached> mapping;  // none where it lies here without being attached
 
  private:
   Status unmap() override;

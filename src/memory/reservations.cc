@@ -1,4 +1,4 @@
-#include "memory/cpu/reservations.h"
+#include "memory/reservations.h"
 
 #include "memory/range_error.h"
 
@@ -12,7 +12,7 @@ constexpr int kSetAside = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 class RangeReservation final : public Reservation {
  public:
   RangeReservation(const Device& device, std::shared_ptr<ReservedRange> range)
-      : Reservation({range->first, range->size, device}, kUnit), range_(std::move(range)) {}
+      : Reservation({range->first, range->size, device}, range->unit), range_(std::move(range)) {}
 
  private:
   const std::shared_ptr<ReservedRange> range_;
@@ -31,10 +31,10 @@ Status noReservation(const void* at) {
 
 Result<Mapping> takeIn(const std::shared_ptr<ReservedRange>& range, char* at, size_t size) {
   const auto offset = static_cast<size_t>(at - range->first);
-  if (offset % kUnit != 0) {
+  if (offset % range->unit != 0) {
     return error(Code::invalidArgument,
                  "offset {} of a reservation is no place for memory: it must be a multiple of {}",
-                 offset, kUnit);
+                 offset, range->unit);
   }
   if (!fits(offset, size, range->size)) {
     return rangeError("mapping", size, "reservation ", offset, range->size);
@@ -55,7 +55,7 @@ void Mapping::End::operator()(char* ptr) const {
     munmap(ptr, size);
     return;
   }
-  (void)mmap(ptr, size, PROT_NONE, kSetAside | MAP_FIXED, -1, 0);
+  if (within->setAside) within->setAside(ptr, size);
   std::lock_guard lock(within->mutex);
   within->inUse.erase(ptr);
 }
@@ -68,13 +68,22 @@ Result<std::unique_ptr<Reservation>> Reservations::reserve(const Device& device,
   void* ptr = mmap(nullptr, whole + kUnit, PROT_NONE, kSetAside, -1, 0);
   if (ptr == MAP_FAILED) return errnoStatus(fmt::format("reserve {} bytes of addresses", size));
   auto range = std::make_shared<ReservedRange>();
-  range->addresses = Mapping(ptr, whole + kUnit);
-  range->first = range->addresses.get() + (-reinterpret_cast<uintptr_t>(ptr) % kUnit);
+  range->addresses = std::make_shared<Mapping>(ptr, whole + kUnit);
+  range->first = static_cast<char*>(ptr) + (-reinterpret_cast<uintptr_t>(ptr) % kUnit);
   range->size = whole;
+  range->unit = kUnit;
+  range->setAside = [](char* at, size_t length) {
+    (void)mmap(at, length, PROT_NONE, kSetAside | MAP_FIXED, -1, 0);
+  };
+  return add(device, std::move(range));
+}
+
+std::unique_ptr<Reservation> Reservations::add(const Device& device,
+                                               std::shared_ptr<ReservedRange> range) {
   std::lock_guard lock(mutex_);
   std::erase_if(ranges_, [](const auto& known) { return known.expired(); });
   ranges_.push_back(range);
-  return std::unique_ptr<Reservation>(std::make_unique<RangeReservation>(device, std::move(range)));
+  return std::make_unique<RangeReservation>(device, std::move(range));
 }
 
 Result<Mapping> Reservations::take(void* at, size_t size) {

@@ -66,15 +66,17 @@ void describe(const Session& session, const BenchOptions& options,
   run.header = describeMachine();
   run.header.emplace_back(
       "peer", session.local() ? "a second process on this machine" : "at " + session.address());
-  if (session.onDevice()) {
-    run.header.emplace_back("memory", fmt::format("{} here, {} there", session.memory().toString(),
-                                                  session.peerMemory().toString()));
-  }
+  std::string memory;
   std::string names;
   for (const auto& name : transports) {
     auto path = session.path(name);
+    if (path.ok()) {
+      memory = fmt::format("{} here, {} there", (*path)->local.device().toString(),
+                           (*path)->remote.device().toString());
+    }
     names += (names.empty() ? "" : ", ") + (path.ok() ? (*path)->remote.path() : name);
   }
+  if (session.onDevice()) run.header.emplace_back("memory", memory);
   run.header.emplace_back("transports", names);
   run.header.emplace_back("settings", changedSettings());
   if (options.allPaths) {

@@ -15,52 +15,36 @@ namespace {
 constexpr const char* kDeviceRegion = "bench.target";
 constexpr const char* kLargeRegion = "bench.large";
 
-enum class Op { put, get };
-
-std::string nameOf(Op op) {
-  return op == Op::put ? "put" : "get";
+// "put 64 KiB, cuda:0 to cpu"
+std::string targetName(const Path& path, bool put, const std::string& what) {
+  const std::string here = path.local.device().toString();
+  const std::string there = path.remote.device().toString();
+  return fmt::format("{} {}, {} to {}", put ? "put" : "get", what, put ? here : there,
+                     put ? there : here);
 }
 
-// One end is always our region, the other the peer's on that device.
-struct Ends {
-  const Path& path;
-  Device there;
-
-  std::string text(const Session& session, Op op) const {
-    const std::string here = session.memory().toString();
-    return op == Op::put ? fmt::format("{} to {}", here, there.toString())
-                         : fmt::format("{} to {}", there.toString(), here);
-  }
-  BareWay way(Op op) const {
-    if (!there.isHost()) return BareWay::deviceToDevice;
-    return op == Op::put ? BareWay::deviceToHost : BareWay::hostToDevice;
-  }
-};
-
-Result<Compared> compareOne(Bench& bench, const Ends& ends, Op op, size_t bytes) {
+Result<Compared> compareOne(Bench& bench, const Path& path, bool put, size_t bytes) {
   return compareOnDevice(
-      bench.session, ends.path, "ipc",
+      bench.session, path, "ipc",
       [=](const Path& on) {
-        return OneTransfer{on, op == Op::put, bytes};
+        return OneTransfer{on, put, bytes};
       },
-      [&](BareCuda& cuda) { return cuda.copy(ends.way(op), bytes); }, bench.plan.time);
+      [&](BareCuda& cuda) { return cuda.copy(wayOf(path, put), bytes); }, bench.plan.time);
 }
 
-Status smallDevicePut(Bench& bench, const Ends& ends, size_t bytes) {
-  const std::string what =
-      fmt::format("put {}, {}", sizeText(bytes), ends.text(bench.session, Op::put));
+Status smallDevicePut(Bench& bench, const Path& path, size_t bytes) {
+  const std::string what = targetName(path, true, sizeText(bytes));
   bench.step(what);
-  TOOL_ASSIGN(const Compared compared, compareOne(bench, ends, Op::put, bytes));
+  TOOL_ASSIGN(const Compared compared, compareOne(bench, path, true, bytes));
   bench.run.targets.push_back(timeAtMost(what, compared, kBareCopy, 1.1));
   return Status();
 }
 
-Status largeTransfer(Bench& bench, const Ends& ends, Op op, size_t bytes) {
-  const std::string what =
-      fmt::format("{} {}, {}", nameOf(op), sizeText(bytes), ends.text(bench.session, op));
+Status largeTransfer(Bench& bench, const Path& path, bool put, size_t bytes) {
+  const std::string what = targetName(path, put, sizeText(bytes));
   bench.step(what);
-  if (bytes > ends.path.local.size()) return Status();
-  TOOL_ASSIGN(const Compared compared, compareOne(bench, ends, op, bytes));
+  if (bytes > path.local.size()) return Status();
+  TOOL_ASSIGN(const Compared compared, compareOne(bench, path, put, bytes));
   bench.run.targets.push_back(rateAtLeast(what, compared, kBareCopy, 0.97, bandwidthOf(bytes)));
   return Status();
 }
@@ -75,34 +59,35 @@ std::vector<Block> scattered(size_t count, size_t bytes) {
   return blocks;
 }
 
-Status scatteredBlocks(Bench& bench, const Ends& ends, Op op, size_t wanted, size_t bytes,
+Status scatteredBlocks(Bench& bench, const Path& path, bool put, size_t wanted, size_t bytes,
                        double limit) {
-  const size_t count = std::min(wanted, ends.path.local.size() / bytes);
-  const std::string what = fmt::format("{} {} blocks of {}, {}", nameOf(op), count, sizeText(bytes),
-                                       ends.text(bench.session, op));
+  const size_t count = std::min(wanted, path.local.size() / bytes);
+  const std::string what =
+      targetName(path, put, fmt::format("{} blocks of {}", count, sizeText(bytes)));
   bench.step(what);
   const std::vector<Block> list = scattered(count, bytes);
   auto batchOn = [&](const Path& on) {
-    return [&, transfer = OneTransfer{on, op == Op::put, bytes}]() -> Status {
+    return [&, transfer = OneTransfer{on, put, bytes}]() -> Status {
       TOOL_ASSIGN(Ticket ticket, transfer.start(list));
       return ticket.wait();
     };
   };
-  TOOL_ASSIGN(
-      const Compared compared,
-      compareOnDevice(
-          bench.session, ends.path, "ipc", batchOn,
-          [&](BareCuda& cuda) { return cuda.copy(ends.way(op), count * bytes); }, bench.plan.time));
+  TOOL_ASSIGN(const Compared compared,
+              compareOnDevice(
+                  bench.session, path, "ipc", batchOn,
+                  [&](BareCuda& cuda) { return cuda.copy(wayOf(path, put), count * bytes); },
+                  bench.plan.time));
   bench.run.targets.push_back(
       rateAtLeast(what, compared, kBareCopy, limit, bandwidthOf(count * bytes)));
   return Status();
 }
 
 // A put to one half of the peer's memory while a get reads the other.
-Status bothWays(Bench& bench, const Ends& ends) {
-  const size_t bytes = std::min(64 * kMiB, ends.path.local.size() / 2);
-  const std::string what = fmt::format("put and get {} at once, {} and {}", sizeText(bytes),
-                                       bench.session.memory().toString(), ends.there.toString());
+Status bothWays(Bench& bench, const Path& path) {
+  const size_t bytes = std::min(64 * kMiB, path.local.size() / 2);
+  const std::string what =
+      fmt::format("put and get {} at once, {} and {}", sizeText(bytes),
+                  path.local.device().toString(), path.remote.device().toString());
   bench.step(what);
   auto bothOn = [=](const Path& on) {
     return [&on, bytes]() -> Status {
@@ -114,7 +99,7 @@ Status bothWays(Bench& bench, const Ends& ends) {
   };
   TOOL_ASSIGN(const Compared compared,
               compareOnDevice(
-                  bench.session, ends.path, "ipc", bothOn,
+                  bench.session, path, "ipc", bothOn,
                   [&](BareCuda& cuda) { return cuda.copyBothWays(bytes); }, bench.plan.time));
   bench.run.targets.push_back(rateAtLeast(what, compared, kBareCopy, 0.9, bandwidthOf(2 * bytes)));
   return Status();
@@ -145,29 +130,27 @@ Status openRegion(Bench& bench, Device there) {
 Status deviceOnSameHost(Bench& bench, Device there) {
   Session& session = bench.session;
   TOOL_ASSIGN(auto toDevice, session.path("ipc", kDeviceRegion));
-  const Ends device{*toDevice, there};
-  for (size_t bytes : {size_t{8}, 64 * kKiB}) TOOL_TRY(smallDevicePut(bench, device, bytes));
+  for (size_t bytes : {size_t{8}, 64 * kKiB}) TOOL_TRY(smallDevicePut(bench, *toDevice, bytes));
   for (size_t bytes : {64 * kMiB, 256 * kMiB})
-    TOOL_TRY(largeTransfer(bench, device, Op::put, bytes));
-  TOOL_TRY(scatteredBlocks(bench, device, Op::put, 4096, 16 * kKiB, 0.85));
-  TOOL_TRY(scatteredBlocks(bench, device, Op::put, 100000, 2 * kKiB, 0.5));
+    TOOL_TRY(largeTransfer(bench, *toDevice, true, bytes));
+  TOOL_TRY(scatteredBlocks(bench, *toDevice, true, 4096, 16 * kKiB, 0.85));
+  TOOL_TRY(scatteredBlocks(bench, *toDevice, true, 100000, 2 * kKiB, 0.5));
 
   TOOL_ASSIGN(auto toHost, session.path("ipc", kRegion));
-  const Ends host{*toHost, Device{}};
-  TOOL_TRY(scatteredBlocks(bench, host, Op::put, 4096, 16 * kKiB, 0.93));
-  TOOL_TRY(scatteredBlocks(bench, host, Op::get, 4096, 16 * kKiB, 0.9));
-  for (Op op : {Op::put, Op::get}) {
-    for (size_t bytes : {16 * kMiB, 256 * kMiB}) TOOL_TRY(largeTransfer(bench, host, op, bytes));
+  TOOL_TRY(scatteredBlocks(bench, *toHost, true, 4096, 16 * kKiB, 0.93));
+  TOOL_TRY(scatteredBlocks(bench, *toHost, false, 4096, 16 * kKiB, 0.9));
+  for (bool put : {true, false}) {
+    for (size_t bytes : {16 * kMiB, 256 * kMiB})
+      TOOL_TRY(largeTransfer(bench, *toHost, put, bytes));
   }
-  TOOL_TRY(bothWays(bench, host));
+  TOOL_TRY(bothWays(bench, *toHost));
   return openRegion(bench, there);
 }
 
-Status deviceOverTcp(Bench& bench, Device there) {
+Status deviceOverTcp(Bench& bench) {
   const size_t bytes = std::min(64 * kMiB, bench.session.server().bytes);
   TOOL_ASSIGN(auto path, bench.session.path("tcp", kDeviceRegion));
-  const std::string what = fmt::format("tcp put {}, {}", sizeText(bytes),
-                                       Ends{*path, there}.text(bench.session, Op::put));
+  const std::string what = "tcp " + targetName(*path, true, sizeText(bytes));
   bench.step(what);
   TOOL_ASSIGN(const Compared compared, compareOnDevice(
                                            bench.session, *path, "tcp",
@@ -192,7 +175,7 @@ Status measureDeviceTargets(Bench& bench, const std::vector<std::string>& transp
   TOOL_TRY(session.makeRegion(kDeviceRegion, session.server().bytes, there));
   for (const auto& transport : transports) {
     if (transport == "ipc") TOOL_TRY(deviceOnSameHost(bench, there));
-    if (transport == "tcp") TOOL_TRY(deviceOverTcp(bench, there));
+    if (transport == "tcp") TOOL_TRY(deviceOverTcp(bench));
   }
   return Status();
 }

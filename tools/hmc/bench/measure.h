@@ -88,8 +88,8 @@ using BareJob = std::function<Status(BareCuda&)>;
 inline constexpr const char* kBareCopy = "bare copy";
 Result<Compared> compareOnDevice(Session& session, const Path& path, const std::string& transport,
                                  const JobOn& jobOn, const BareJob& bare, Clock::duration time);
-// Where the bytes of a session's put or get come from and go to.
-BareWay wayOf(const Session& session, bool put);
+// Where the bytes of a put or get come from and go to.
+BareWay wayOf(const Path& path, bool put);
 // A get of everything and a put of what was got, checked through host memory of ours.
 Status verifyOnDevice(Path& path);
 // Tags beside a flag in shared memory, or beside a socket.

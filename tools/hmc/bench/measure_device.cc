@@ -3,9 +3,9 @@
 
 namespace hmc::bench {
 
-BareWay wayOf(const Session& session, bool put) {
-  const Device from = put ? session.memory() : session.peerMemory();
-  const Device to = put ? session.peerMemory() : session.memory();
+BareWay wayOf(const Path& path, bool put) {
+  const Device from = put ? path.local.device() : path.remote.device();
+  const Device to = put ? path.remote.device() : path.local.device();
   if (from.isHost()) return BareWay::hostToDevice;
   return to.isHost() ? BareWay::deviceToHost : BareWay::deviceToDevice;
 }

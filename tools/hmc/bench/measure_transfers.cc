@@ -53,7 +53,7 @@ Result<Compared> compareWindow(Session& session, Path& path, const std::string& 
   if (session.onDevice()) {
     return compareOnDevice(
         session, path, transport, windowOn,
-        [&](BareCuda& cuda) { return cuda.copy(wayOf(session, put), bytes, count); }, time);
+        [&](BareCuda& cuda) { return cuda.copy(wayOf(path, put), bytes, count); }, time);
   }
   Window ours = windowOn(path);
   if (!throughMemory(transport)) return compareWithSocket(session, ours, put, count * bytes, time);
@@ -125,7 +125,7 @@ Result<Compared> compareTransfer(Session& session, Path& path, const std::string
         [=](const Path& on) {
           return OneTransfer{on, put, bytes};
         },
-        [&](BareCuda& cuda) { return cuda.copy(wayOf(session, put), bytes); }, time);
+        [&](BareCuda& cuda) { return cuda.copy(wayOf(path, put), bytes); }, time);
   }
   OneTransfer ours{path, put, bytes};
   if (throughMemory(transport)) return compare(ours, bareCopy(session, path, put, bytes), time);
@@ -145,7 +145,7 @@ Result<Compared> compareBatch(Session& session, Path& path, const std::string& t
   if (session.onDevice()) {
     return compareOnDevice(
         session, path, transport, batchOn,
-        [&](BareCuda& cuda) { return cuda.copy(wayOf(session, true), count * bytes); }, time);
+        [&](BareCuda& cuda) { return cuda.copy(wayOf(path, true), count * bytes); }, time);
   }
   auto ours = batchOn(path);
   if (!throughMemory(transport)) return compareWithSocket(session, ours, true, count * bytes, time);

@@ -1,18 +1,119 @@
 #!/bin/bash
-# Builds, tests and benchmarks on a machine that is not set up by tools/setup.sh: one with a GPU, say,
-# and no network.
-# Usage: tools/gpu_check.sh [FOLDER]    the results go to FOLDER, build/check by default
-set -euo pipefail
-cd "$(dirname "$(readlink -f "$0")")/.."
-out=$(mkdir -p "${1:-build/check}" && cd "${1:-build/check}" && pwd)
+# Builds, tests and benchmarks on a machine with CUDA that has no network and was not set up by
+# tools/setup.sh, in under ten minutes.
+# Usage: tools/gpu_check.sh --pack      where the packages are installed: copies the headers that
+#                                       such a machine lacks to build/deps, which travels with the
+#                                       tree. PYBIND11_DIR, $(python3 -m pybind11 --cmakedir), adds
+#                                       pybind11.
+#        tools/gpu_check.sh [FOLDER]    there: the report is FOLDER/report.md, build/check by default
+set -uo pipefail
+cd "$(dirname "$(readlink -f "$0")")/.." || exit 1
+deps=$PWD/build/deps
 
-cmake -S . -B build/gpu -G Ninja -DCMAKE_BUILD_TYPE=Release -DHMC_BUILD_TESTS=ON > "$out/configure.txt"
-cmake --build build/gpu -j "$(nproc)" > "$out/build.txt" || { tail -40 "$out/build.txt"; exit 1; }
-tools/run_tests.py --without slow build/gpu > "$out/tests.txt" 2>&1 || echo "some tests failed: see tests.txt"
-tail -3 "$out/tests.txt"
-for i in 1 2 3; do
-  echo "\$ hmc bench --targets --seconds 0.4"
-  build/gpu/tools/hmc bench --targets --seconds 0.4 || true
-done > "$out/targets.txt"
-build/gpu/tools/hmc bench --verify --csv > "$out/sweep.csv"
-grep -A 30 '^targets' "$out/targets.txt"
+if [ "${1:-}" = --pack ]; then
+  set -e
+  rm -rf "$deps"
+  mkdir -p "$deps/include" "$deps/share/cmake"
+  cp -r /usr/include/CLI /usr/include/nlohmann "$deps/include"
+  cp -r /usr/share/cmake/CLI11 /usr/share/cmake/nlohmann_json "$deps/share/cmake"
+  if [ -n "${PYBIND11_DIR:-}" ]; then
+    mkdir "$deps/pybind11"
+    cp -r "$PYBIND11_DIR"/../../../{include,share} "$deps/pybind11"
+  fi
+  du -sh "$deps"
+  exit
+fi
+
+out=$(mkdir -p "${1:-build/check}" && cd "${1:-build/check}" && pwd) || exit 1
+rm -f "$out"/*.txt "$out/report.md"
+build=build/gpu
+hmc=$build/tools/hmc
+limit=580  # seconds, for everything
+failed=0
+table="| step | result | seconds |
+|---|---|---|"
+
+row() { table+=$'\n'"| $1 | $2 | $3 |"; }
+
+# step NAME SECONDS COMMAND...: its output goes to NAME.txt. A step that fails does not stop the rest.
+step() {
+  local name=$1 most=$2 began=$SECONDS left=$((limit - SECONDS)) result
+  shift 2
+  if [ "$left" -lt 5 ]; then
+    row "$name" "not run: no time left" 0
+    failed=1
+    return 1
+  fi
+  echo "\$ $*" > "$out/$name.txt"
+  timeout -k 5 $((most < left ? most : left)) "$@" >> "$out/$name.txt" 2>&1
+  local status=$?
+  case $status in
+    0) result=pass ;;
+    124 | 137) result="FAIL: took too long" ;;
+    *) result="FAIL: exit status $status" ;;
+  esac
+  result+=$(grep -o '[0-9]* of [0-9]* met$' "$out/$name.txt" | sed 's/.*/ (&)/')
+  row "$name" "$result" $((SECONDS - began))
+  echo "$name: $result"
+  [ $status = 0 ] || failed=1
+  return $status
+}
+
+# The name of a ctest test, which must exist.
+ctestStep() { step "$1" "$2" ctest --test-dir $build --no-tests=error --output-on-failure -R "^$1\$"; }
+
+# Where the tree and the folder lie says nothing to a reader.
+code() { printf '\n## %s\n\n```\n' "$1"; sed "s|$out|FOLDER|g; s|$PWD|.|g" "$2"; printf '```\n'; }
+
+report() {
+  echo "# GPU check"
+  echo
+  echo "- date: $(date -u '+%Y-%m-%d %H:%M UTC')"
+  nvidia-smi -L 2>&1 | sed 's/ (UUID.*//; s/^/- GPU: /'
+  echo "- driver: $(nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>&1 | head -1)"
+  echo "- CUDA: $(nvidia-smi 2> /dev/null | grep -o 'CUDA Version: *[0-9.]*' | sed 's/.* //')"
+  echo "- CPU: $(grep -m 1 'model name' /proc/cpuinfo | sed 's/.*: //'), $(nproc) cores"
+  echo "- command: \`tools/gpu_check.sh${1:+ FOLDER}\`"
+  printf '\n%s\n' "$table"
+  for name in info targets_1 targets_2 targets_3 ipc_table; do
+    [ -f "$out/$name.txt" ] && code "$name" "$out/$name.txt"
+  done
+  for log in "$out"/*.txt; do
+    name=$(basename "$log" .txt)
+    case $table in *"| $name | FAIL"*) ;; *) continue ;; esac
+    case $name in info | targets_* | ipc_table) continue ;; esac
+    tail -40 "$log" > "$out/.end" && code "the end of $name, which failed" "$out/.end"
+  done
+  rm -f "$out/.end"
+}
+
+configure=(cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DHMC_BUILD_TESTS=ON
+  "-DCMAKE_PREFIX_PATH=$deps;$deps/pybind11")
+step configure 60 "${configure[@]}" -DBUILD_PYTHON_MOD=ON ||
+  step configure_without_python 60 "${configure[@]}" -DBUILD_PYTHON_MOD=OFF
+step build 330 cmake --build $build -j "$(nproc)" -- -k 0
+if grep -q '^HMC_CUDA_INCLUDE:.*NOTFOUND' $build/CMakeCache.txt; then
+  row cuda_api_test "skipped: cuda.h is not installed" 0
+else
+  ctestStep cuda_api_test 30
+fi
+ctestStep cuda_contract_test 60
+ctestStep cuda_fake_contract_test 60
+ctestStep ipc_contract_test 90
+ctestStep tcp_contract_test 90
+if [ -d tests/gpu ]; then
+  step python_gpu 120 env PYTHONPATH=$build/python PYTHONDONTWRITEBYTECODE=1 HMC_BUILD="$PWD/$build" \
+    python3 -m pytest -q -p no:cacheprovider tests/gpu
+fi
+if command -v compute-sanitizer > /dev/null; then
+  step memcheck 90 compute-sanitizer --tool memcheck --error-exitcode 1 \
+    $build/tests/contract/cuda_contract_test
+else
+  row memcheck "skipped: compute-sanitizer is not installed" 0
+fi
+step info 20 $hmc info
+for i in 1 2 3; do step targets_$i 60 $hmc bench --targets --memory cuda:0; done
+step ipc_table 90 $hmc bench --memory cuda:0 --peer-memory cuda:0 --transport ipc --verify
+report "$@" > "$out/report.md"
+echo "the report is $out/report.md"
+exit $failed

@@ -250,6 +250,15 @@ FAKE CuResult cuStreamQuery(CuStream handle) {
   return stream->isIdle() ? kSuccess : kNotReady;
 }
 
+FAKE CuResult cuStreamSynchronize(CuStream handle) {
+  CuContext context = nullptr;
+  HMC_FAKE_CHECK(enter(__func__, context));
+  CuStream stream = nullptr;
+  HMC_FAKE_CHECK(streamOf(context, handle, stream));
+  stream->waitFor(stream->last());
+  return stream->context.failure.load();
+}
+
 FAKE CuResult cuStreamGetCtx(CuStream handle, CuContext* context) {
   HMC_FAKE_CHECK(enter(__func__));
   // The default streams need a current context to belong to.

@@ -88,6 +88,15 @@ TEST(Table, isColouredOnlyWhenAsked) {
   EXPECT_THAT(tableText(sampleRun(), true), HasSubstr("\033[1;31mMISSED\033[0m"));
 }
 
+TEST(Table, aTargetWithoutItsCeilingIsNeitherMetNorMissed) {
+  bench::Run run;
+  run.targets = {{"put 8 B", "9.00 us", "", std::nan(""), "<= 1.1 x", false, /*compared=*/false}};
+  EXPECT_THAT(tableText(run, false),
+              ContainsRegex("put 8 B +9.00 us +- +<= 1.1 x +not compared\n"));
+  EXPECT_THAT(tableText(run, false), testing::EndsWith("  0 of 1 met\n"));
+  EXPECT_THAT(csvText(run), HasSubstr("9.00 us,,,<= 1.1 x,\n"));
+}
+
 TEST(Table, showsNoNumberThatIsNone) {
   for (const bench::Run& run : {bench::Run(), brokenRun()}) {
     const std::string text = tableText(run, false);

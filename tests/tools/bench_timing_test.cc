@@ -46,10 +46,19 @@ TEST(Timing, oursAndTheCeilingRunInTurns) {
   EXPECT_FALSE(compared->ours.empty());
 }
 
+TEST(Timing, withoutACeilingThereIsNoRatio) {
+  auto measured = alone([] { return Status(); }, std::chrono::milliseconds(1));
+  ASSERT_TRUE(measured.ok());
+  EXPECT_FALSE(measured->ours.empty());
+  EXPECT_TRUE(measured->ceiling.empty());
+  EXPECT_TRUE(std::isnan(measured->ratio));
+}
+
 TEST(Timing, aFailureEndsTheMeasuring) {
   auto good = [] { return Status(); };
   auto bad = [] { return Status(Code::disconnected, "gone"); };
   EXPECT_EQ(compare(good, bad, std::chrono::milliseconds(1)).status().code(), Code::disconnected);
+  EXPECT_EQ(alone(bad, std::chrono::milliseconds(1)).status().code(), Code::disconnected);
   EXPECT_EQ(compare(bad, good, std::chrono::milliseconds(1)).status().code(), Code::disconnected);
 }
 

@@ -27,9 +27,9 @@ int run(BenchCommandOptions& options) {
         "--from", fmt::format("{} is more than --to {}: sizes double from --from up to --to",
                               options.bench.smallest, options.bench.largest));
   }
-  // Batches need 16 MiB, targets 64.
-  const size_t bytes =
-      std::max(options.bench.largest, size_t{options.bench.targets ? 64U : 16U} << 20);
+  // Batches need 16 MiB, targets of host memory 64. Those of devices make do with what there is.
+  const bool needsMore = options.bench.targets && options.bench.session.memory.isHost();
+  const size_t bytes = std::max(options.bench.largest, size_t{needsMore ? 64U : 16U} << 20);
   if (options.listen.empty()) {
     options.bench.session.bytes = bytes;
     options.bench.session.connect =
@@ -39,6 +39,18 @@ int run(BenchCommandOptions& options) {
   options.server.address = withScheme(options.listen);
   options.server.bytes = bytes;
   return bench::serveBench(options.server, /*forAPerson=*/true);
+}
+
+// "cuda:0" as a Device.
+CLI::Option* addDevice(CLI::App& bench, const std::string& name, Device& device,
+                       const std::string& what) {
+  return bench.add_option_function<std::string>(
+      name,
+      [name, &device](const std::string& text) {
+        if (Status status = parseDevice(text, device); !status.ok())
+          throw CLI::ValidationError(name, status.message());
+      },
+      what);
 }
 
 std::string competitorNames() {
@@ -51,6 +63,10 @@ std::string competitorNames() {
 void addWhatToMeasure(CLI::App& bench, BenchCommandOptions& options) {
   bench.add_option("--transport", options.bench.transports, "Only these, for example ipc,tcp")
       ->delimiter(',');
+  auto* memory = addDevice(bench, "--memory", options.bench.session.memory,
+                           "Where our memory lies: cpu, or a device such as cuda:0");
+  auto* peerMemory = addDevice(bench, "--peer-memory", options.bench.session.peerMemory,
+                               "Where the other side's memory lies");
   bench.add_option("--from", options.bench.smallest, "Smallest transfer in bytes; sizes double")
       ->capture_default_str()
       ->check(CLI::Range(kSmallest, kLargest));
@@ -72,7 +88,9 @@ void addWhatToMeasure(CLI::App& bench, BenchCommandOptions& options) {
                       .add_option("--against", options.bench.against,
                                   "Competitors beside us, all or some of: " + competitorNames())
                       ->delimiter(',')
-                      ->expected(0, -1);
+                      ->expected(0, -1)
+                      ->excludes(memory)  // competitors are measured in host memory
+                      ->excludes(peerMemory);
   bench
       .add_flag("--all-paths", options.bench.allPaths,
                 "Instead of the sweep: each size over every transport, and whether a Node chooses "
@@ -101,7 +119,9 @@ void addWhereTo(CLI::App& bench, BenchCommandOptions& options) {
   bench
       .add_option("--listen", options.listen,
                   "Serve a --connect from another host at HOST:PORT; port 0 picks one")
-      ->excludes(connect);
+      ->excludes(connect)
+      ->excludes(bench.get_option("--memory"))  // the other side names both
+      ->excludes(bench.get_option("--peer-memory"));
 }
 
 }  // namespace
@@ -120,6 +140,7 @@ void addBench(CLI::App& app, int& exitStatus) {
       "  hmc bench                              # two processes on this machine\n"
       "  hmc bench --transport tcp --to 1048576\n"
       "  hmc bench --targets --against          # the targets, with competitors beside us\n"
+      "  hmc bench --memory cuda:0 --peer-memory cuda:0\n"
       "  hmc bench --all-paths --save FILE      # is the fastest transport chosen?\n"
       "  hmc bench --json > sweep.json          # draw it: python3 -m hmc bench --from-json\n"
       "                                         #   sweep.json --plot sweep.png\n"
@@ -127,6 +148,11 @@ void addBench(CLI::App& app, int& exitStatus) {
       "  hmc bench --connect HOST:5001");
   bench->callback([options, bench, &exitStatus] {
     options->bench.compare = bench->count("--against") > 0;
+    // Targets of devices need more than those of host memory.
+    if (options->bench.targets && !options->bench.session.memory.isHost() &&
+        bench->count("--to") == 0) {
+      options->bench.largest = size_t{256} << 20;
+    }
     std::erase(options->bench.against, "");  // what --against alone leaves there
     exitStatus = run(*options);
   });

@@ -79,6 +79,19 @@ Result<Compared> compareTransfer(Session& session, Path& path, const std::string
 // `count` blocks of that many bytes in one put, beside as many copies.
 Result<Compared> compareBatch(Session& session, Path& path, const std::string& transport,
                               size_t count, size_t bytes, Clock::duration time);
+// The same on memory of devices: a job of ours beside the driver's own copies, or over another
+// transport than ipc beside the same job on host memory. Without a ceiling where the driver is
+// missing.
+using Job = std::function<Status()>;
+using JobOn = std::function<Job(const Path&)>;
+using BareJob = std::function<Status(BareCuda&)>;
+inline constexpr const char* kBareCopy = "bare copy";
+Result<Compared> compareOnDevice(Session& session, const Path& path, const std::string& transport,
+                                 const JobOn& jobOn, const BareJob& bare, Clock::duration time);
+// Where the bytes of a put or get come from and go to.
+BareWay wayOf(const Path& path, bool put);
+// A get of everything and a put of what was got, checked through host memory of ours.
+Status verifyOnDevice(Path& path);
 // Tags beside a flag in shared memory, or beside a socket.
 Result<Compared> compareTags(Session& session, const std::string& transport, Clock::duration time);
 // The median, its spread and its ceiling.

@@ -47,7 +47,15 @@ Result<Compared> compareWithSocket(Session& session, Ours& ours, bool put, size_
 
 Result<Compared> compareWindow(Session& session, Path& path, const std::string& transport, bool put,
                                size_t count, size_t bytes, Clock::duration time) {
-  Window ours{{path, put, bytes}, count, {{0, 0, bytes}}, {}};
+  auto windowOn = [=](const Path& on) {
+    return Window{{on, put, bytes}, count, {{0, 0, bytes}}, {}};
+  };
+  if (session.onDevice()) {
+    return compareOnDevice(
+        session, path, transport, windowOn,
+        [&](BareCuda& cuda) { return cuda.copy(wayOf(path, put), bytes, count); }, time);
+  }
+  Window ours = windowOn(path);
   if (!throughMemory(transport)) return compareWithSocket(session, ours, put, count * bytes, time);
   const BareCopy copy = bareCopy(session, path, put, bytes);
   auto copies = [&] {
@@ -62,13 +70,14 @@ Measurement asBandwidth(Measurement measurement, size_t count) {
   const auto bytes = static_cast<double>(count * measurement.bytes);
   measurement.unit = Unit::gigabytesPerSecond;
   measurement.value = bytes / measurement.value;
-  measurement.ceiling->value = bytes / measurement.ceiling->value;
+  if (measurement.ceiling) measurement.ceiling->value = bytes / measurement.ceiling->value;
   measurement.spread.reset();
   return measurement;
 }
 
 // Compares checksums of both ends after a put of everything, and after a get.
 Status verify(Session& session, Path& path) {
+  if (session.onDevice()) return verifyOnDevice(path);
   auto* data = static_cast<char*>(path.local.data());
   tool::fillPattern(data, path.local.size(), 7);
   const uint64_t sent = tool::checksum(data, path.local.size());
@@ -88,8 +97,11 @@ Status verify(Session& session, Path& path) {
 Measurement measurementOf(const std::string& transport, const std::string& section, bool put,
                           size_t bytes, const Compared& compared) {
   const Percentiles spread = percentiles(compared.ours);
-  const Ceiling ceiling{throughMemory(transport) ? "memcpy" : "raw socket",
-                        median(compared.ceiling)};
+  std::optional<Ceiling> ceiling;
+  if (!compared.ceiling.empty()) {
+    const char* usual = throughMemory(transport) ? "memcpy" : "raw socket";
+    ceiling = {compared.against.empty() ? usual : compared.against, median(compared.ceiling)};
+  }
   return {.section = section,
           .what = put ? "put" : "get",
           .path = transport,
@@ -107,6 +119,14 @@ BareCopy bareCopy(const Session& session, const Path& path, bool put, size_t byt
 
 Result<Compared> compareTransfer(Session& session, Path& path, const std::string& transport,
                                  bool put, size_t bytes, Clock::duration time) {
+  if (session.onDevice()) {
+    return compareOnDevice(
+        session, path, transport,
+        [=](const Path& on) {
+          return OneTransfer{on, put, bytes};
+        },
+        [&](BareCuda& cuda) { return cuda.copy(wayOf(path, put), bytes); }, time);
+  }
   OneTransfer ours{path, put, bytes};
   if (throughMemory(transport)) return compare(ours, bareCopy(session, path, put, bytes), time);
   return compareWithSocket(session, ours, put, bytes, time);
@@ -116,10 +136,18 @@ Result<Compared> compareBatch(Session& session, Path& path, const std::string& t
                               size_t count, size_t bytes, Clock::duration time) {
   std::vector<Block> blocks;
   for (size_t i = 0; i < count; ++i) blocks.push_back({i * bytes, i * bytes, bytes});
-  auto ours = [&] {
-    TOOL_ASSIGN(Ticket ticket, path.remote.startPut(path.local, blocks));
-    return ticket.wait();
+  auto batchOn = [&](const Path& on) {
+    return [&]() -> Status {
+      TOOL_ASSIGN(Ticket ticket, on.remote.startPut(on.local, blocks));
+      return ticket.wait();
+    };
   };
+  if (session.onDevice()) {
+    return compareOnDevice(
+        session, path, transport, batchOn,
+        [&](BareCuda& cuda) { return cuda.copy(wayOf(path, true), count * bytes); }, time);
+  }
+  auto ours = batchOn(path);
   if (!throughMemory(transport)) return compareWithSocket(session, ours, true, count * bytes, time);
   auto copies = [&] {
     BareCopy copy = bareCopy(session, path, true, bytes);

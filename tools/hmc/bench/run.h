@@ -51,6 +51,8 @@ struct Target {
   double ratio = 0;      // what the limit is for
   std::string limit;     // "<= 1.05 x"
   bool met = false;
+  // False where the ceiling could not be measured: neither met nor missed.
+  bool compared = true;
 };
 
 // One operation of one size over every transport, and the transport that a Node chooses when it

@@ -67,6 +67,7 @@ class Server {
   Result<std::string> sendTagsBack(uint32_t rank, uint64_t rounds);
   Result<std::string> connectPeers(size_t count, const std::string& address);
   Result<std::string> makeRegions(size_t count, size_t bytes);
+  Result<std::string> makeRegion(std::istringstream& words);
   Result<std::string> serveBareUcp();
   Status openCommunicator(const std::string& host);
 
@@ -159,6 +160,21 @@ Result<std::string> Server::makeRegions(size_t count, size_t bytes) {
   return std::string();
 }
 
+Result<std::string> Server::makeRegion(std::istringstream& words) {
+  std::string name;
+  std::string where;
+  size_t bytes = 0;
+  words >> name >> bytes >> where;
+  for (const LocalRegion& region : more_) {
+    if (region.name() == name) return std::string();
+  }
+  Device device;
+  TOOL_TRY(parseDevice(where, device));
+  TOOL_ASSIGN(LocalRegion region, node_.allocate(name, bytes, device));
+  more_.push_back(std::move(region));
+  return std::string();
+}
+
 Result<std::string> Server::serveBareUcp() {
   if (!bareUcp_) {
     TOOL_ASSIGN(bareUcp_, BareUcpTarget::start(region_.data(), region_.size()));
@@ -173,6 +189,7 @@ Result<std::string> Server::answer(const std::string& request) {
   words >> word;
   if (word == "hello") return hello();
   if (word == "ucp") return serveBareUcp();
+  if (word == "region") return makeRegion(words);
   if (word == "sum") return std::to_string(tool::checksum(region_.data(), region_.size()));
   words >> number;
   if (word == "fill") {

@@ -16,6 +16,8 @@
 //   sum                answers the region's checksum
 //   peers N ADDRESS    N more Nodes connect to that address and stay; "peers 0 none" ends them
 //   regions N BYTES    registers N more regions, "region 0", "region 1", ...
+//   region NAME BYTES DEVICE
+//                      allocates one more region there, unless there is one of that name
 //   ucp                serves the region through bare UCX from now on; answers
 //                      BareUcpTarget::address()
 //
@@ -40,7 +42,7 @@ struct Hello {
   static Result<Hello> decode(const std::string& text);
 };
 
-inline constexpr const char* kRegion = "bench";           // allocated by the Node
+inline constexpr const char* kRegion = "bench";           // host memory, allocated by the Node
 inline constexpr const char* kUserRegion = "bench.user";  // the program's own memory
 
 // Serves with the secret and the transports of the environment until it is killed. Prints its

@@ -17,7 +17,7 @@ constexpr std::chrono::seconds kServerTimeout{60};
 }  // namespace
 
 Result<std::unique_ptr<Session>> Session::open(const SessionOptions& options) {
-  std::unique_ptr<Session> session(new Session);
+  std::unique_ptr<Session> session(new Session(options));
   session->address_ = options.connect;
   TOOL_ASSIGN(SharedMemory shared, SharedMemory::create(options.bytes));
   session->shared_ = std::make_unique<SharedMemory>(std::move(shared));
@@ -39,7 +39,47 @@ Result<std::unique_ptr<Session>> Session::open(const SessionOptions& options) {
   TOOL_ASSIGN(session->hello_, Hello::decode(hello));
   TOOL_ASSIGN(RawSocket socket, RawSocket::connect(session->host_, session->hello_.rawPort));
   session->socket_ = std::make_unique<RawSocket>(std::move(socket));
+  if (session->onDevice()) TOOL_TRY(session->prepareDevices());
   return session;
+}
+
+Status Session::prepareDevices() {
+  const auto& [connect, bytes, ours, theirs] = options_;
+  // A device that is missing fails now, not in the middle of the measurements.
+  TOOL_TRY(node_->allocate("", 1, ours).status());
+  if (!theirs.isHost()) {
+    region_ = "bench." + theirs.toString();
+    TOOL_TRY(makeRegion(region_, hello_.bytes, theirs));
+  }
+  const Device device = ours.isHost() ? theirs : ours;
+  if (device.kind != DeviceKind::cuda) {
+    noBareCuda_ = Status(Code::unsupported, "it is known for cuda alone, not for " +
+                                                std::string(deviceKindName(device.kind)));
+  } else if (!ours.isHost() && !theirs.isHost() && ours != theirs) {
+    noBareCuda_ = Status(Code::unsupported, "it is known for one device, not between two");
+  } else if (auto opened = BareCuda::open(device.index, hello_.bytes); opened.ok()) {
+    bareCuda_ = *std::move(opened);
+  } else {
+    noBareCuda_ = opened.status();
+  }
+  return Status();
+}
+
+Result<BareCuda*> Session::bareCuda() const {
+  if (bareCuda_) return bareCuda_.get();
+  return noBareCuda_;
+}
+
+Result<Path*> Session::hostPath(const std::string& transport) {
+  auto& made = hostPaths_[transport];
+  if (!made) {
+    TOOL_ASSIGN(made, path(transport, kRegion, Device{}));
+  }
+  return made.get();
+}
+
+Status Session::makeRegion(const std::string& name, size_t bytes, Device device) {
+  return request(fmt::format("region {} {} {}", name, bytes, device.toString())).status();
 }
 
 Result<std::string> Session::answer() {
@@ -55,15 +95,17 @@ Result<std::string> Session::request(const std::string& what) {
 }
 
 Result<std::unique_ptr<Path>> Session::path(const std::vector<std::string>& transports,
-                                            const std::string& region) const {
+                                            const std::string& region,
+                                            std::optional<Device> memory) const {
   std::string name = "bench";
   for (const auto& transport : transports) name += " " + transport;
   NodeOptions nodeOptions = tool::optionsFromEnvironment(name);
   nodeOptions.transports = transports;
   TOOL_ASSIGN(Node node, Node::create(nodeOptions));
-  TOOL_ASSIGN(LocalRegion local, node.allocate("source", hello_.bytes));
+  TOOL_ASSIGN(LocalRegion local,
+              node.allocate("source", hello_.bytes, memory.value_or(options_.memory)));
   TOOL_ASSIGN(Peer peer, node.connect(address_, kServerTimeout));
-  TOOL_ASSIGN(RemoteRegion remote, peer.open(region, kServerTimeout));
+  TOOL_ASSIGN(RemoteRegion remote, peer.open(region.empty() ? region_ : region, kServerTimeout));
   return std::make_unique<Path>(
       Path{std::move(node), std::move(peer), std::move(local), std::move(remote)});
 }

@@ -1,9 +1,12 @@
 #pragma once
 
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "bench/bare_cuda.h"
 #include "bench/raw_socket.h"
 #include "bench/server.h"
 #include "bench/shared_memory.h"
@@ -20,6 +23,8 @@ inline constexpr uint32_t kServerRank = 1000;
 struct SessionOptions {
   std::string connect;  // empty: start a server of our own on this machine
   size_t bytes = size_t{64} << 20;
+  Device memory;      // where our region lies,
+  Device peerMemory;  // and the server's
 };
 
 // A Node of ours and the server's region that it has open.
@@ -42,13 +47,26 @@ class Session {
 
   // Every transport, and whether it reaches the server.
   std::vector<PathReport> paths() const { return peer_->explain(); }
-  // To one of the server's regions, over that transport alone or over those.
-  Result<std::unique_ptr<Path>> path(const std::string& transport,
-                                     const std::string& region = kRegion) const {
-    return path(std::vector<std::string>{transport}, region);
+  // To one of the server's regions, over that transport alone or over those. By default the regions
+  // lie where the options say.
+  Result<std::unique_ptr<Path>> path(const std::string& transport, const std::string& region = "",
+                                     std::optional<Device> memory = {}) const {
+    return path(std::vector<std::string>{transport}, region, memory);
   }
   Result<std::unique_ptr<Path>> path(const std::vector<std::string>& transports,
-                                     const std::string& region = kRegion) const;
+                                     const std::string& region = "",
+                                     std::optional<Device> memory = {}) const;
+  // The server makes one more region, unless it has one of that name.
+  Status makeRegion(const std::string& name, size_t bytes, Device device);
+
+  // Our region or the server's is memory of a device.
+  bool onDevice() const { return !options_.memory.isHost() || !options_.peerMemory.isHost(); }
+  Device memory() const { return options_.memory; }
+  Device peerMemory() const { return options_.peerMemory; }
+  // The ceilings of that: the driver's own copies through ipc, host memory over another transport.
+  // An error says why the first cannot be measured.
+  Result<BareCuda*> bareCuda() const;
+  Result<Path*> hostPath(const std::string& transport);
   // The server is on another host.
   bool away() const { return away_; }
   // One that no Communicator of ours had before, because the server tells them apart by it.
@@ -66,8 +84,13 @@ class Session {
   RawSocket& socket() { return *socket_; }
 
  private:
-  Session() = default;
+  explicit Session(const SessionOptions& options) : options_(options) {}
+  Status prepareDevices();
 
+  const SessionOptions options_;
+  std::string region_ = kRegion;
+  std::unique_ptr<BareCuda> bareCuda_;
+  Status noBareCuda_;
   std::unique_ptr<SharedMemory> shared_;
   tool::OtherProcess server_;
   std::string address_;
@@ -79,6 +102,7 @@ class Session {
   // For requests; measuring has Nodes of its own.
   std::unique_ptr<Node> node_;
   std::unique_ptr<Peer> peer_;
+  std::map<std::string, std::unique_ptr<Path>> hostPaths_;
 };
 
 }  // namespace hmc::bench

@@ -144,23 +144,27 @@ bool isSmallSharedPut(const Measurement& measurement) {
 
 Target timeAtMost(std::string what, const Compared& compared, const std::string& ceiling,
                   double limit) {
+  const bool measured = !compared.ceiling.empty();
   return {std::move(what),
           timeText(median(compared.ours)),
-          fmt::format("{} {}", ceiling, timeText(median(compared.ceiling))),
+          measured ? fmt::format("{} {}", ceiling, timeText(median(compared.ceiling))) : "",
           compared.ratio,
           fmt::format("<= {} x", limit),
-          compared.ratio <= limit};
+          compared.ratio <= limit,
+          measured};
 }
 
 Target rateAtLeast(std::string what, const Compared& compared, const std::string& ceiling,
                    double limit, const RateText& text) {
   const double share = 1 / compared.ratio;
+  const bool measured = !compared.ceiling.empty();
   return {std::move(what),
           text(median(compared.ours)),
-          fmt::format("{} {}", ceiling, text(median(compared.ceiling))),
+          measured ? fmt::format("{} {}", ceiling, text(median(compared.ceiling))) : "",
           share,
           fmt::format(">= {} x", limit),
-          share >= limit};
+          share >= limit,
+          measured};
 }
 
 RateText bandwidthOf(size_t bytes) {
@@ -182,8 +186,9 @@ void addCompetitorTargets(Run& run) {
   }
 }
 
-size_t targetSteps(const std::vector<std::string>& transports) {
+size_t targetSteps(const std::vector<std::string>& transports, bool onDevice) {
   size_t steps = 0;
+  if (onDevice) return kDeviceTargetSteps;
   for (const auto& group : kGroups)
     steps += contains(transports, group.transport) ? group.steps : 0;
   return steps;
@@ -194,6 +199,7 @@ Status measureTargets(Bench& bench, const std::vector<std::string>& transports) 
     return Status(Code::unsupported,
                   "--targets compares with this machine's own memory: run it without --connect");
   }
+  if (bench.session.onDevice()) return measureDeviceTargets(bench, transports);
   for (const auto& group : kGroups) {
     if (contains(transports, group.transport)) TOOL_TRY(group.measure(bench));
   }

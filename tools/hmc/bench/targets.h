@@ -12,7 +12,7 @@ namespace hmc::bench {
 // All targets of these transports.
 Status measureTargets(Bench& bench, const std::vector<std::string>& transports);
 // How many steps that takes.
-size_t targetSteps(const std::vector<std::string>& transports);
+size_t targetSteps(const std::vector<std::string>& transports, bool onDevice);
 
 // Our 8-byte put has to beat the 8-byte put of each competitor in the run.
 void addCompetitorTargets(Run& run);
@@ -24,6 +24,11 @@ inline constexpr size_t kVerbsTargetSteps = 6;
 // Beside direct calls of UCX. A note says so where the build had no UCX headers.
 Status measureUcxTargets(Bench& bench);
 inline constexpr size_t kUcxTargetSteps = 5;
+
+// In their place where --memory names a device: between that device, another process's memory of it
+// and its host memory.
+Status measureDeviceTargets(Bench& bench, const std::vector<std::string>& transports);
+inline constexpr size_t kDeviceTargetSteps = 15;
 
 // What idle peers cost, what a put costs among many peers and regions, and how puts scale with
 // threads.

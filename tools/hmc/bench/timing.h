@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -38,7 +40,8 @@ inline double median(Samples values) {
 struct Compared {
   Samples ours;
   Samples ceiling;
-  double ratio = 0;  // of time, ours over the ceiling: the median over the slices
+  double ratio = 0;     // of time, ours over the ceiling: the median over the slices
+  std::string against;  // what the ceiling is, where it is not the usual one of the transport
 };
 
 // How many operations make a sample that the clock can time.
@@ -92,8 +95,18 @@ Result<Compared> compare(Ours&& ours, Ceiling&& ceiling, Clock::duration length)
   return all;
 }
 
-// The same for jobs that time themselves and answer nanoseconds per operation. The first turn does
-// not count.
+// Where there is no ceiling to measure.
+template <class Ours>
+Result<Compared> alone(Ours&& ours, Clock::duration length) {
+  TOOL_ASSIGN(const size_t count, calibrate(ours));
+  Compared all;
+  TOOL_TRY(slice(ours, count, length / 2, all.ours));
+  all.ratio = std::numeric_limits<double>::quiet_NaN();
+  return all;
+}
+
+// As compare(), for jobs that time themselves and answer nanoseconds per operation. The first turn
+// does not count.
 template <class Ours, class Ceiling>
 Result<Compared> compareRuns(Ours&& ours, Ceiling&& ceiling, int turns) {
   Compared all;

@@ -43,7 +43,7 @@ Json jsonOf(const Measurement& one) {
 Json jsonOf(const Target& target) {
   return {{"what", target.what},       {"measured", target.measured},
           {"against", target.against}, {"ratio", numberOrNull(target.ratio)},
-          {"limit", target.limit},     {"met", target.met}};
+          {"limit", target.limit},     {"met", target.compared ? Json(target.met) : Json()}};
 }
 
 Json jsonOf(const PathRow& row) {

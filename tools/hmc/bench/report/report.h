@@ -20,7 +20,8 @@ bool wantsColour(int fd);
 //   measurements  array of {section, who, what, path, bytes, unit ("ns" or "GB/s"),
 //                 value (the median), p99, p999, ceiling: {name, value} or null,
 //                 percent_of_ceiling}
-//   targets       array of {what, measured, against, ratio, limit, met}
+//   targets       array of {what, measured, against, ratio, limit, met}; ratio and met are null
+//                 where the ceiling could not be measured
 //   paths         array of {what, bytes, times: object transport -> nanoseconds, taken, quickest,
 //                 factor (how many times as fast that is), well_chosen}
 //   notes         array of sentences

@@ -82,18 +82,21 @@ std::string sectionText(const std::string& name, const std::vector<Measurement>&
 std::string targetsText(const std::vector<Target>& targets, bool colour) {
   Grid grid(
       {{"what"}, {"measured", true}, {"against"}, {"ratio", true}, {"limit", true}, {"result"}});
-  size_t missed = 0;
+  size_t met = 0;
   for (const auto& target : targets) {
-    missed += target.met ? 0 : 1;
+    met += target.met ? 1 : 0;
+    const std::string result = target.met ? "met" : target.compared ? "MISSED" : "not compared";
     grid.add({{target.what},
               {target.measured},
               {target.against},
               {std::isfinite(target.ratio) ? fmt::format("{:.2f}", target.ratio) : "-"},
               {target.limit},
-              {target.met ? "met" : "MISSED", target.met ? Paint::good : Paint::bad}});
+              {result, target.met        ? Paint::good
+                       : target.compared ? Paint::bad
+                                         : Paint::none}});
   }
   return painted("targets", Paint::bold, colour) + "\n" + grid.text(colour) +
-         fmt::format("  {} of {} met\n", targets.size() - missed, targets.size());
+         fmt::format("  {} of {} met\n", met, targets.size());
 }
 
 std::string headerText(const Run& run, bool colour) {

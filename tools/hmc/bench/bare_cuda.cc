@@ -1,0 +1,116 @@
+#include "bench/bare_cuda.h"
+
+#include <dlfcn.h>
+
+#include <string>
+
+#include <fmt/core.h>
+
+#include "try.h"
+
+namespace hmc::bench {
+
+namespace {
+
+// The handles of cuda.h are pointers, device addresses are integers.
+using DevicePointer = unsigned long long;  // NOLINT
+using Handle = void*;
+
+// row(symbol in libcuda.so.1, arguments)
+#define HMC_BARE_CUDA(row)                                                                         \
+  row(cuInit, (unsigned)) row(cuGetErrorString, (int, const char**)) row(cuDeviceGet, (int*, int)) \
+      row(cuDevicePrimaryCtxRetain, (Handle*, int)) row(cuCtxPushCurrent_v2, (Handle))             \
+          row(cuMemAlloc_v2, (DevicePointer*, size_t))                                             \
+              row(cuMemHostAlloc, (void**, size_t, unsigned))                                      \
+                  row(cuStreamCreateWithPriority, (Handle*, unsigned, int))                        \
+                      row(cuStreamSynchronize, (Handle))                                           \
+                          row(cuMemcpyAsync, (DevicePointer, DevicePointer, size_t, Handle))
+
+struct Calls {
+#define HMC_ROW(name, arguments) int(*name) arguments = nullptr;
+  HMC_BARE_CUDA(HMC_ROW)
+#undef HMC_ROW
+};
+
+Result<Calls> loadCuda() {
+  // Never closed: threads of the driver run until the process ends.
+  void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr)
+    return Status(Code::notFound, fmt::format("libcuda.so.1 could not be loaded: {}", dlerror()));
+  Calls calls;
+#define HMC_ROW(name, arguments)                                              \
+  calls.name = reinterpret_cast<decltype(calls.name)>(dlsym(library, #name)); \
+  if (calls.name == nullptr)                                                  \
+    return Status(Code::unsupported, "libcuda.so.1 has no " #name "(): the driver is too old");
+  HMC_BARE_CUDA(HMC_ROW)
+#undef HMC_ROW
+  return calls;
+}
+
+class LoadedCuda final : public BareCuda {
+ public:
+  explicit LoadedCuda(const Calls& calls) : calls_(calls) {}
+
+  Status allocate(int device, size_t bytes) {
+    constexpr unsigned kNonBlocking = 1;
+    int handle = 0;
+    Handle context = nullptr;
+    TOOL_TRY(check(calls_.cuInit(0), "cuInit"));
+    TOOL_TRY(check(calls_.cuDeviceGet(&handle, device), "cuDeviceGet"));
+    TOOL_TRY(check(calls_.cuDevicePrimaryCtxRetain(&context, handle), "cuDevicePrimaryCtxRetain"));
+    TOOL_TRY(check(calls_.cuCtxPushCurrent_v2(context), "cuCtxPushCurrent"));
+    for (DevicePointer& one : device_)
+      TOOL_TRY(check(calls_.cuMemAlloc_v2(&one, bytes), "cuMemAlloc"));
+    void* pinned = nullptr;
+    TOOL_TRY(check(calls_.cuMemHostAlloc(&pinned, bytes, 0), "cuMemHostAlloc"));
+    host_ = reinterpret_cast<DevicePointer>(pinned);
+    for (Handle& one : streams_) {
+      TOOL_TRY(check(calls_.cuStreamCreateWithPriority(&one, kNonBlocking, 0), "cuStreamCreate"));
+    }
+    return Status();
+  }
+
+  Status copy(BareWay way, size_t bytes, size_t count) override {
+    const DevicePointer from = way == BareWay::hostToDevice ? host_ : device_[0];
+    const DevicePointer to = way == BareWay::deviceToHost ? host_ : device_[1];
+    for (size_t i = 0; i < count; ++i) TOOL_TRY(enqueue(to, from, bytes, 0));
+    return synchronise(0);
+  }
+
+  Status copyBothWays(size_t bytes) override {
+    TOOL_TRY(enqueue(host_, device_[0], bytes, 0));
+    TOOL_TRY(enqueue(device_[1], host_ + bytes, bytes, 1));
+    TOOL_TRY(synchronise(0));
+    return synchronise(1);
+  }
+
+ private:
+  Status check(int result, const char* call) const {
+    if (result == 0) return Status();
+    const char* text = nullptr;
+    (void)calls_.cuGetErrorString(result, &text);
+    return Status(Code::failed, fmt::format("{}: {} ({})", call, text ? text : "error", result));
+  }
+  Status enqueue(DevicePointer to, DevicePointer from, size_t bytes, int stream) const {
+    return check(calls_.cuMemcpyAsync(to, from, bytes, streams_[stream]), "cuMemcpyAsync");
+  }
+  Status synchronise(int stream) const {
+    return check(calls_.cuStreamSynchronize(streams_[stream]), "cuStreamSynchronize");
+  }
+
+  const Calls calls_;
+  DevicePointer device_[2] = {};
+  DevicePointer host_ = 0;
+  Handle streams_[2] = {};
+};
+
+}  // namespace
+
+Result<std::unique_ptr<BareCuda>> BareCuda::open(int device, size_t bytes) {
+  TOOL_ASSIGN(const Calls calls, loadCuda());
+  auto made = std::make_unique<LoadedCuda>(calls);
+  TOOL_TRY(made->allocate(device, bytes));
+  return std::unique_ptr<BareCuda>(std::move(made));
+}
+
+}  // namespace hmc::bench

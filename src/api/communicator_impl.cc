@@ -124,7 +124,8 @@ Status Communicator::Impl::start(OpKind kind, const Target& target, const Block&
   if (!id) return error(Code::invalidArgument, "putNB and getNB: wr_id is null");
   *id = 0;
   HMC_ASSIGN(auto connection, connections_.find(target));
-  auto started = RemoteMapping::start(connection->buffer, kind, memory_, std::vector<Block>{block});
+  auto started =
+      RemoteMapping::start(connection->buffer, kind, memory_, std::vector<Block>{block}, {});
   HMC_TRY(finish(connection, started.status()));
   if (started->over()) return finish(connection, started->wait(Timeout(0)));
   std::lock_guard lock(mutex_);
@@ -148,7 +149,7 @@ Status Communicator::Impl::runPipeline(OpKind kind, const Target& target, const 
   }
   HMC_ASSIGN(auto connection, connections_.find(target));
   HMC_ASSIGN(Ticket ticket,
-             RemoteMapping::start(connection->buffer, kind, memory_, std::move(shapes)));
+             RemoteMapping::start(connection->buffer, kind, memory_, std::move(shapes), {}));
   Status status = ticket.wait(settings_.transfer);
   if (!ticket.over()) ticket.cancel();
   return finish(connection, status);

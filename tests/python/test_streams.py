@@ -151,6 +151,17 @@ del sys.modules["torch"]
 remote.put(memory)
 """
 
+STREAM_CANNOT_WAIT = """
+remote.put(b"g" * SIZE)
+not_supported = 801
+driver.hmcFakeCudaFail(b"cuStreamWaitValue32_v2", 1, not_supported)
+remote.start_get(tensor).wait()
+assert content(mine) == {ord("g")}
+stream = ctypes.c_void_p(current.cuda_stream)
+code = driver.cuStreamWaitValue32_v2(stream, ctypes.c_uint64(current.word), ctypes.c_uint32(0), 0)
+assert code == 0, "the get did not try it"
+"""
+
 DEFAULT_STREAM = """
 import hmc.arrays
 current.cuda_stream = 0
@@ -197,7 +208,12 @@ def test_a_kernel_after_a_started_get_sees_its_bytes(play, get):
     play(GET_HOLDS.replace("GET", get))
 
 
-@pytest.mark.parametrize("code", [OTHER_WINS, TORCH_UNUSED, DEFAULT_STREAM])
+def test_a_get_is_started_where_streams_cannot_wait_for_it(play):
+    play(STREAM_CANNOT_WAIT)
+
+
+@pytest.mark.parametrize("code", [OTHER_WINS, TORCH_UNUSED, DEFAULT_STREAM],
+                         ids=["named", "torch unused", "default"])
 def test_the_stream_is_the_named_one_or_the_one_in_use(play, code):
     play(code)
 

@@ -34,11 +34,13 @@ def pattern(size, seed, device):
     numbers = torch.arange(size, dtype=torch.int32, device=device)
     return ((numbers * 131 + (numbers >> 12) + seed) % 251).to(torch.uint8)
 """
-exec(PATTERN)  # pylint: disable=exec-used
+exec(PATTERN)
 
 # The process whose memory is opened: allocated by its Node, by torch's caching allocator (somewhere
-# within a block) and on the host. It answers "check NAME SIZE SEED" and "clear NAME".
+# within a block) and on the host. It answers "check NAME SIZE SEED" and "clear NAME". What the Node
+# allocated is reached by the driver, because torch needs numpy for __cuda_array_interface__.
 OWNER = """
+import ctypes
 import sys
 import torch
 import hmc
@@ -48,30 +50,48 @@ node = hmc.Node(listen="tcp://127.0.0.1:0", transports=sys.argv[3:])
 allocated = node.allocate(size, name="node", device=device)
 block = torch.zeros(size + 5000, dtype=torch.uint8, device=device)
 host = node.allocate(size, name="host")
-memory = {
-    "node": torch.frombuffer(allocated, dtype=torch.uint8) if device == "cpu"
-            else torch.as_tensor(allocated, device=device),
-    "torch": block[1000:1000 + size],
-    "host": torch.frombuffer(host, dtype=torch.uint8),
-}
+memory = {"torch": block[1000:1000 + size], "host": torch.frombuffer(host, dtype=torch.uint8)}
 node.register(memory["torch"], name="torch")
+if device == "cpu":
+    memory["node"] = torch.frombuffer(allocated, dtype=torch.uint8)
 
 
-def answer(command, name, size=0, seed=0):
-    there = memory[name]
-    if command == "clear":
-        there.zero_()
-        if there.is_cuda:
-            torch.cuda.synchronize()
-        return "clear"
-    size = int(size)
-    same = torch.equal(there[:size], pattern(size, int(seed), there.device))
-    return "same" if same and not there[size:].any() else "different"
+def driver(function, *arguments):
+    code = getattr(ctypes.CDLL("libcuda.so.1"), function)(*arguments)
+    assert code == 0, (function, code)
+
+
+def clear(name):
+    if name in memory:
+        memory[name].zero_()
+    else:
+        driver("cuMemsetD8_v2", ctypes.c_uint64(allocated.pointer), ctypes.c_ubyte(0),
+               ctypes.c_size_t(size))
+    if device != "cpu":
+        torch.cuda.synchronize()
+    return "clear"
+
+
+def content(name):
+    if name in memory:
+        return memory[name]
+    copy = torch.empty(size, dtype=torch.uint8, device=device)
+    driver("cuMemcpyDtoD_v2", ctypes.c_uint64(copy.data_ptr()), ctypes.c_uint64(allocated.pointer),
+           ctypes.c_size_t(size))
+    torch.cuda.synchronize()
+    return copy
+
+
+def check(name, count, seed):
+    there, count = content(name), int(count)
+    same = torch.equal(there[:count], pattern(count, int(seed), there.device))
+    return "same" if same and not there[count:].any() else "different"
 
 
 print(node.address, flush=True)
 for line in sys.stdin:
-    print(answer(*line.split()), flush=True)
+    command, *words = line.split()
+    print({"clear": clear, "check": check}[command](*words), flush=True)
 """
 
 
@@ -180,60 +200,57 @@ def work(request):
         yield stream, {}
 
 
-def warm_up(remote, size):
-    """Whatever is loaded or mapped at first use may wait for the device."""
-    tensor = torch.zeros(size, dtype=torch.uint8, device=DEVICE)
-    tensor.fill_(1)
-    tensor.clone()
-    remote.put(tensor)
-    remote.get(tensor)
-    torch.cuda.synchronize()
+class Scene:
+    """A peer's memory, two tensors of ours, and nothing left that is loaded at its first use."""
+
+    size = MIB + 3
+
+    def __init__(self, owner, name):
+        self.remote = owner.open(name)[:self.size]
+        self.wanted = pattern(self.size, 5, DEVICE)
+        self.inverse = ~self.wanted
+        self.tensor = torch.zeros_like(self.wanted)
+        self.seen = torch.zeros_like(self.wanted)
+        self.cycles = cycles_of_kernel()
+        torch.bitwise_not(self.tensor, out=self.seen)
+        self.remote.put(self.tensor)
+        self.remote.start_get(self.tensor).wait()
+        self.seen.zero_()
+        torch.cuda.synchronize()
 
 
 @needs_streams
 @pytest.mark.parametrize("name", ["node", "torch", "host"])
 def test_a_put_waits_for_the_kernel_before_it_and_its_caller_does_not(owner, work, name):
     stream, named = work
-    size = MIB + 3
-    remote = owner.open(name)[:size]
-    warm_up(remote, size)
-    cycles = cycles_of_kernel()
-    wanted = pattern(size, 5, DEVICE)
-    tensor = torch.zeros(size, dtype=torch.uint8, device=DEVICE)
-    torch.cuda.synchronize()
-    reached = torch.cuda.Event()
+    scene = Scene(owner, name)
+    written = torch.cuda.Event()
     with torch.cuda.stream(stream):
-        torch.cuda._sleep(cycles)
-        tensor.copy_(wanted)
-        reached.record()
-    transfer = remote.start_put(tensor, **named)
-    assert not reached.query()
+        torch.cuda._sleep(scene.cycles)
+        torch.bitwise_not(scene.inverse, out=scene.tensor)
+        written.record()
+    transfer = scene.remote.start_put(scene.tensor, **named)
+    assert not written.query()
     transfer.wait()
-    assert owner.ask("check", name, size, 5) == "same"
+    assert owner.ask("check", name, scene.size, 5) == "same"
 
 
 @needs_streams
 @pytest.mark.parametrize("name", ["node", "torch", "host"])
 def test_a_kernel_after_a_get_sees_its_bytes_and_the_host_does_not_wait(owner, work, name):
     stream, named = work
-    size = MIB + 3
-    remote = owner.open(name)[:size]
-    warm_up(remote, size)
-    cycles = cycles_of_kernel()
-    wanted = pattern(size, 6, DEVICE)
-    remote.put(wanted)
-    tensor, seen = (torch.zeros(size, dtype=torch.uint8, device=DEVICE) for _ in range(2))
-    torch.cuda.synchronize()
-    reached = torch.cuda.Event()
+    scene = Scene(owner, name)
+    scene.remote.put(scene.wanted)
+    read = torch.cuda.Event()
     with torch.cuda.stream(stream):
-        torch.cuda._sleep(cycles)  # the get comes after it, so nothing below is over early
-    transfer = remote.start_get(tensor, **named)
+        torch.cuda._sleep(scene.cycles)  # the get comes after it, so nothing below is over early
+    transfer = scene.remote.start_get(scene.tensor, **named)
     with torch.cuda.stream(stream):
-        seen.copy_(tensor)
-        reached.record()
-    assert not reached.query()
-    reached.synchronize()
-    assert torch.equal(seen, wanted)
+        torch.bitwise_not(scene.tensor, out=scene.seen)
+        read.record()
+    assert not read.query()
+    read.synchronize()
+    assert torch.equal(scene.seen, scene.inverse)
     transfer.wait()
 
 
@@ -251,7 +268,7 @@ def test_a_killed_peer_is_an_error_and_our_device_goes_on(transport):
             killed.append(time.monotonic())
             owner.process.send_signal(signal.SIGKILL)
 
-        killer = threading.Thread(target=kill)
+        killer = threading.Thread(target=kill, daemon=True)
         killer.start()
         with pytest.raises(hmc.HMCError):
             for count in range(1_000_000):

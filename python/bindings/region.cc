@@ -40,6 +40,11 @@ Region registerSpan(const Handle<Node>& node, const py::object& span, const std:
   return {node, Handle<LocalRegion>(check(std::move(made))), {0, size}, access, readOnly};
 }
 
+// Of what hmc.arrays says: 0 is none.
+void* streamFrom(const py::object& handle) {
+  return reinterpret_cast<void*>(py::cast<uintptr_t>(handle));  // NOLINT
+}
+
 // Views of it keep the region, and so the memory, alive.
 int fillBuffer(PyObject* self, Py_buffer* view, int flags) {
   try {
@@ -101,7 +106,9 @@ Region registerObject(const Handle<Node>& node, py::handle object, const std::st
   return registerSpan(node, span, name, access);
 }
 
-LocalSide::LocalSide(const Handle<Node>& node, py::handle object, bool writes) {
+LocalSide::LocalSide(const Handle<Node>& node, py::handle object, py::handle stream, bool writes) {
+  const bool named = stream && !stream.is_none();
+  if (named) stream_ = streamFrom(callPython(arrays("stream_handle"), stream));
   if (PyObject_TypeCheck(object.ptr(), regionType)) {
     const auto& region = valueOf<Region>(object.ptr());
     if (writes && region.readOnly) {
@@ -111,12 +118,16 @@ LocalSide::LocalSide(const Handle<Node>& node, py::handle object, bool writes) {
                 "object");
     }
     region_ = &region;
+    const Device device = region.memory->device();
+    if (!named && !device.isHost())
+      stream_ = streamFrom(callPython(arrays("stream_on"), py::str(device.toString())));
     return;
   }
   const py::object span = callPython(arrays(writes ? "destination" : "source"), object);
-  callPython(arrays("settle"), span, object);
   made_.emplace(registerSpan(node, span, "", writes ? Access::readWrite : Access::read));
   region_ = &*made_;
+  if (!named && !made_->memory->device().isHost())
+    stream_ = streamFrom(callPython(arrays("stream_of"), span, object));
 }
 
 void bindRegion(py::module_& module) {

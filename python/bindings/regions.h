@@ -86,17 +86,21 @@ pybind11::memoryview viewOf(pybind11::object owner, void* data, size_t size, boo
 // The local side of a transfer: a Region, or anything else, which is registered for this transfer.
 class LocalSide {
  public:
-  // With `writes`, it will be written.
-  LocalSide(const Handle<Node>& node, pybind11::handle object, bool writes);
+  // With `writes`, it will be written. `stream` is what the caller named, None or null for nothing.
+  LocalSide(const Handle<Node>& node, pybind11::handle object, pybind11::handle stream,
+            bool writes);
   LocalSide(const LocalSide&) = delete;
   LocalSide& operator=(const LocalSide&) = delete;
 
   const Region& operator*() const { return *region_; }
   const Region* operator->() const { return region_; }
+  // The stream that the transfer is ordered with; null: none.
+  void* stream() const { return stream_; }
 
  private:
   const Region* region_ = nullptr;  // the caller's object, or `made_`
   std::optional<Region> made_;
+  void* stream_ = nullptr;
 };
 
 void bindArrays(pybind11::module_& module);

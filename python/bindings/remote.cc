@@ -20,15 +20,31 @@ std::string sized(Direction direction, size_t size) {
   return std::string(word(direction)) + " of " + std::to_string(size) + " bytes";
 }
 
+// What the caller named as the stream, and whether it is to wait for a get: it need not where the
+// caller does.
+struct StreamArgument {
+  py::handle named;
+  bool waits = false;
+};
+
 // `shape` is a vector of blocks, or Strided.
 template <class Shape>
-Transfer begin(Direction direction, const Remote& remote, const Region& local, const Shape& shape) {
+Transfer begin(Direction direction, const Remote& remote, const LocalSide& local,
+               const Shape& shape, bool streamWaits = false) {
   const RemoteRegion& there = *remote.memory;
-  const LocalRegion& here = *local.memory;
+  const LocalRegion& here = *local->memory;
+  auto start = [&](const StreamOrder& order) {
+    return direction == Direction::put ? there.startPut(here, shape, order)
+                                       : there.startGet(here, shape, order);
+  };
   auto ticket = withoutGil([&] {
-    return direction == Direction::put ? there.startPut(here, shape) : there.startGet(here, shape);
+    const StreamOrder after{local.stream(), nullptr};
+    if (!after.after || !streamWaits || direction == Direction::put) return start(after);
+    auto made = start({after.after, after.after});
+    // Where streams cannot wait for the host, only the Ticket tells when the bytes are here.
+    return made.status().code() == Code::unsupported ? start(after) : std::move(made);
   });
-  return {remote.memory, local.memory, check(std::move(ticket))};
+  return {remote.memory, local->memory, check(std::move(ticket))};
 }
 
 Block whole(Direction direction, const Remote& remote, const Region& local) {
@@ -59,13 +75,16 @@ void copyAll(Direction direction, const Remote& remote, const Region& local, con
   }));
 }
 
-void move(Direction direction, const Remote& self, py::handle object, double timeout) {
+void move(Direction direction, const Remote& self, py::handle object, double timeout,
+          py::handle stream) {
   const Timeout time = timeoutFrom(timeout);
-  const LocalSide local(self.node, object, direction == Direction::get);
+  const LocalSide local(self.node, object, stream, direction == Direction::get);
   const Block block = whole(direction, self, *local);
-  if (atOnce(direction, self, *local, block)) return;
-  if (self.memory->mapped()) return copyAll(direction, self, *local, block, time);
-  Transfer transfer = begin(direction, self, *local, std::vector<Block>{block});
+  if (!local.stream()) {
+    if (atOnce(direction, self, *local, block)) return;
+    if (self.memory->mapped()) return copyAll(direction, self, *local, block, time);
+  }
+  Transfer transfer = begin(direction, self, local, std::vector<Block>{block});
   finish(transfer.ticket, time, sized(direction, block.size) + ", " + title(self));
 }
 
@@ -73,29 +92,31 @@ template <Direction direction>
 PyObject* moveMethod(PyObject* self, PyObject* const* given, Py_ssize_t positional,
                      PyObject* givenNames) {
   return forPython([&] {
-    constexpr const char* kNames[] = {"local", "timeout"};
-    Arguments<2> arguments;
+    constexpr const char* kNames[] = {"local", "timeout", "stream"};
+    Arguments<3> arguments;
     sortArguments(word(direction), kNames, 1, arguments.size(), given,
                   static_cast<size_t>(positional), givenNames, arguments.data());
-    const auto [local, timeout] = arguments;
+    const auto [local, timeout, stream] = arguments;
     const double seconds = timeout ? PyFloat_AsDouble(timeout.ptr()) : kUsualSeconds;
     if (seconds == -1 && PyErr_Occurred()) throw py::error_already_set();
-    move(direction, valueOf<Remote>(self), local, seconds);
+    move(direction, valueOf<Remote>(self), local, seconds, stream);
   });
 }
 
 template <Direction direction>
-Transfer startMove(const Remote& self, py::handle object) {
-  const LocalSide local(self.node, object, direction == Direction::get);
-  return begin(direction, self, *local, std::vector<Block>{whole(direction, self, *local)});
+Transfer startMove(const Remote& self, StreamArgument stream, py::handle object) {
+  const LocalSide local(self.node, object, stream.named, direction == Direction::get);
+  return begin(direction, self, local, std::vector<Block>{whole(direction, self, *local)},
+               stream.waits);
 }
 
 template <Direction direction>
-Transfer startBlocks(const Remote& self, py::handle object, py::handle localOffsets,
-                     py::handle remoteOffsets, py::handle sizes) {
-  const LocalSide local(self.node, object, direction == Direction::get);
-  return begin(direction, self, *local,
-               blocksFrom(localOffsets, remoteOffsets, sizes, local->range, self.range));
+Transfer startBlocks(const Remote& self, StreamArgument stream, py::handle object,
+                     py::handle localOffsets, py::handle remoteOffsets, py::handle sizes) {
+  const LocalSide local(self.node, object, stream.named, direction == Direction::get);
+  return begin(direction, self, local,
+               blocksFrom(localOffsets, remoteOffsets, sizes, local->range, self.range),
+               stream.waits);
 }
 
 // The pieces of one side must lie within its range.
@@ -116,57 +137,76 @@ void checkStrided(size_t offset, size_t stride, size_t count, size_t length, siz
 }
 
 template <Direction direction>
-Transfer startStrided(const Remote& self, py::handle object, size_t localOffset, size_t localStride,
-                      size_t remoteOffset, size_t remoteStride, size_t count, size_t length) {
-  const LocalSide local(self.node, object, direction == Direction::get);
+Transfer startStrided(const Remote& self, StreamArgument stream, py::handle object,
+                      size_t localOffset, size_t localStride, size_t remoteOffset,
+                      size_t remoteStride, size_t count, size_t length) {
+  const LocalSide local(self.node, object, stream.named, direction == Direction::get);
   checkStrided(localOffset, localStride, count, length, local->range.size, "local");
   checkStrided(remoteOffset, remoteStride, count, length, self.range.size, "remote");
-  return begin(direction, self, *local,
+  return begin(direction, self, local,
                Strided{local->range.offset + localOffset, localStride,
-                       self.range.offset + remoteOffset, remoteStride, count, length});
+                       self.range.offset + remoteOffset, remoteStride, count, length},
+               stream.waits);
 }
 
-// The method that starts the same and waits for it.
+// Methods that start a transfer, and that wait for it, too. The stream is their last argument.
 template <class... Arguments>
-auto blocking(const char* what, Transfer (*start)(const Remote&, Arguments...)) {
-  return [=](const Remote& self, Arguments... arguments, double timeout) {
+auto starting(Transfer (*start)(const Remote&, StreamArgument, Arguments...)) {
+  return [=](const Remote& self, Arguments... arguments, py::handle stream) {
+    return start(self, {stream, true}, arguments...);
+  };
+}
+template <class... Arguments>
+auto blocking(const char* what, Transfer (*start)(const Remote&, StreamArgument, Arguments...)) {
+  return [=](const Remote& self, Arguments... arguments, double timeout, py::handle stream) {
     const Timeout time = timeoutFrom(timeout);
-    Transfer transfer = start(self, arguments...);
+    Transfer transfer = start(self, {stream}, arguments...);
     finish(transfer.ticket, time, what + title(self));
   };
+}
+
+py::arg_v noStream() {
+  return py::arg("stream") = py::none();
 }
 
 using RemoteClass = PublicClass<Remote>;
 
 void bindMoves(RemoteClass& remote) {
   addQuickMethod(remote, "put", moveMethod<Direction::put>,
-                 R"(put($self, local, timeout=30)
+                 R"(put($self, local, timeout=30, stream=None)
 --
 
 Copy all bytes of `local` to the beginning of this region.
 
 `local` is a Region, a slice of one, or any array-like object; register one that you
 use often, which is faster. The bytes are at the peer when this returns. After
-`timeout` seconds the put is cancelled and DeadlineExceeded raised.)");
+`timeout` seconds the put is cancelled and DeadlineExceeded raised.
+
+Memory of an accelerator is read when the work that is on `stream` by now has run.
+That is a handle, or a stream of torch's or CuPy's; by default torch's current one,
+or the one that the object names.)");
   addQuickMethod(remote, "get", moveMethod<Direction::get>,
-                 R"(get($self, local, timeout=30)
+                 R"(get($self, local, timeout=30, stream=None)
 --
 
 Fill all bytes of `local` from the beginning of this region.
 
 `local` is a Region, a slice of one, or any writable, contiguous array-like
-object. After `timeout` seconds the get is cancelled and DeadlineExceeded raised.)");
+object. After `timeout` seconds the get is cancelled and DeadlineExceeded raised.
+For `stream` see put.)");
   remote
-      .def("start_put", startMove<Direction::put>, py::arg("local"),
-           R"(start_put(self, local)
+      .def("start_put", starting(startMove<Direction::put>), py::arg("local"), noStream(),
+           R"(start_put(self, local, stream=None)
 --
 
 Begin a put and return a Transfer. Leave `local` unchanged until it is done.)")
-      .def("start_get", startMove<Direction::get>, py::arg("local"),
-           R"(start_get(self, local)
+      .def("start_get", starting(startMove<Direction::get>), py::arg("local"), noStream(),
+           R"(start_get(self, local, stream=None)
 --
 
-Begin a get and return a Transfer. The bytes are in `local` when it is done.)");
+Begin a get and return a Transfer. The bytes are in `local` when it is done.
+
+What is put on `stream` afterwards runs when the get has ended, well or not.)");
 }
 
 void bindBlocks(RemoteClass& remote) {
@@ -177,8 +217,8 @@ void bindBlocks(RemoteClass& remote) {
   const py::arg_v timeout = py::arg("timeout") = 30;
   remote
       .def("put_blocks", blocking("put of blocks, ", startBlocks<Direction::put>), local, here,
-           there, sizes, timeout,
-           R"(put_blocks(self, local, local_offsets, remote_offsets, sizes, timeout=30)
+           there, sizes, timeout, noStream(),
+           R"(put_blocks(self, local, local_offsets, remote_offsets, sizes, timeout=30, stream=None)
 --
 
 Copy many blocks in one transfer, from `local` to this region.
@@ -187,18 +227,20 @@ Offsets and sizes are in bytes. Each is an array of integers: numpy's, array.arr
 a list; `sizes` may be one int for all blocks. If one block is out of range, none
 moves.)")
       .def("get_blocks", blocking("get of blocks, ", startBlocks<Direction::get>), local, here,
-           there, sizes, timeout,
-           R"(get_blocks(self, local, local_offsets, remote_offsets, sizes, timeout=30)
+           there, sizes, timeout, noStream(),
+           R"(get_blocks(self, local, local_offsets, remote_offsets, sizes, timeout=30, stream=None)
 --
 
 Copy many blocks in one transfer, from this region to `local`. See put_blocks.)")
-      .def("start_put_blocks", startBlocks<Direction::put>, local, here, there, sizes,
-           R"(start_put_blocks(self, local, local_offsets, remote_offsets, sizes)
+      .def("start_put_blocks", starting(startBlocks<Direction::put>), local, here, there, sizes,
+           noStream(),
+           R"(start_put_blocks(self, local, local_offsets, remote_offsets, sizes, stream=None)
 --
 
 Begin put_blocks and return one Transfer for all blocks.)")
-      .def("start_get_blocks", startBlocks<Direction::get>, local, here, there, sizes,
-           R"(start_get_blocks(self, local, local_offsets, remote_offsets, sizes)
+      .def("start_get_blocks", starting(startBlocks<Direction::get>), local, here, there, sizes,
+           noStream(),
+           R"(start_get_blocks(self, local, local_offsets, remote_offsets, sizes, stream=None)
 --
 
 Begin get_blocks and return one Transfer for all blocks.)");
@@ -210,14 +252,14 @@ void defStrided(RemoteClass& remote, const char* name, Function function, const 
                 const More&... more) {
   remote.def(name, function, py::arg("local"), py::kw_only(), py::arg("local_offset") = 0,
              py::arg("local_stride"), py::arg("remote_offset") = 0, py::arg("remote_stride"),
-             py::arg("count"), py::arg("length"), more..., doc);
+             py::arg("count"), py::arg("length"), more..., noStream(), doc);
 }
 
 void bindStrided(RemoteClass& remote) {
   const py::arg_v timeout = py::arg("timeout") = 30;
   defStrided(
       remote, "put_strided", blocking("put of pieces, ", startStrided<Direction::put>),
-      R"(put_strided(self, local, *, local_offset=0, local_stride, remote_offset=0, remote_stride, count, length, timeout=30)
+      R"(put_strided(self, local, *, local_offset=0, local_stride, remote_offset=0, remote_stride, count, length, timeout=30, stream=None)
 --
 
 Copy `count` pieces of `length` bytes from `local` to this region.
@@ -227,20 +269,20 @@ both in bytes.)",
       timeout);
   defStrided(
       remote, "get_strided", blocking("get of pieces, ", startStrided<Direction::get>),
-      R"(get_strided(self, local, *, local_offset=0, local_stride, remote_offset=0, remote_stride, count, length, timeout=30)
+      R"(get_strided(self, local, *, local_offset=0, local_stride, remote_offset=0, remote_stride, count, length, timeout=30, stream=None)
 --
 
 Copy `count` pieces of `length` bytes from this region to `local`. See put_strided.)",
       timeout);
   defStrided(
-      remote, "start_put_strided", startStrided<Direction::put>,
-      R"(start_put_strided(self, local, *, local_offset=0, local_stride, remote_offset=0, remote_stride, count, length)
+      remote, "start_put_strided", starting(startStrided<Direction::put>),
+      R"(start_put_strided(self, local, *, local_offset=0, local_stride, remote_offset=0, remote_stride, count, length, stream=None)
 --
 
 Begin put_strided and return a Transfer.)");
   defStrided(
-      remote, "start_get_strided", startStrided<Direction::get>,
-      R"(start_get_strided(self, local, *, local_offset=0, local_stride, remote_offset=0, remote_stride, count, length)
+      remote, "start_get_strided", starting(startStrided<Direction::get>),
+      R"(start_get_strided(self, local, *, local_offset=0, local_stride, remote_offset=0, remote_stride, count, length, stream=None)
 --
 
 Begin get_strided and return a Transfer.)");

@@ -17,21 +17,29 @@ if TYPE_CHECKING:
 
 # The core's names for kinds of devices, where torch has another, and by DLPack's numbers.
 _TORCH_KINDS = {"mlu": "cnrt", "npu": "acl"}
+_TORCH_NAMES = {"cnrt": "mlu", "acl": "npu", "hip": "cuda"}
 _DLPACK_KINDS = {1: "cpu", 2: "cuda", 3: "cpu", 10: "hip", 11: "cpu", 13: "cuda"}
+
+# What the stream objects of torch, of its relatives and of CuPy call their handle, and CUDA's name
+# for the default stream, whose handle is 0 there. For the core 0 is no stream.
+_HANDLES = ("cuda_stream", "musa_stream", "npu_stream", "mlu_stream", "ptr")
+_DEFAULT_STREAM = 1
 
 
 class Span:
     """A piece of memory and its owner, which keeps it alive.
 
     `device` is "cpu" or a kind and an index such as "cuda:1"; a kind alone if the object does not
-    know its index. `contiguous` means dense, in C order.
+    know its index. `contiguous` means dense, in C order. `stream` is the handle of the stream that
+    the object says its work is on, 0 if it says nothing.
     """
 
     __slots__ = ("pointer", "nbytes", "device", "writable", "contiguous", "owner",
-                 "shape", "strides", "itemsize")
+                 "shape", "strides", "itemsize", "stream")
 
     def __init__(self, pointer: int, shape: Iterable[int], strides: Optional[Iterable[int]],
-                 itemsize: int, device: str, writable: bool, owner: Any) -> None:
+                 itemsize: int, device: str, writable: bool, owner: Any,
+                 stream: int = 0) -> None:
         self.pointer = pointer
         self.shape = tuple(shape)
         self.itemsize = itemsize
@@ -44,6 +52,7 @@ class Span:
         self.device = device
         self.writable = writable
         self.owner = owner
+        self.stream = stream
 
     @property
     def on_host(self) -> bool:
@@ -107,6 +116,29 @@ def settle(span: Span, obj: Any) -> None:
     streams: Any = getattr(torch, obj.device.type, None)
     if hasattr(streams, "current_stream"):
         streams.current_stream(obj.device).synchronize()
+
+
+def stream_of(span: Span, obj: Any) -> int:
+    """The stream that work on this object's memory is queued on, 0 if none is known."""
+    return stream_on(span.device) if is_tensor(obj) else span.stream
+
+
+def stream_on(device: str) -> int:
+    """torch's current stream of a device such as "cuda:1", 0 if torch does not use such devices."""
+    kind, _, index = device.partition(":")
+    streams: Any = getattr(sys.modules.get("torch"), _TORCH_NAMES.get(kind, kind), None)
+    if not hasattr(streams, "current_stream") or not streams.is_initialized():
+        return 0
+    return stream_handle(streams.current_stream(int(index) if index else None))
+
+
+def stream_handle(stream: Any) -> int:
+    """The handle of a stream that the caller named, by it or by an object that has one."""
+    for name in _HANDLES:
+        stream = getattr(stream, name, stream)
+    if not isinstance(stream, int) or stream < 0:
+        raise TypeError("%r is no stream: pass its handle, or a stream of torch or CuPy" % (stream,))
+    return stream or _DEFAULT_STREAM
 
 
 def _kind(obj: object) -> str:
@@ -189,7 +221,7 @@ def _of_interface(obj: Any, interface: Dict[str, Any], device: str) -> Optional[
     # numpy counts the characters of unicode strings, which have four bytes.
     itemsize = int(typestr[2:].split("[")[0]) * (4 if typestr[1] == "U" else 1)
     return Span(pointer or 0, interface["shape"], interface.get("strides"), itemsize, device,
-                not read_only, obj)
+                not read_only, obj, interface.get("stream") or 0)
 
 
 def _of_dlpack(obj: Any) -> Optional[Span]:
@@ -197,10 +229,13 @@ def _of_dlpack(obj: Any) -> Optional[Span]:
     kind = _DLPACK_KINDS.get(int(number))
     if kind is None:
         raise ValueError("HMC does not know DLPack's device type %d" % number)
+    # A producer for CUDA makes the stream that we name wait for its own.
+    stream = {"stream": _DEFAULT_STREAM} if kind == "cuda" else {}
     try:
-        capsule = obj.__dlpack__(max_version=(1, 0))
+        capsule = obj.__dlpack__(max_version=(1, 0), **stream)
     except TypeError:  # a producer from before versions
-        capsule = obj.__dlpack__()
+        capsule = obj.__dlpack__(**stream)
     pointer, shape, strides, itemsize, _, _, read_only = _core.read_dlpack(capsule)
     device = kind if kind == "cpu" else "%s:%d" % (kind, index)
-    return Span(pointer, shape, strides, itemsize, device, not read_only, capsule)
+    return Span(pointer, shape, strides, itemsize, device, not read_only, capsule,
+                stream.get("stream", 0))

@@ -208,7 +208,8 @@ bool RemoteMapping::copyAtOnce(OpKind kind, const LocalMemory& local,
 Result<Ticket> RemoteMapping::start(const Self& self, OpKind kind,
                                     const std::shared_ptr<LocalMemory>& local,
                                     const std::vector<Block>& blocks, const StreamOrder& order) {
-  if (self->copyAtOnce(kind, *local, blocks)) return Ticket(self, nullptr);
+  const bool ordered = order.after || order.before;
+  if (!ordered && self->copyAtOnce(kind, *local, blocks)) return Ticket(self, nullptr);
   std::vector<Shape> shapes;
   shapes.reserve(blocks.size());
   for (const Block& block : blocks)

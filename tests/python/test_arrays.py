@@ -130,7 +130,7 @@ class NewDlpack:
     def __dlpack_device__(self):
         return self.device
 
-    def __dlpack__(self, *, max_version=None):
+    def __dlpack__(self, *, stream=None, max_version=None):
         new = ctypes.pythonapi.PyCapsule_New
         new.restype = ctypes.py_object
         new.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)

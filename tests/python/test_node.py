@@ -105,7 +105,7 @@ def test_arguments_that_do_not_fit_are_refused_by_name(nodes):
     local = bytearray(8)
     for sentence, call in (
             (r"put\(\) needs local", lambda: remote.put()),
-            (r"get\(\) takes at most 2 arguments, not 3", lambda: remote.get(local, 1, 2)),
+            (r"get\(\) takes at most 3 arguments, not 4", lambda: remote.get(local, 1, 2, 3)),
             (r"put\(\) has no parameter 'wait'", lambda: remote.put(local, wait=1)),
             (r"put\(\) was given local twice", lambda: remote.put(local, local=local)),
             ("must be real number, not str", lambda: remote.put(local, timeout="1")),

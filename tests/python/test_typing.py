@@ -136,7 +136,7 @@ def test_every_method_shows_its_arguments_and_what_it_does(kind):
 
 def test_help_reads_well():
     text = pydoc.render_doc(hmc.RemoteRegion, renderer=pydoc.plaintext)
-    assert "put(self, /, local, timeout=30)" in text
+    assert "put(self, /, local, timeout=30, stream=None)" in text
     assert "Copy all bytes of `local` to the beginning of this region." in text
     assert "hmc._core" not in text
     text = pydoc.render_doc(hmc.Node, renderer=pydoc.plaintext)

@@ -113,6 +113,14 @@ TEST_P(NodeStream, memoryOfTheHostHasNoStream) {
   EXPECT_EQ(refused.status().code(), Code::invalidArgument);
 }
 
+TEST_P(NodeStream, aCopyBetweenHostsHasNoStreamEither) {
+  const LocalRegion there = must(owner.allocate("host", kSize));
+  const LocalRegion here = must(node.allocate("", kSize));
+  const RemoteRegion host = must(peer.open("host"));
+  auto refused = host.startPut(here, std::vector<Block>{{0, 0, 8}}, {stream.stream, nullptr});
+  EXPECT_EQ(refused.status().code(), Code::invalidArgument);
+}
+
 INSTANTIATE_TEST_SUITE_P(Over, NodeStream, testing::Values("ipc", "tcp"),
                          [](const auto& info) { return std::string(info.param); });
 

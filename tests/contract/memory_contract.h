@@ -42,6 +42,10 @@ class MemoryContract : public testing::TestWithParam<MemoryContractCase> {
     EXPECT_TRUE(made.ok()) << made.status().toString();
     return made.ok() ? *made : Region{};
   }
+  // One that the backend is not of.
+  DeviceKind otherKind() const {
+    return backend->facts().kind == DeviceKind::musa ? DeviceKind::hip : DeviceKind::musa;
+  }
   int lastDevice() const { return backend->facts().deviceCount() - 1; }
   void release(const Region& region) { EXPECT_TRUE(backend->release(region.ptr).ok()); }
 

@@ -121,7 +121,7 @@ class CudaShapedRuntime : public Runtime {
   Result<void*> importMemory(const std::string& handle) override;
   void close(void* ptr, const std::string&) override { (void)api_.IpcCloseMemHandle(ptr); }
   Status pin(const Region& host) override;
-  void unpin(void* host) override { (void)api_.HostUnregister(host); }
+  void unpin(const Region& host) override { (void)api_.HostUnregister(host.ptr); }
 
   // One for each device; their UUIDs are made of PCI addresses.
   Result<std::vector<Backend::DeviceFacts>> devices(const char* name);

@@ -60,7 +60,7 @@ class Runtime {
 
   // alreadyExists when some of it is pinned, exhausted when the vendor's limit is reached.
   virtual Status pin(const Region& host) = 0;
-  virtual void unpin(void* host) = 0;
+  virtual void unpin(const Region& host) = 0;
 };
 
 // One device is current in this thread as long as this lives.

@@ -12,15 +12,15 @@ namespace {
 
 class RuntimePin final : public PinnedMemory {
  public:
-  RuntimePin(Runtime& runtime, void* ptr) : runtime_(runtime), ptr_(ptr) {}
+  RuntimePin(Runtime& runtime, const Region& host) : runtime_(runtime), host_(host) {}
   ~RuntimePin() override {
     UsedDevice used(runtime_, 0);
-    runtime_.unpin(ptr_);
+    runtime_.unpin(host_);
   }
 
  private:
   Runtime& runtime_;
-  void* const ptr_;
+  const Region host_;
 };
 
 }  // namespace
@@ -197,7 +197,7 @@ Result<std::unique_ptr<PinnedMemory>> RuntimeBackend::pin(const Region& host) {
   UsedDevice used(*runtime_, 0);
   HMC_TRY(used.status());
   HMC_TRY(runtime_->pin(host));
-  return std::unique_ptr<PinnedMemory>(std::make_unique<RuntimePin>(*runtime_, host.ptr));
+  return std::unique_ptr<PinnedMemory>(std::make_unique<RuntimePin>(*runtime_, host));
 }
 
 }  // namespace hmc

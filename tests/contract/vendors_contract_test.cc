@@ -5,7 +5,12 @@
 
 namespace hmc {
 
-#define HMC_VENDORS(row) row(hip, "HIP_VISIBLE_DEVICES") row(musa, "MUSA_VISIBLE_DEVICES")
+// clang-format off
+#define HMC_VENDORS(row)             \
+  row(hip, "HIP_VISIBLE_DEVICES")    \
+  row(musa, "MUSA_VISIBLE_DEVICES")  \
+  row(acl, "ASCEND_RT_VISIBLE_DEVICES")
+// clang-format on
 
 #define HMC_ROW(kind, variable) \
   namespace kind {              \

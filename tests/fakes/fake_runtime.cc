@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kInPage = 256;  // where in a page allocations begin
 
-thread_local int currentDevice = 0;
+thread_local int currentDevice = -1;
 
 FakeOptions optionsOf(const FakeRuntime::Options& options) {
   FakeOptions made = FakeOptions::fromEnvironment();
@@ -54,7 +54,7 @@ Status FakeRuntime::use(int index) {
 }
 
 int FakeRuntime::current() const {
-  return currentDevice;
+  return currentDevice < 0 && !options_.startsNowhere ? 0 : currentDevice;
 }
 
 Status FakeRuntime::allowPeer(int index) {
@@ -167,7 +167,7 @@ Status FakeRuntime::copy(void* dst, const void* src, size_t size, Direction dire
                           : to.ok() && !from.ok() ? Direction::toDevice
                                                   : Direction::toHost;
   if (truth != direction) return error(Code::invalidArgument, "a copy in the wrong direction");
-  if (peers && options_.sharesDevicesByHand) {
+  if (peers && options_.asksForPeers) {
     const int other = to->device.index == current() ? from->device.index : to->device.index;
     std::lock_guard lock(mutex_);
     if (!peers_[{current(), other}]) {
@@ -243,6 +243,17 @@ Status FakeRuntime::close(void* ptr) {
   return accelerator_.detach({ptr, 0, device(current())});
 }
 
+Status FakeRuntime::closeHandle(uint64_t handle) {
+  std::unique_lock lock(mutex_);
+  for (auto& [ptr, known] : imports_) {
+    if (known != handle) continue;
+    void* found = ptr;
+    lock.unlock();
+    return close(found);
+  }
+  return error(Code::invalidArgument, "handle {} is unknown", handle);
+}
+
 Result<Share> FakeRuntime::exportDmaBuf(const void* ptr, size_t size) {
   return accelerator_.share({const_cast<void*>(ptr), size, device(current())}, ShareFor::nic);
 }
@@ -274,6 +285,9 @@ void FakeRuntime::failDevice(int index) {
 // For tests: every call that has to do with the device fails from now on.
 HMC_FAKE_EXPORT void hmcFakeFailDevice(int index) {
   hmc::fakeRuntime().failDevice(index);
+}
+HMC_FAKE_EXPORT void hmcFakeUseDevice(int index) {
+  (void)hmc::fakeRuntime().use(index);
 }
 HMC_FAKE_EXPORT int hmcFakeCurrentDevice() {
   return hmc::fakeRuntime().current();

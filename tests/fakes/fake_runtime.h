@@ -17,10 +17,11 @@ class FakeRuntime {
  public:
   struct Options {
     DeviceKind kind;
-    const char* visibleDevices;        // the vendor's variable
-    size_t pinLimit = ~size_t{0};      // bytes of host memory that a process may register
-    size_t space = size_t{64} << 30;   // bytes of each device
-    bool sharesDevicesByHand = false;  // devices reach each other only after allowPeer()
+    const char* visibleDevices;       // the vendor's variable
+    size_t pinLimit = ~size_t{0};     // bytes of host memory that a process may register
+    size_t space = size_t{64} << 30;  // bytes of each device
+    bool asksForPeers = false;        // devices reach each other only after allowPeer()
+    bool startsNowhere = false;       // a thread has no device until it uses one
   };
   enum class Direction { toDevice, toHost, onDevice, betweenDevices };
   struct Event {
@@ -35,6 +36,7 @@ class FakeRuntime {
   std::string pciAddress(int index) const;
   const DeviceUuid& uuid(int index) const;
   Status use(int index);
+  // -1: none
   int current() const;
   Status allowPeer(int index);
 
@@ -59,6 +61,7 @@ class FakeRuntime {
   Status withdraw(uint64_t handle);
   Result<void*> importMemory(uint64_t handle);
   Status close(void* ptr);
+  Status closeHandle(uint64_t handle);
   Result<Share> exportDmaBuf(const void* ptr, size_t size);
 
   Status pin(void* ptr, size_t size);

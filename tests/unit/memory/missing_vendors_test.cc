@@ -20,6 +20,7 @@ struct Missing {
 constexpr Missing kMissing[] = {
     {DeviceKind::hip, "libamdhip64.so.6", "hipRuntimeGetVersion"},
     {DeviceKind::musa, "libmusart.so", "musaRuntimeGetVersion"},
+    {DeviceKind::acl, "libascendcl.so", "aclInit"},
 };
 
 TEST(MissingVendors, areNamedWithTheSymbolThatIsMissing) {

@@ -25,6 +25,7 @@ struct Vendor {
 constexpr Vendor kVendors[] = {
     {DeviceKind::hip, "libamdhip64.so.6"},
     {DeviceKind::musa, "libmusart.so"},
+    {DeviceKind::acl, "libascendcl.so"},
 };
 
 Region host(std::string& bytes) {
@@ -111,8 +112,9 @@ TEST_P(Vendors, pinAsMuchHostMemoryAsTheVendorAllows) {
 // Nothing that we do may move the caller to another device.
 TEST_P(Vendors, leaveTheThreadsDeviceAlone) {
   auto* current = symbol<int()>("hmcFakeCurrentDevice");
-  const int before = current();
-  Region region = allocate({GetParam().kind, 1 - before}, 5000);
+  const int before = 1;
+  symbol<void(int)>("hmcFakeUseDevice")(before);
+  Region region = allocate({GetParam().kind, 0}, 5000);
   std::string bytes(5000, 'x');
   EXPECT_TRUE(copy(region, host(bytes)).ok());
   EXPECT_EQ(current(), before);
@@ -126,6 +128,7 @@ TEST_P(Vendors, locateWhatOthersAllocated) {
   auto found = backend.locate(region.at(8999));
   ASSERT_TRUE(found.ok());
   EXPECT_EQ(found->device, region.device);
+  symbol<void(int)>("hmcFakeUseDevice")(0);
   auto* allocateThere = symbol<void*(size_t)>("hmcFakeAllocate");
   auto* ptr = static_cast<char*>(allocateThere(7000));
   found = backend.locate(ptr + 6999);

@@ -9,7 +9,8 @@ namespace hmc {
 #define HMC_VENDORS(row)             \
   row(hip, "HIP_VISIBLE_DEVICES")    \
   row(musa, "MUSA_VISIBLE_DEVICES")  \
-  row(acl, "ASCEND_RT_VISIBLE_DEVICES")
+  row(acl, "ASCEND_RT_VISIBLE_DEVICES") \
+  row(cnrt, "MLU_VISIBLE_DEVICES")
 // clang-format on
 
 #define HMC_ROW(kind, variable) \

@@ -21,6 +21,7 @@ constexpr Missing kMissing[] = {
     {DeviceKind::hip, "libamdhip64.so.6", "hipRuntimeGetVersion"},
     {DeviceKind::musa, "libmusart.so", "musaRuntimeGetVersion"},
     {DeviceKind::acl, "libascendcl.so", "aclInit"},
+    {DeviceKind::cnrt, "libcnrt.so", "cnrtGetLibVersion"},
 };
 
 TEST(MissingVendors, areNamedWithTheSymbolThatIsMissing) {

@@ -26,6 +26,7 @@ constexpr Vendor kVendors[] = {
     {DeviceKind::hip, "libamdhip64.so.6"},
     {DeviceKind::musa, "libmusart.so"},
     {DeviceKind::acl, "libascendcl.so"},
+    {DeviceKind::cnrt, "libcnrt.so"},
 };
 
 Region host(std::string& bytes) {

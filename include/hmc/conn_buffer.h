@@ -28,10 +28,6 @@ class HMC_API ConnBuffer {
   status_t readToGpu(void* dest, size_t size, size_t bias = 0);
   // The two ranges may overlap.
   status_t copyWithin(size_t dst_bias, size_t src_bias, size_t size);
-
- private:
-  status_t write(const void* src, size_t size, size_t bias, bool fromGpu);
-  status_t read(void* dest, size_t size, size_t bias, bool toGpu);
 };
 
 }  // namespace hmc

@@ -122,6 +122,17 @@ struct Strided {
   size_t length = 0;
 };
 
+// The streams that a transfer is ordered with, of the device that the local memory lies on:
+// cudaStream_t, hipStream_t and their kin. Null is none; CUDA's default streams are 1 (legacy) and
+// 2 (per thread), as cuda.h has them.
+struct StreamOrder {
+  // The transfer touches local memory when what was enqueued there before has run.
+  void* after = nullptr;
+  // What is enqueued there afterwards runs when the transfer has ended. It goes on after a failure,
+  // too: the Ticket has the outcome. `unsupported` where such streams cannot wait for the host.
+  void* before = nullptr;
+};
+
 // A peer's LocalRegion, reachable over one transport, or over several where one is quicker for
 // small transfers and another for large ones. A transfer whose path fails says so; from then on the
 // other paths take its place. Fails with `disconnected` once none is left or the peer is gone:
@@ -159,10 +170,14 @@ class HMC_API RemoteRegion {
 
   // Start and return. Waiting on the Ticket is what moves it along, or an CompletionQueue that
   // watches it.
-  Result<Ticket> startPut(const LocalRegion& local, const std::vector<Block>& blocks) const;
-  Result<Ticket> startGet(const LocalRegion& local, const std::vector<Block>& blocks) const;
-  Result<Ticket> startPut(const LocalRegion& local, const Strided& shape) const;
-  Result<Ticket> startGet(const LocalRegion& local, const Strided& shape) const;
+  Result<Ticket> startPut(const LocalRegion& local, const std::vector<Block>& blocks,
+                          const StreamOrder& order = {}) const;
+  Result<Ticket> startGet(const LocalRegion& local, const std::vector<Block>& blocks,
+                          const StreamOrder& order = {}) const;
+  Result<Ticket> startPut(const LocalRegion& local, const Strided& shape,
+                          const StreamOrder& order = {}) const;
+  Result<Ticket> startGet(const LocalRegion& local, const Strided& shape,
+                          const StreamOrder& order = {}) const;
 
  private:
   friend class Peer;

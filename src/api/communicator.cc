@@ -1,10 +1,9 @@
 #include "hmc/communicator.h"
 
-#include <array>
+#include <bit>
 
 #include "api/communicator_impl.h"
-#include "api/status_map.h"
-#include "api/transport_for.h"
+#include "api/documented_types.h"
 #include "base/codec.h"
 
 namespace hmc {
@@ -21,11 +20,9 @@ Communicator::Timeout orUsual(Communicator::Timeout timeout, Communicator::Timeo
   return timeout.count() < 0 ? usual : timeout;
 }
 
-// As Writer would, without its string.
-std::array<char, sizeof(uint64_t)> numberBytes(uint64_t value) {
-  std::array<char, sizeof(value)> bytes{};
-  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(value >> 8 * i);
-  return bytes;
+// To and from the order of bytes on the wire.
+uint64_t littleEndian(uint64_t value) {
+  return std::endian::native == std::endian::little ? value : __builtin_bswap64(value);
 }
 
 }  // namespace
@@ -63,14 +60,14 @@ status_t Communicator::put(const std::string& ip, uint16_t port, size_t local_of
                            size_t remote_off, size_t size, ConnType connType) {
   HMC_IMPL();
   return reportFor(connType,
-                   impl.run(OpKind::put, ip, port, local_off, remote_off, size, connType));
+                   impl.run(OpKind::put, {ip, port, connType}, {local_off, remote_off, size}));
 }
 
 status_t Communicator::get(const std::string& ip, uint16_t port, size_t local_off,
                            size_t remote_off, size_t size, ConnType connType) {
   HMC_IMPL();
   return reportFor(connType,
-                   impl.run(OpKind::get, ip, port, local_off, remote_off, size, connType));
+                   impl.run(OpKind::get, {ip, port, connType}, {local_off, remote_off, size}));
 }
 
 Communicator::Timeout Communicator::usualTransferTimeout() const {
@@ -83,26 +80,28 @@ Communicator::Timeout Communicator::usualReceiveTimeout() const {
 
 bool Communicator::tryPut(const std::string& ip, uint16_t port, size_t local_off, size_t remote_off,
                           size_t size, ConnType connType) {
-  return impl_ && impl_->runAtOnce(OpKind::put, ip, port, local_off, remote_off, size, connType);
+  return impl_ &&
+         impl_->runAtOnce(OpKind::put, {ip, port, connType}, {local_off, remote_off, size});
 }
 
 bool Communicator::tryGet(const std::string& ip, uint16_t port, size_t local_off, size_t remote_off,
                           size_t size, ConnType connType) {
-  return impl_ && impl_->runAtOnce(OpKind::get, ip, port, local_off, remote_off, size, connType);
+  return impl_ &&
+         impl_->runAtOnce(OpKind::get, {ip, port, connType}, {local_off, remote_off, size});
 }
 
 status_t Communicator::putNB(const std::string& ip, uint16_t port, size_t local_off,
                              size_t remote_off, size_t size, uint64_t* wr_id, ConnType connType) {
   HMC_IMPL();
-  return reportFor(connType,
-                   impl.start(OpKind::put, ip, port, local_off, remote_off, size, wr_id, connType));
+  return reportFor(connType, impl.start(OpKind::put, {ip, port, connType},
+                                        {local_off, remote_off, size}, wr_id));
 }
 
 status_t Communicator::getNB(const std::string& ip, uint16_t port, size_t local_off,
                              size_t remote_off, size_t size, uint64_t* wr_id, ConnType connType) {
   HMC_IMPL();
-  return reportFor(connType,
-                   impl.start(OpKind::get, ip, port, local_off, remote_off, size, wr_id, connType));
+  return reportFor(connType, impl.start(OpKind::get, {ip, port, connType},
+                                        {local_off, remote_off, size}, wr_id));
 }
 
 status_t Communicator::wait(uint64_t wr_id, Timeout timeout) {
@@ -125,22 +124,24 @@ status_t Communicator::putPipeline(const std::string& ip, uint16_t port, size_t 
                                    size_t remote_off, size_t size, size_t chunk_size,
                                    size_t max_inflight, ConnType connType) {
   HMC_IMPL();
-  return reportFor(connType, impl.runPipeline(OpKind::put, ip, port, local_off, remote_off, size,
-                                              chunk_size, max_inflight, connType));
+  return reportFor(
+      connType, impl.runPipeline(OpKind::put, {ip, port, connType}, {local_off, remote_off, size},
+                                 chunk_size, max_inflight));
 }
 
 status_t Communicator::getPipeline(const std::string& ip, uint16_t port, size_t local_off,
                                    size_t remote_off, size_t size, size_t chunk_size,
                                    size_t max_inflight, ConnType connType) {
   HMC_IMPL();
-  return reportFor(connType, impl.runPipeline(OpKind::get, ip, port, local_off, remote_off, size,
-                                              chunk_size, max_inflight, connType));
+  return reportFor(
+      connType, impl.runPipeline(OpKind::get, {ip, port, connType}, {local_off, remote_off, size},
+                                 chunk_size, max_inflight));
 }
 
 status_t Communicator::sendDataTo(const std::string& ip, uint16_t port, void* send_buf,
                                   size_t buf_size, MemoryType buf_type, ConnType connType) {
   HMC_IMPL();
-  return reportFor(connType, impl.sendData(impl.connections().find(ip, port, connType), send_buf,
+  return reportFor(connType, impl.sendData(impl.connections().find({ip, port, connType}), send_buf,
                                            buf_size, buf_type));
 }
 
@@ -148,22 +149,22 @@ status_t Communicator::recvDataFrom(const std::string& ip, uint16_t port, void* 
                                     size_t buf_size, MemoryType buf_type, size_t* flag,
                                     ConnType connType) {
   HMC_IMPL();
-  return reportFor(connType, impl.receiveData(impl.connections().find(ip, port, connType), recv_buf,
-                                              buf_size, buf_type, flag));
+  return reportFor(connType, impl.receiveData(impl.connections().find({ip, port, connType}),
+                                              recv_buf, buf_size, buf_type, flag));
 }
 
 status_t Communicator::ctrlSend(CtrlId peer, uint64_t tag) {
   HMC_IMPL();
-  auto bytes = numberBytes(tag);
-  std::string_view payload(bytes.data(), bytes.size());
+  tag = littleEndian(tag);
+  std::string_view payload(reinterpret_cast<const char*>(&tag), sizeof(tag));
   return report(impl.ranks().send(peer, MessageKind::tag, 0, payload, impl.settings().transfer));
 }
 
 status_t Communicator::ctrlRecv(CtrlId peer, uint64_t* tag, Timeout timeout) {
   HMC_IMPL();
   if (!tag) return report(Status(Code::invalidArgument, "ctrlRecv: tag is null"));
-  if (auto message = impl.ranks().tryReceive(peer, MessageKind::tag)) {
-    *tag = Reader(message->payload).u64();
+  if (uint64_t bytes = 0; impl.ranks().tryReceive(peer, MessageKind::tag, &bytes, sizeof(bytes))) {
+    *tag = littleEndian(bytes);
     return status_t::SUCCESS;
   }
   auto message =
@@ -221,19 +222,19 @@ status_t Communicator::connectTo(CtrlId peer_id, CtrlId self_id, const std::stri
                                  uint16_t data_port, const CtrlLink& ctrl_link, ConnType connType,
                                  Timeout timeout) {
   HMC_IMPL();
-  return reportFor(connType, impl.connect(peer_id, self_id, peer_ip, data_port, ctrl_link, connType,
-                                          orUsual(timeout, impl.settings().connect)));
+  return reportFor(connType, impl.connect(peer_id, self_id, {peer_ip, data_port, connType},
+                                          ctrl_link, orUsual(timeout, impl.settings().connect)));
 }
 
 status_t Communicator::disConnect(const std::string& ip, uint16_t port, ConnType connType) {
   HMC_IMPL();
-  impl.connections().close(ip, port, connType);
+  impl.connections().close({ip, port, connType});
   return status_t::SUCCESS;
 }
 
 status_t Communicator::checkConn(const std::string& ip, uint16_t port, ConnType connType) {
   HMC_IMPL();
-  return reportFor(connType, impl.connections().check(ip, port, connType));
+  return reportFor(connType, impl.connections().check({ip, port, connType}));
 }
 
 status_t Communicator::initServer(const std::string& ip, uint16_t port, ConnType serverType) {
@@ -243,8 +244,8 @@ status_t Communicator::initServer(const std::string& ip, uint16_t port, ConnType
 status_t Communicator::connectTo(const std::string& ip, uint16_t port, ConnType connType,
                                  Timeout timeout) {
   HMC_IMPL();
-  return reportFor(
-      connType, impl.connectLegacy(ip, port, connType, orUsual(timeout, impl.settings().connect)));
+  return reportFor(connType, impl.connectLegacy({ip, port, connType},
+                                                orUsual(timeout, impl.settings().connect)));
 }
 
 status_t Communicator::writeTo(const std::string& ip, size_t ptr_bias, size_t size,
@@ -285,7 +286,7 @@ status_t Communicator::checkConn(const std::string& ip, ConnType connType) {
 }
 
 std::string Communicator::explain(const std::string& ip, uint16_t port) {
-  return impl_ ? impl_->explain(ip, port) : whyNot_.message();
+  return impl_ ? impl_->explain({ip, port, ConnType::AUTO}) : whyNot_.message();
 }
 
 }  // namespace hmc

@@ -4,9 +4,7 @@
 #include <optional>
 
 #include "api/bulk.h"
-#include "api/conn_buffer_region.h"
-#include "api/device_map.h"
-#include "api/transport_for.h"
+#include "api/documented_types.h"
 #include "base/error.h"
 
 namespace hmc {
@@ -82,23 +80,20 @@ Status Communicator::Impl::finish(const std::shared_ptr<Connection>& connection,
   return status;
 }
 
-Status Communicator::Impl::run(OpKind kind, const std::string& ip, uint16_t port,
-                               size_t localOffset, size_t remoteOffset, size_t size,
-                               ConnType type) {
-  auto connection = connections_.findAgain(ip, port, type);
+Status Communicator::Impl::run(OpKind kind, const Target& target, const Block& block) {
+  auto connection = connections_.findAgain(target);
   if (!connection) {
-    HMC_ASSIGN(connection, connections_.find(ip, port, type));
+    HMC_ASSIGN(connection, connections_.find(target));
   }
-  return finish(connection, connection->buffer->run(kind, *memory_, localOffset, remoteOffset, size,
-                                                    settings_.transfer));
+  return finish(connection,
+                connection->buffer->run(kind, *memory_, block.localOffset, block.remoteOffset,
+                                        block.size, settings_.transfer));
 }
 
-bool Communicator::Impl::runAtOnce(OpKind kind, const std::string& ip, uint16_t port,
-                                   size_t localOffset, size_t remoteOffset, size_t size,
-                                   ConnType type) {
-  auto connection = connections_.findAgain(ip, port, type);
-  return connection &&
-         connection->buffer->copyAtOnce(kind, *memory_, localOffset, remoteOffset, size);
+bool Communicator::Impl::runAtOnce(OpKind kind, const Target& target, const Block& block) {
+  auto connection = connections_.findAgain(target);
+  return connection && connection->buffer->copyAtOnce(kind, *memory_, block.localOffset,
+                                                      block.remoteOffset, block.size);
 }
 
 Result<std::shared_ptr<Connection>> Communicator::Impl::findLegacy(const std::string& ip,
@@ -124,14 +119,12 @@ Status Communicator::Impl::runLegacy(OpKind kind, const std::string& ip, size_t 
   return Status();
 }
 
-Status Communicator::Impl::start(OpKind kind, const std::string& ip, uint16_t port,
-                                 size_t localOffset, size_t remoteOffset, size_t size, uint64_t* id,
-                                 ConnType type) {
+Status Communicator::Impl::start(OpKind kind, const Target& target, const Block& block,
+                                 uint64_t* id) {
   if (!id) return error(Code::invalidArgument, "putNB and getNB: wr_id is null");
   *id = 0;
-  HMC_ASSIGN(auto connection, connections_.find(ip, port, type));
-  auto started = RemoteMapping::start(connection->buffer, kind, memory_,
-                                      std::vector<Block>{{localOffset, remoteOffset, size}});
+  HMC_ASSIGN(auto connection, connections_.find(target));
+  auto started = RemoteMapping::start(connection->buffer, kind, memory_, std::vector<Block>{block});
   HMC_TRY(finish(connection, started.status()));
   if (started->over()) return finish(connection, started->wait(Timeout(0)));
   std::lock_guard lock(mutex_);
@@ -140,12 +133,12 @@ Status Communicator::Impl::start(OpKind kind, const std::string& ip, uint16_t po
   return Status();
 }
 
-Status Communicator::Impl::runPipeline(OpKind kind, const std::string& ip, uint16_t port,
-                                       size_t localOffset, size_t remoteOffset, size_t size,
-                                       size_t chunk, size_t inflight, ConnType type) {
+Status Communicator::Impl::runPipeline(OpKind kind, const Target& target, const Block& block,
+                                       size_t chunk, size_t inflight) {
   if (inflight == 0)
     return error(Code::invalidArgument, "max_inflight is 0: at least one chunk must be under way");
   if (chunk == 0) chunk = kDefaultChunk;
+  const auto [localOffset, remoteOffset, size] = block;
   std::vector<Shape> shapes;
   size_t whole = size / chunk;
   if (whole > 0) shapes.push_back({localOffset, chunk, remoteOffset, chunk, whole, chunk});
@@ -153,7 +146,7 @@ Status Communicator::Impl::runPipeline(OpKind kind, const std::string& ip, uint1
     shapes.push_back(
         {localOffset + whole * chunk, 0, remoteOffset + whole * chunk, 0, 1, size % chunk});
   }
-  HMC_ASSIGN(auto connection, connections_.find(ip, port, type));
+  HMC_ASSIGN(auto connection, connections_.find(target));
   HMC_ASSIGN(Ticket ticket,
              RemoteMapping::start(connection->buffer, kind, memory_, std::move(shapes)));
   Status status = ticket.wait(settings_.transfer);
@@ -236,43 +229,42 @@ Status Communicator::Impl::connectControl(CtrlId peer, CtrlId self, const CtrlLi
   return Status();
 }
 
-Status Communicator::Impl::connect(CtrlId peer, CtrlId self, const std::string& ip, uint16_t port,
-                                   const CtrlLink& link, ConnType type, Deadline deadline) {
-  HMC_TRY(checkType(type));
-  HMC_TRY(connectControl(peer, self, link, tcpAddress(ip, port), deadline));
+Status Communicator::Impl::connect(CtrlId peer, CtrlId self, const Target& target,
+                                   const CtrlLink& link, Deadline deadline) {
+  HMC_TRY(checkType(target.type));
+  HMC_TRY(connectControl(peer, self, link, tcpAddress(target.ip, target.port), deadline));
   auto found = ranks_.connected(peer);
   if (!found) return error(Code::disconnected, "rank {} went away while connecting", peer);
-  HMC_TRY(checkDataPort(found, ip, port, deadline));
-  return connections_.open(found, ip, port, type, deadline).status();
+  HMC_TRY(checkDataPort(found, target, deadline));
+  return connections_.open(found, target, deadline).status();
 }
 
 // The peer says which ports it listens on; one that it did not name may be a forwarded one, so dial
 // it and see who answers.
 Status Communicator::Impl::checkDataPort(const std::shared_ptr<PeerState>& peer,
-                                         const std::string& ip, uint16_t port, Deadline deadline) {
+                                         const Target& target, Deadline deadline) {
   for (const auto& listener : peer->attributes().listeners) {
-    if (listener.port == port) return Status();
+    if (listener.port == target.port) return Status();
   }
-  HMC_ASSIGN(auto other, dialPatiently(*node_, tcpAddress(ip, port), {}, deadline));
+  HMC_ASSIGN(auto other, dialPatiently(*node_, tcpAddress(target.ip, target.port), {}, deadline));
   if (other == peer) return Status();
   return error(Code::invalidArgument, "data port {} of {} belongs to {}, the control link to {}",
-               port, ip, other->title(), peer->title());
+               target.port, target.ip, other->title(), peer->title());
 }
 
-Status Communicator::Impl::connectLegacy(const std::string& ip, uint16_t port, ConnType type,
-                                         Deadline deadline) {
-  HMC_TRY(checkType(type));
-  HMC_ASSIGN(auto peer, dialPatiently(*node_, tcpAddress(ip, port), {}, deadline));
-  HMC_TRY(connections_.open(peer, ip, port, type, deadline).status());
-  connections_.remember(ip, port);
+Status Communicator::Impl::connectLegacy(const Target& target, Deadline deadline) {
+  HMC_TRY(checkType(target.type));
+  HMC_ASSIGN(auto peer, dialPatiently(*node_, tcpAddress(target.ip, target.port), {}, deadline));
+  HMC_TRY(connections_.open(peer, target, deadline).status());
+  connections_.remember(target.ip, target.port);
   Sessions::tell(*peer, ClientStage::connected);
   std::lock_guard lock(mutex_);
   dialledLegacy_.push_back(peer);
   return Status();
 }
 
-std::string Communicator::Impl::explain(const std::string& ip, uint16_t port) {
-  auto connection = connections_.find(ip, port, ConnType::AUTO);
+std::string Communicator::Impl::explain(const Target& target) {
+  auto connection = connections_.find(target);
   if (!connection.ok()) return connection.status().message();
   std::string text;
   const Region local = memory_->region();

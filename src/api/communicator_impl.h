@@ -26,16 +26,12 @@ class Communicator::Impl {
   // Ends the conversations; what is left of us answers with errors.
   void close();
 
-  Status run(OpKind kind, const std::string& ip, uint16_t port, size_t localOffset,
-             size_t remoteOffset, size_t size, ConnType type);
-  bool runAtOnce(OpKind kind, const std::string& ip, uint16_t port, size_t localOffset,
-                 size_t remoteOffset, size_t size, ConnType type);
+  Status run(OpKind kind, const Target& target, const Block& block);
+  bool runAtOnce(OpKind kind, const Target& target, const Block& block);
   Status runLegacy(OpKind kind, const std::string& ip, size_t offset, size_t size, ConnType type);
-  Status start(OpKind kind, const std::string& ip, uint16_t port, size_t localOffset,
-               size_t remoteOffset, size_t size, uint64_t* id, ConnType type);
-  Status runPipeline(OpKind kind, const std::string& ip, uint16_t port, size_t localOffset,
-                     size_t remoteOffset, size_t size, size_t chunk, size_t inflight,
-                     ConnType type);
+  Status start(OpKind kind, const Target& target, const Block& block, uint64_t* id);
+  Status runPipeline(OpKind kind, const Target& target, const Block& block, size_t chunk,
+                     size_t inflight);
   Status wait(uint64_t id, Deadline deadline);
 
   Status sendData(Result<std::shared_ptr<Connection>> connection, void* data, size_t size,
@@ -45,9 +41,9 @@ class Communicator::Impl {
 
   Status connectControl(CtrlId peer, CtrlId self, const CtrlLink& link, const std::string& fallback,
                         Deadline deadline);
-  Status connect(CtrlId peer, CtrlId self, const std::string& ip, uint16_t port,
-                 const CtrlLink& link, ConnType type, Deadline deadline);
-  Status connectLegacy(const std::string& ip, uint16_t port, ConnType type, Deadline deadline);
+  Status connect(CtrlId peer, CtrlId self, const Target& target, const CtrlLink& link,
+                 Deadline deadline);
+  Status connectLegacy(const Target& target, Deadline deadline);
   // The peer from that address. A server waits for it to come.
   Result<std::shared_ptr<Connection>> findLegacy(const std::string& ip, ConnType type);
   Status checkType(ConnType type) const;
@@ -57,7 +53,7 @@ class Communicator::Impl {
   Connections& connections() { return connections_; }
   const Settings& settings() const { return settings_; }
   const ForkGuard& forkGuard() const { return fork_; }
-  std::string explain(const std::string& ip, uint16_t port);
+  std::string explain(const Target& target);
 
  private:
   // What putNB() and getNB() started.
@@ -68,7 +64,7 @@ class Communicator::Impl {
   Impl(Settings settings, std::shared_ptr<Sessions> sessions, std::shared_ptr<NodeImpl> node,
        std::shared_ptr<ConnBuffer> buffer, std::shared_ptr<LocalMemory> memory);
   Status finish(const std::shared_ptr<Connection>& connection, Status status);
-  Status checkDataPort(const std::shared_ptr<PeerState>& peer, const std::string& ip, uint16_t port,
+  Status checkDataPort(const std::shared_ptr<PeerState>& peer, const Target& target,
                        Deadline deadline);
   Result<Region> userRegion(void* data, size_t size, MemoryType type) const;
 

@@ -1,4 +1,5 @@
 #include "api/connections.h"
+#include "api/documented_types.h"
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>
@@ -6,7 +7,6 @@
 
 #include <algorithm>
 
-#include "api/transport_for.h"
 #include "base/error.h"
 #include "base/log.h"
 
@@ -54,21 +54,20 @@ bool answersTo(const PeerState& peer, uint16_t port) {
 }  // namespace
 
 Result<std::shared_ptr<Connection>> Connections::open(const std::shared_ptr<PeerState>& peer,
-                                                      const std::string& ip, uint16_t port,
-                                                      ConnType type, Deadline deadline) {
-  HMC_ASSIGN(auto transports, transportsFor(type, *node_, settings_));
+                                                      const Target& target, Deadline deadline) {
+  HMC_ASSIGN(auto transports, transportsFor(target.type, *node_, settings_));
   auto connection = std::make_shared<Connection>();
   connection->peer = peer;
   HMC_ASSIGN(connection->buffer, node_->open(peer, kBufferRegion, transports.names, deadline));
   if (!transports.substituteFor.empty()) {
-    warnOnce(type, transports.substituteFor, connection->buffer->transport());
+    warnOnce(target.type, transports.substituteFor, connection->buffer->transport());
   }
   std::unique_lock lock(mutex_);
   for (const auto& [key, other] : table_) {
     if (other->peer == peer) connection->turns = other->turns;
   }
   if (!connection->turns) connection->turns = std::make_shared<BulkTurns>();
-  table_[{ip, port, type}] = connection;
+  table_[{target.ip, target.port, target.type}] = connection;
   version_ = nextVersion();
   return connection;
 }
@@ -91,7 +90,8 @@ Connections::Recent& Connections::recent() {
   return last;
 }
 
-std::shared_ptr<Connection> Connections::known(const Key& key) const {
+std::shared_ptr<Connection> Connections::known(const Target& target) const {
+  const Key key{target.ip, target.port, target.type};
   std::shared_lock lock(mutex_);
   auto found = table_.find(key);
   if (found == table_.end()) return nullptr;
@@ -99,20 +99,18 @@ std::shared_ptr<Connection> Connections::known(const Key& key) const {
   return found->second;
 }
 
-Result<std::shared_ptr<Connection>> Connections::find(const std::string& ip, uint16_t port,
-                                                      ConnType type) {
-  if (auto connection = known({ip, port, type})) {
+Result<std::shared_ptr<Connection>> Connections::find(const Target& target) {
+  if (auto connection = known(target)) {
     if (!connection->ended) return connection;
     if (connection->peer->channel().status().ok())
-      return open(connection->peer, ip, port, type, settings_.transfer);
+      return open(connection->peer, target, settings_.transfer);
   }
+  const auto& [ip, port, type] = target;
   auto peers = peersAt(ip);
-  peers.erase(std::remove_if(peers.begin(), peers.end(),
-                             [&](const auto& peer) { return !answersTo(*peer, port); }),
-              peers.end());
+  std::erase_if(peers, [&](const auto& peer) { return !answersTo(*peer, target.port); });
   if (peers.empty()) return nobody(fmt::format("{}:{} ({})", ip, port, connTypeName(type)));
   if (peers.size() > 1) return ambiguous(ip, peers);
-  return open(peers.front(), ip, port, type, settings_.transfer);
+  return open(peers.front(), target, settings_.transfer);
 }
 
 Result<std::shared_ptr<Connection>> Connections::find(const std::string& ip, ConnType type) {
@@ -124,11 +122,11 @@ Result<std::shared_ptr<Connection>> Connections::find(const std::string& ip, Con
     wasDialled = found != dialled_.end();
     if (wasDialled) port = found->second;
   }
-  if (wasDialled) return find(ip, port, type);
+  if (wasDialled) return find({ip, port, type});
   auto peers = peersAt(ip);
   if (peers.empty()) return nobody(fmt::format("{} ({})", ip, connTypeName(type)));
   if (peers.size() > 1) return ambiguous(ip, peers);
-  return find(ip, peers.front()->channel().remotePort(), type);
+  return find({ip, peers.front()->channel().remotePort(), type});
 }
 
 void Connections::remember(const std::string& ip, uint16_t port) {
@@ -155,11 +153,9 @@ Status Connections::nobody(const std::string& what) const {
 
 std::vector<std::shared_ptr<PeerState>> Connections::peersAt(const std::string& ip) const {
   auto peers = node_->peers();
-  peers.erase(std::remove_if(peers.begin(), peers.end(),
-                             [&](const auto& peer) {
-                               return !peer->channel().status().ok() || !answersTo(*peer, ip);
-                             }),
-              peers.end());
+  std::erase_if(peers, [&](const auto& peer) {
+    return !peer->channel().status().ok() || !answersTo(*peer, ip);
+  });
   return peers;
 }
 
@@ -178,14 +174,14 @@ Status Connections::waitFor(const std::string& ip, Deadline deadline) {
   return Status();
 }
 
-Status Connections::check(const std::string& ip, uint16_t port, ConnType type) {
-  auto connection = known({ip, port, type});
-  if (!connection) return find(ip, port, type).status();
+Status Connections::check(const Target& target) {
+  auto connection = known(target);
+  if (!connection) return find(target).status();
   Status status = connection->peer->channel().status();
   if (status.ok()) return status;
   // It may have come back as a new process.
   connection->ended = true;
-  return find(ip, port, type).ok() ? Status() : status;
+  return find(target).ok() ? Status() : status;
 }
 
 Status Connections::check(const std::string& ip, ConnType type) {
@@ -193,11 +189,11 @@ Status Connections::check(const std::string& ip, ConnType type) {
   return connection.ok() ? (*connection)->peer->channel().status() : connection.status();
 }
 
-void Connections::close(const std::string& ip, uint16_t port, ConnType type) {
+void Connections::close(const Target& target) {
   std::shared_ptr<Connection> gone;
   {
     std::unique_lock lock(mutex_);
-    auto found = table_.find({ip, port, type});
+    auto found = table_.find({target.ip, target.port, target.type});
     if (found == table_.end()) return;
     gone = found->second;
     table_.erase(found);
@@ -214,7 +210,7 @@ void Connections::close(const std::string& ip, ConnType type) {
       if (key.ip == ip && key.type == type) ports.push_back(key.port);
     }
   }
-  for (uint16_t port : ports) close(ip, port, type);
+  for (uint16_t port : ports) close({ip, port, type});
   std::unique_lock lock(mutex_);
   dialled_.erase(ip);
 }

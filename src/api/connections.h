@@ -6,7 +6,6 @@
 #include <mutex>
 #include <shared_mutex>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "api/sessions.h"
@@ -33,26 +32,30 @@ struct Connection {
   std::atomic<bool> ended{false};      // its link is gone: the next find() opens another
 };
 
-// Connections by the documented key: address, data port and type. Safe from any thread.
+// How the documented calls name a connection.
+struct Target {
+  const std::string& ip;
+  uint16_t port;  // of the peer's data
+  ConnType type;
+};
+
+// Connections by what the documented calls name. Safe from any thread.
 class Connections {
  public:
   Connections(std::shared_ptr<NodeImpl> node, std::shared_ptr<Sessions> sessions, Settings settings)
       : node_(std::move(node)), sessions_(std::move(sessions)), settings_(std::move(settings)) {}
 
-  // Opens the buffer of a peer that we know, under that key.
+  // Opens the buffer of a peer that we know, under that name.
   Result<std::shared_ptr<Connection>> open(const std::shared_ptr<PeerState>& peer,
-                                           const std::string& ip, uint16_t port, ConnType type,
-                                           Deadline deadline);
-  // The connection of that key: one that was opened, or a connected peer that answers to the
+                                           const Target& target, Deadline deadline);
+  // The connection of that name: one that was opened, or a connected peer that answers to the
   // address. notFound says what is connected.
-  Result<std::shared_ptr<Connection>> find(const std::string& ip, uint16_t port, ConnType type);
+  Result<std::shared_ptr<Connection>> find(const Target& target);
   // The same if this thread asked for it last and nothing has changed since, else null.
-  std::shared_ptr<Connection> findAgain(const std::string& ip, uint16_t port, ConnType type) const {
+  std::shared_ptr<Connection> findAgain(const Target& target) const {
     const Recent& last = recent();
-    if (last.version != version_.load(std::memory_order_acquire) || last.key.port != port ||
-        last.key.type != type || last.key.ip != ip) {
+    if (last.version != version_.load(std::memory_order_acquire) || !last.key.is(target))
       return nullptr;
-    }
     auto connection = last.connection.lock();
     return connection && !connection->ended.load(std::memory_order_relaxed) ? connection : nullptr;
   }
@@ -61,11 +64,11 @@ class Connections {
   void remember(const std::string& ip, uint16_t port);
 
   // Ok, notFound, or why the connection that was there ended.
-  Status check(const std::string& ip, uint16_t port, ConnType type);
+  Status check(const Target& target);
   Status check(const std::string& ip, ConnType type);
 
-  // Forgets the key and, when no other key uses the peer, closes the channel to it.
-  void close(const std::string& ip, uint16_t port, ConnType type);
+  // Forgets the name and, when no other uses the peer, closes the channel to it.
+  void close(const Target& target);
   void close(const std::string& ip, ConnType type);
 
   // Returns when a peer is connected from that address and, if it is one of the first generation,
@@ -80,14 +83,9 @@ class Connections {
     std::string ip;
     uint16_t port;
     ConnType type;
-    bool operator==(const Key& other) const {
-      return port == other.port && type == other.type && ip == other.ip;
-    }
-  };
-  struct Hash {
-    size_t operator()(const Key& key) const {
-      return std::hash<std::string_view>()(key.ip) * 31 + key.port * 8U +
-             static_cast<size_t>(key.type);
+    auto operator<=>(const Key&) const = default;
+    bool is(const Target& target) const {
+      return port == target.port && type == target.type && ip == target.ip;
     }
   };
   // What a thread looked up last: the way to a peer is most often the way that was taken before,
@@ -100,7 +98,7 @@ class Connections {
   static Recent& recent();
   static uint64_t nextVersion();
 
-  std::shared_ptr<Connection> known(const Key& key) const;
+  std::shared_ptr<Connection> known(const Target& target) const;
   Status ambiguous(const std::string& ip,
                    const std::vector<std::shared_ptr<PeerState>>& peers) const;
   Status nobody(const std::string& what) const;
@@ -113,9 +111,9 @@ class Connections {
   // Changes with table_, and no two tables of this process ever have the same.
   std::atomic<uint64_t> version_{nextVersion()};
   mutable std::shared_mutex mutex_;
-  std::unordered_map<Key, std::shared_ptr<Connection>, Hash> table_;  // guarded by mutex_
-  std::map<std::string, uint16_t> dialled_;  // guarded by mutex_: port by address
-  std::map<ConnType, bool> warned_;          // guarded by mutex_
+  std::map<Key, std::shared_ptr<Connection>> table_;  // guarded by mutex_
+  std::map<std::string, uint16_t> dialled_;           // guarded by mutex_: port by address
+  std::map<ConnType, bool> warned_;                   // guarded by mutex_
 };
 
 }  // namespace hmc

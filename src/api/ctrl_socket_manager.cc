@@ -1,9 +1,185 @@
 #include "hmc/ctrl_socket_manager.h"
 
-#include "api/ctrl_impl.h"
-#include "api/status_map.h"
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <mutex>
+
+#include "api/documented_types.h"
+#include "api/listeners.h"
+#include "api/ranks.h"
+#include "api/settings.h"
+#include "base/error.h"
 
 namespace hmc {
+
+namespace {
+
+// Several peers can share an address: how long to listen to one before looking at the next.
+constexpr std::chrono::milliseconds kTurn{10};
+
+Status unpack(const Result<Message>& message, void* data, size_t size) {
+  HMC_TRY(message.status());
+  if (message->payload.size() != size) {
+    return error(Code::invalidArgument, "the message has {} bytes, {} were expected",
+                 message->payload.size(), size);
+  }
+  std::memcpy(data, message->payload.data(), size);
+  return Status();
+}
+
+// CTRL_INT carries ints and tags, told apart by their size.
+Result<MessageKind> kindOf(CtrlMsgType type, size_t size) {
+  if (type == CTRL_STRUCT) return MessageKind::structure;
+  if (type == CTRL_INT && size == sizeof(int)) return MessageKind::integer;
+  if (type == CTRL_INT && size == sizeof(uint64_t)) return MessageKind::tag;
+  return error(Code::invalidArgument, "a control message of type {} cannot have {} bytes",
+               static_cast<int>(type), size);
+}
+
+// A Node and what is known of its peers.
+struct Running {
+  Running(Settings from, std::shared_ptr<Sessions> with, std::shared_ptr<NodeImpl> made)
+      : settings(std::move(from)),
+        sessions(std::move(with)),
+        node(std::move(made)),
+        listeners(node),
+        ranks(node, sessions) {}
+  ~Running() { node->close(); }
+
+  // When a process dials itself it has both ends; what was sent arrives at the one that was
+  // dialled.
+  bool hears(const PeerState& peer, const std::string& ip) const {
+    bool ownDial = peer.channel().initiator() && peer.channel().peer().id == node->id();
+    return peer.channel().remoteHost() == ip && !ownDial;
+  }
+  // The connected one that we dialled at that address; null if there is none.
+  std::shared_ptr<PeerState> dialledAt(const std::string& ip) {
+    std::lock_guard lock(mutex);
+    auto found = dialled.find(ip);
+    const bool connected = found != dialled.end() && found->second->channel().status().ok();
+    return connected ? found->second : nullptr;
+  }
+
+  const Settings settings;
+  const std::shared_ptr<Sessions> sessions;
+  const std::shared_ptr<NodeImpl> node;
+  Listeners listeners;
+  Ranks ranks;
+  std::mutex mutex;
+  std::map<std::string, std::shared_ptr<PeerState>> dialled;  // guarded by mutex, by address
+  std::map<std::string, int> numbers;                         // guarded by mutex, by address
+};
+
+}  // namespace
+
+// What a CtrlSocketManager stands on: a Node that it makes when it is first needed and drops in
+// stop() and closeAll().
+class CtrlSocketManager::Impl {
+ public:
+  // Null while there is none.
+  std::shared_ptr<Running> current() const {
+    std::lock_guard lock(mutex_);
+    return running_;
+  }
+  Result<std::shared_ptr<Running>> running() {
+    std::lock_guard lock(mutex_);
+    if (!running_) {
+      HMC_ASSIGN(Settings settings, Settings::fromEnvironment());
+      auto sessions = std::make_shared<Sessions>();
+      HMC_ASSIGN(auto node, NodeImpl::create(settings.node, makeTransports, sessions));
+      running_ =
+          std::make_shared<Running>(std::move(settings), std::move(sessions), std::move(node));
+    }
+    return running_;
+  }
+  void closeAll() {
+    std::shared_ptr<Running> last;
+    std::lock_guard lock(mutex_);
+    last.swap(running_);
+  }
+
+  Status start(const std::string& ip, uint16_t port, const std::string& path) {
+    HMC_ASSIGN(auto now, running());
+    return now->listeners.open(controlListeners(ip, port, path));
+  }
+  Status connect(CtrlId peer, const std::string& address, CtrlId self) {
+    HMC_ASSIGN(auto now, running());
+    HMC_ASSIGN(auto found, dialPatiently(*now->node, address, self, now->settings.connect));
+    now->ranks.bind(peer, found);
+    return Status();
+  }
+  Status send(CtrlId peer, MessageKind kind, uint16_t flags, const void* data, size_t size) {
+    HMC_ASSIGN(auto now, running());
+    return now->ranks.send(peer, kind, flags, {static_cast<const char*>(data), size},
+                           now->settings.transfer);
+  }
+  Status receive(CtrlId peer, MessageKind kind, void* data, size_t size) {
+    HMC_ASSIGN(auto now, running());
+    if (now->ranks.tryReceive(peer, kind, data, size)) return Status();
+    return unpack(now->ranks.receive(peer, kind, now->settings.receive), data, size);
+  }
+  Result<Message> receiveAny(CtrlId peer) {
+    HMC_ASSIGN(auto now, running());
+    KindSet kinds{MessageKind::integer, MessageKind::tag, MessageKind::structure};
+    return now->ranks.receive(peer, kinds, now->settings.receive);
+  }
+
+  // By address.
+  Result<int> dial(const std::string& ip, uint16_t port);
+  Status send(const std::string& ip, MessageKind kind, const void* data, size_t size);
+  Status receive(const std::string& ip, MessageKind kind, void* data, size_t size);
+
+ private:
+  mutable std::mutex mutex_;
+  std::shared_ptr<Running> running_;  // guarded by mutex_
+};
+
+Result<int> CtrlSocketManager::Impl::dial(const std::string& ip, uint16_t port) {
+  HMC_ASSIGN(auto now, running());
+  auto peer = now->dialledAt(ip);
+  if (!peer) {
+    HMC_ASSIGN(peer, dialPatiently(*now->node, tcpAddress(ip, port), {}, now->settings.connect));
+  }
+  std::lock_guard lock(now->mutex);
+  if (std::exchange(now->dialled[ip], peer) == peer) return now->numbers[ip];
+  return now->numbers[ip] = static_cast<int>(now->numbers.size()) + 1;
+}
+
+Status CtrlSocketManager::Impl::send(const std::string& ip, MessageKind kind, const void* data,
+                                     size_t size) {
+  HMC_ASSIGN(auto now, running());
+  auto peer = now->dialledAt(ip);
+  if (!peer) {
+    auto fromThere = [&](const PeerState& one) { return now->hears(one, ip); };
+    HMC_ASSIGN(peer, now->node->waitForPeer(fromThere, "a peer at " + ip, Deadline::now()));
+  }
+  return peer->channel().send(kind, 0, {static_cast<const char*>(data), size},
+                              now->settings.transfer);
+}
+
+Status CtrlSocketManager::Impl::receive(const std::string& ip, MessageKind kind, void* data,
+                                        size_t size) {
+  HMC_ASSIGN(auto now, running());
+  Deadline deadline(now->settings.receive);
+  auto fromThere = [&](const PeerState& peer) { return now->hears(peer, ip); };
+  if (auto left = now->sessions->departed(
+          [&](const PeerState& peer) { return fromThere(peer) && peer.channel().unread(kind); })) {
+    return unpack(left->channel().receive(kind, Deadline::now()), data, size);
+  }
+  HMC_TRY(now->node->waitForPeer(fromThere, "a peer at " + ip, deadline).status());
+  for (;;) {
+    auto peers = now->node->peers();
+    std::erase_if(peers, [&](const auto& peer) { return !fromThere(*peer); });
+    if (peers.empty()) return error(Code::disconnected, "the peer at {} went away", ip);
+    for (const auto& peer : peers) {
+      auto turn = peers.size() == 1 ? deadline : earlier(deadline, Deadline(kTurn));
+      auto message = peer->channel().receive(kind, turn);
+      bool nothingYet = message.status().code() == Code::deadlineExceeded && !deadline.passed();
+      if (!nothingYet) return unpack(message, data, size);
+    }
+  }
+}
 
 CtrlSocketManager& CtrlSocketManager::instance() {
   static CtrlSocketManager manager;
@@ -19,10 +195,11 @@ CtrlResult CtrlSocketManager::start(const std::string& bind_ip, uint16_t tcp_por
 }
 
 void CtrlSocketManager::stop() {
-  impl_->stop();
+  if (auto now = impl_->current()) now->listeners.closeAll();
 }
 bool CtrlSocketManager::isServer() const {
-  return impl_->isServer();
+  auto now = impl_->current();
+  return now && now->listeners.any();
 }
 
 CtrlResult CtrlSocketManager::connectTcp(CtrlId peer_id, const std::string& ip, uint16_t port,
@@ -41,7 +218,7 @@ std::string CtrlSocketManager::udsPathFor(const std::string& dir, CtrlId peer_id
 
 CtrlResult CtrlSocketManager::send(CtrlId peer_id, CtrlMsgType type, const void* payload,
                                    size_t len, uint16_t flags) {
-  auto kind = impl_->kindOf(type, len);
+  auto kind = kindOf(type, len);
   if (!kind.ok()) return report(kind.status());
   return report(impl_->send(peer_id, *kind, flags, payload, len));
 }
@@ -82,21 +259,22 @@ CtrlResult CtrlSocketManager::recvObject(CtrlId peer_id, void* object, size_t si
 }
 
 void CtrlSocketManager::close(CtrlId peer_id) {
-  impl_->close(peer_id);
+  if (auto now = impl_->current()) now->ranks.close(peer_id);
 }
 void CtrlSocketManager::closeAll() {
   impl_->closeAll();
 }
 
 CtrlResult CtrlSocketManager::startServer(const std::string& bind_ip, uint16_t port) {
-  return report(impl_->start(bind_ip, port, ""));
+  return start(bind_ip, port, "");
 }
 
 void CtrlSocketManager::stopServer() {
-  impl_->stop();
+  stop();
 }
 uint16_t CtrlSocketManager::port() const {
-  return impl_->port();
+  auto now = impl_->current();
+  return now ? now->listeners.firstTcpPort() : 0;
 }
 
 int CtrlSocketManager::getCtrlSockFd(const std::string& ip, uint16_t port) {
@@ -128,7 +306,16 @@ CtrlResult CtrlSocketManager::recvObject(const std::string& ip, void* object, si
 }
 
 void CtrlSocketManager::closeConnection(const std::string& ip) {
-  impl_->close(ip);
+  auto now = impl_->current();
+  if (!now) return;
+  {
+    std::lock_guard lock(now->mutex);
+    now->dialled.erase(ip);
+  }
+  for (const auto& peer : now->node->peers()) {
+    if (peer->channel().remoteHost() != ip) continue;
+    peer->close(error(Code::disconnected, "the connection to {} was closed here", ip));
+  }
 }
 
 }  // namespace hmc

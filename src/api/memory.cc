@@ -2,8 +2,7 @@
 
 #include <stdexcept>
 
-#include "api/device_map.h"
-#include "api/status_map.h"
+#include "api/documented_types.h"
 #include "base/error.h"
 #include "node/facade.h"
 

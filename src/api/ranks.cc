@@ -6,19 +6,31 @@ namespace hmc {
 
 void Ranks::bind(uint32_t rank, std::shared_ptr<PeerState> peer) {
   std::lock_guard lock(mutex_);
-  peers_[rank] = std::move(peer);
+  Route& route = routes_[rank];
+  route.rank = rank;
+  std::scoped_lock both(route.receiving, route.sending);
+  route.peer.swap(peer);
+  recent_[rank % recent_.size()].store(&route, std::memory_order_release);
 }
 
 void Ranks::unbind(uint32_t rank, const std::shared_ptr<PeerState>& peer) {
+  Route* route = routeOf(rank);
+  if (!route) return;
+  std::scoped_lock both(route->receiving, route->sending);
+  if (route->peer == peer) route->peer.reset();
+}
+
+Ranks::Route* Ranks::findRoute(uint32_t rank) {
   std::lock_guard lock(mutex_);
-  auto found = peers_.find(rank);
-  if (found != peers_.end() && found->second == peer) peers_.erase(found);
+  auto found = routes_.find(rank);
+  return found != routes_.end() ? &found->second : nullptr;
 }
 
 std::shared_ptr<PeerState> Ranks::bound(uint32_t rank) {
-  std::lock_guard lock(mutex_);
-  auto found = peers_.find(rank);
-  return found != peers_.end() ? found->second : nullptr;
+  Route* route = routeOf(rank);
+  if (!route) return nullptr;
+  std::lock_guard lock(route->sending);
+  return route->peer;
 }
 
 std::shared_ptr<PeerState> Ranks::connected(uint32_t rank) {
@@ -49,13 +61,14 @@ std::shared_ptr<PeerState> Ranks::successor(uint32_t rank,
   return *next;
 }
 
-// The usual case, which waits for nothing: under our own lock, because a reference to the peer and
-// a look at the clock cost as much as all the rest.
+// The usual case, which waits for nothing. A reference to the peer and a look at the clock would
+// cost as much as all the rest.
 bool Ranks::sendAtOnce(uint32_t rank, MessageKind kind, uint16_t flags, std::string_view payload) {
-  std::lock_guard lock(mutex_);
-  auto found = peers_.find(rank);
-  return found != peers_.end() && found->second->quiet() &&
-         found->second->channel().trySend(kind, flags, payload);
+  Route* route = routeOf(rank);
+  if (!route) return false;
+  std::lock_guard lock(route->sending);
+  return route->peer && route->peer->quiet() &&
+         route->peer->channel().trySend(kind, flags, payload);
 }
 
 Status Ranks::send(uint32_t rank, MessageKind kind, uint16_t flags, std::string_view payload,
@@ -72,11 +85,11 @@ Status Ranks::send(uint32_t rank, MessageKind kind, uint16_t flags, std::string_
   return sent.ok() ? sent : sent.within(fmt::format("rank {}", rank));
 }
 
-std::optional<Message> Ranks::tryReceive(uint32_t rank, KindSet kinds) {
-  if (sessions_->anyDeparted()) return std::nullopt;
-  auto peer = bound(rank);
-  if (!peer) return std::nullopt;
-  return peer->channel().tryReceive(kinds);
+bool Ranks::tryReceive(uint32_t rank, MessageKind kind, void* data, size_t size) {
+  Route* route = sessions_->anyDeparted() ? nullptr : routeOf(rank);
+  if (!route) return false;
+  std::unique_lock lock(route->receiving, std::try_to_lock);
+  return lock && route->peer && route->peer->channel().tryReceive(kind, data, size);
 }
 
 Result<Message> Ranks::receive(uint32_t rank, KindSet kinds, std::chrono::milliseconds timeout) {

@@ -1,13 +1,15 @@
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <chrono>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string_view>
 
 #include "api/sessions.h"
+#include "base/spin_lock.h"
 
 namespace hmc {
 
@@ -27,14 +29,27 @@ class Ranks {
   // Arrives after the data of every transfer to that peer that was started before.
   Status send(uint32_t rank, MessageKind kind, uint16_t flags, std::string_view payload,
               std::chrono::milliseconds timeout);
-  // What is there or comes at once, by the shortest way; nothing says nothing about why.
-  std::optional<Message> tryReceive(uint32_t rank, KindSet kinds);
+  // Channel::tryReceive() of that peer.
+  bool tryReceive(uint32_t rank, MessageKind kind, void* data, size_t size);
   // What a peer had sent before it left is still received.
   Result<Message> receive(uint32_t rank, KindSet kinds, std::chrono::milliseconds timeout);
 
   void close(uint32_t rank);
 
  private:
+  // Where a rank leads. Each lock protects the peer from being exchanged; one of them is held while
+  // a message is sent, the other while one is waited for, so that the peer needs no reference.
+  struct Route {
+    alignas(64) SpinLock sending;
+    alignas(64) SpinLock receiving;
+    uint32_t rank = 0;
+    std::shared_ptr<PeerState> peer;  // written with both locks; null: not bound
+  };
+  Route* routeOf(uint32_t rank) {
+    Route* recent = recent_[rank % recent_.size()].load(std::memory_order_acquire);
+    return recent && recent->rank == rank ? recent : findRoute(rank);
+  }
+  Route* findRoute(uint32_t rank);
   std::shared_ptr<PeerState> bound(uint32_t rank);
   std::shared_ptr<PeerState> successor(uint32_t rank, const std::shared_ptr<PeerState>& ended);
   bool sendAtOnce(uint32_t rank, MessageKind kind, uint16_t flags, std::string_view payload);
@@ -43,7 +58,9 @@ class Ranks {
   const std::shared_ptr<NodeImpl> node_;
   const std::shared_ptr<Sessions> sessions_;
   std::mutex mutex_;
-  std::map<uint32_t, std::shared_ptr<PeerState>> peers_;  // guarded by mutex_
+  std::map<uint32_t, Route> routes_;  // guarded by mutex_; a Route stays where it is
+  // Routes by the low bits of their rank, to find one without the lock.
+  std::array<std::atomic<Route*>, 64> recent_{};
 };
 
 }  // namespace hmc

@@ -20,28 +20,18 @@ Result<DynamicLibrary> DynamicLibrary::open(const std::string& path) {
   return DynamicLibrary(path, handle);
 }
 
-DynamicLibrary& DynamicLibrary::operator=(DynamicLibrary&& other) noexcept {
-  if (this != &other) {
-    close();
-    path_ = std::move(other.path_);
-    handle_ = std::exchange(other.handle_, nullptr);
-  }
-  return *this;
+void DynamicLibrary::Close::operator()(void* handle) const {
+  dlclose(handle);
 }
 
 Result<void*> DynamicLibrary::address(const char* name) const {
-  void* found = dlsym(handle_, name);
+  void* found = dlsym(handle_.get(), name);
   if (!found) return error(Code::notFound, "{} has no symbol {}: {}", path_, name, loaderText());
   return found;
 }
 
 void DynamicLibrary::stay() const {
   if (void* again = dlopen(path_.c_str(), RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE)) dlclose(again);
-}
-
-void DynamicLibrary::close() {
-  if (handle_) dlclose(handle_);
-  handle_ = nullptr;
 }
 
 }  // namespace hmc

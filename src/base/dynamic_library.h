@@ -1,8 +1,8 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <type_traits>
-#include <utility>
 
 #include "hmc/result.h"
 
@@ -15,11 +15,6 @@ class DynamicLibrary {
   // A name without a slash is searched for as ld.so(8) does. All symbols are bound at once, so a
   // library that does not fit fails here and not in the middle of a call. notFound names the file.
   static Result<DynamicLibrary> open(const std::string& path);
-
-  DynamicLibrary(DynamicLibrary&& other) noexcept
-      : path_(std::move(other.path_)), handle_(std::exchange(other.handle_, nullptr)) {}
-  DynamicLibrary& operator=(DynamicLibrary&& other) noexcept;
-  ~DynamicLibrary() { close(); }
 
   // symbol<int(const char*)>("name"): a pointer to that function, or notFound.
   template <class Function>
@@ -35,12 +30,14 @@ class DynamicLibrary {
   void stay() const;
 
  private:
+  struct Close {
+    void operator()(void* handle) const;
+  };
   DynamicLibrary(std::string path, void* handle) : path_(std::move(path)), handle_(handle) {}
   Result<void*> address(const char* name) const;
-  void close();
 
   std::string path_;
-  void* handle_;
+  std::unique_ptr<void, Close> handle_;
 };
 
 }  // namespace hmc

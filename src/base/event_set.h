@@ -25,28 +25,35 @@ class EventSet {
     return set;
   }
 
-  // Level-triggered, for reading.
-  Status add(int fd, uint64_t id) const {
-    epoll_event event{};
-    event.events = EPOLLIN;
-    event.data.u64 = id;
-    if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0) return Status();
+  Status add(int fd, uint64_t id, uint32_t events = EPOLLIN) const {
+    if (change(EPOLL_CTL_ADD, fd, id, events)) return Status();
     return errnoStatus("adding a descriptor to an epoll");
   }
-  void remove(int fd) const { epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr); }
+  void remove(int fd) const { change(EPOLL_CTL_DEL, fd, 0, 0); }
+  // An operation of epoll_ctl(2). False when it failed; errno says why.
+  bool change(int how, int fd, uint64_t id, uint32_t events) const {
+    epoll_event event{};
+    event.events = events;
+    event.data.u64 = id;
+    return epoll_ctl(epoll_.get(), how, fd, &event) == 0;
+  }
   void wake() const { wake_.signal(); }
 
-  // The ids that are ready; valid until the next call. -1 milliseconds: no limit.
-  std::span<const uint64_t> wait(int timeoutMs) {
-    std::array<epoll_event, 64> events;
+  // What is ready, with its id in data.u64; valid until the next call. -1 milliseconds: no limit.
+  std::span<const epoll_event> waitForEvents(int timeoutMs) {
     const int count =
-        epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeoutMs);
-    const size_t ready = count > 0 ? static_cast<size_t>(count) : 0;
-    for (size_t i = 0; i < ready; ++i) {
-      ids_[i] = events[i].data.u64;
-      if (ids_[i] == kWoken) wake_.clear();
+        epoll_wait(epoll_.get(), events_.data(), static_cast<int>(events_.size()), timeoutMs);
+    const auto ready = std::span(events_).first(count > 0 ? static_cast<size_t>(count) : 0);
+    for (const epoll_event& event : ready) {
+      if (event.data.u64 == kWoken) wake_.clear();
     }
-    return std::span(ids_).first(ready);
+    return ready;
+  }
+  // The ids alone.
+  std::span<const uint64_t> wait(int timeoutMs) {
+    const auto ready = waitForEvents(timeoutMs);
+    for (size_t i = 0; i < ready.size(); ++i) ids_[i] = ready[i].data.u64;
+    return std::span(ids_).first(ready.size());
   }
 
  private:
@@ -54,6 +61,7 @@ class EventSet {
 
   Fd epoll_;
   EventFd wake_;
+  std::array<epoll_event, 64> events_{};
   std::array<uint64_t, 64> ids_{};
 };
 

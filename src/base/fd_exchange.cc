@@ -36,36 +36,39 @@ bool waitFor(int fd, short events, Deadline deadline) {
   return ready > 0;
 }
 
-bool sendDescriptor(int socket, int fd) {
-  char ok = fd >= 0 ? 1 : 0;
+// One byte, and room for a descriptor beside it.
+struct DescriptorMessage {
+  DescriptorMessage() {
+    header.msg_iov = &body;
+    header.msg_iovlen = 1;
+    header.msg_control = space;
+    header.msg_controllen = sizeof(space);
+  }
+  char ok = 0;
   iovec body{&ok, 1};
   alignas(cmsghdr) char space[CMSG_SPACE(sizeof(int))] = {};
-  msghdr message{};
-  message.msg_iov = &body;
-  message.msg_iovlen = 1;
+  msghdr header{};
+};
+
+bool sendDescriptor(int socket, int fd) {
+  DescriptorMessage message;
   if (fd >= 0) {
-    message.msg_control = space;
-    message.msg_controllen = sizeof(space);
-    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    message.ok = 1;
+    cmsghdr* header = CMSG_FIRSTHDR(&message.header);
     header->cmsg_level = SOL_SOCKET;
     header->cmsg_type = SCM_RIGHTS;
     header->cmsg_len = CMSG_LEN(sizeof(int));
     std::memcpy(CMSG_DATA(header), &fd, sizeof(int));
+  } else {
+    message.header.msg_controllen = 0;
   }
-  return sendmsg(socket, &message, MSG_NOSIGNAL) == 1;
+  return sendmsg(socket, &message.header, MSG_NOSIGNAL) == 1;
 }
 
 Fd receiveDescriptor(int socket) {
-  char ok = 0;
-  iovec body{&ok, 1};
-  alignas(cmsghdr) char space[CMSG_SPACE(sizeof(int))] = {};
-  msghdr message{};
-  message.msg_iov = &body;
-  message.msg_iovlen = 1;
-  message.msg_control = space;
-  message.msg_controllen = sizeof(space);
-  if (recvmsg(socket, &message, MSG_CMSG_CLOEXEC) != 1) return Fd();
-  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  DescriptorMessage message;
+  if (recvmsg(socket, &message.header, MSG_CMSG_CLOEXEC) != 1) return Fd();
+  cmsghdr* header = CMSG_FIRSTHDR(&message.header);
   if (!header || header->cmsg_type != SCM_RIGHTS) return Fd();
   int fd = -1;
   std::memcpy(&fd, CMSG_DATA(header), sizeof(int));

@@ -9,22 +9,6 @@ namespace hmc {
 
 namespace {
 
-spdlog::level::level_enum toSpdlog(LogLevel level) {
-  switch (level) {
-    case LogLevel::debug:
-      return spdlog::level::debug;
-    case LogLevel::info:
-      return spdlog::level::info;
-    case LogLevel::warn:
-      return spdlog::level::warn;
-    case LogLevel::error:
-      return spdlog::level::err;
-    case LogLevel::off:
-      return spdlog::level::off;
-  }
-  return spdlog::level::off;
-}
-
 // Never destroyed: a line may be logged while the process exits.
 spdlog::logger& logger() {
   static auto* instance = [] {
@@ -39,12 +23,10 @@ spdlog::logger& logger() {
 
 }  // namespace
 
-void logLine(LogLevel level, const std::string& text) {
-  logger().log(toSpdlog(level), text);
-}
-
-bool logEnabled(LogLevel level) {
-  return logger().should_log(toSpdlog(level));
+void logLine(LogLevel level, fmt::string_view format, fmt::format_args args) {
+  static_assert(static_cast<int>(LogLevel::warn) == spdlog::level::warn);
+  const auto theirs = static_cast<spdlog::level::level_enum>(level);
+  if (logger().should_log(theirs)) logger().log(theirs, fmt::vformat(format, args));
 }
 
 }  // namespace hmc

@@ -2,35 +2,25 @@
 
 #include <fmt/core.h>
 
-#include <string>
-#include <utility>
-
 namespace hmc {
 
-enum class LogLevel { debug, info, warn, error, off };
+enum class LogLevel { debug = 1, info, warn };  // spdlog's numbers
 
 // Lines go to standard error, never to standard output. The level is HMC_LOG (debug, info, warn,
 // error, off), warn when it is not set.
-void logLine(LogLevel level, const std::string& text);
-bool logEnabled(LogLevel level);
+void logLine(LogLevel level, fmt::string_view format, fmt::format_args args);
 
 template <class... Args>
 void logDebug(fmt::format_string<Args...> format, Args&&... args) {
-  if (logEnabled(LogLevel::debug)) {
-    logLine(LogLevel::debug, fmt::format(format, std::forward<Args>(args)...));
-  }
+  logLine(LogLevel::debug, format, fmt::make_format_args(args...));
 }
 template <class... Args>
 void logInfo(fmt::format_string<Args...> format, Args&&... args) {
-  if (logEnabled(LogLevel::info)) {
-    logLine(LogLevel::info, fmt::format(format, std::forward<Args>(args)...));
-  }
+  logLine(LogLevel::info, format, fmt::make_format_args(args...));
 }
 template <class... Args>
 void logWarn(fmt::format_string<Args...> format, Args&&... args) {
-  if (logEnabled(LogLevel::warn)) {
-    logLine(LogLevel::warn, fmt::format(format, std::forward<Args>(args)...));
-  }
+  logLine(LogLevel::warn, format, fmt::make_format_args(args...));
 }
 
 }  // namespace hmc

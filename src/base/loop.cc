@@ -1,41 +1,20 @@
 #include "base/loop.h"
 
-#include <sys/eventfd.h>
-
 #include <algorithm>
 #include <condition_variable>
-#include <system_error>
 
 #include "base/error.h"
 #include "base/thread.h"
 
 namespace hmc {
 
-namespace {
-constexpr int kEventsAtOnce = 64;
-}
-
 Result<std::shared_ptr<Loop>> Loop::create(const char* threadName, BusyPoll busy) {
-  Fd epoll(epoll_create1(EPOLL_CLOEXEC));
-  if (!epoll) return errnoStatus(fmt::format("make an epoll set for {}", threadName));
-  Fd wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!wake) return errnoStatus(fmt::format("make an eventfd for {}", threadName));
-  epoll_event event{};
-  event.events = EPOLLIN;
-  if (epoll_ctl(epoll.get(), EPOLL_CTL_ADD, wake.get(), &event) != 0) {
-    return errnoStatus(fmt::format("watch the eventfd of {}", threadName));
-  }
-  std::shared_ptr<Loop> loop(new Loop(std::move(epoll), std::move(wake), std::move(busy)));
-  try {
-    loop->thread_ = namedThread(threadName, [raw = loop.get()](std::stop_token) { raw->serve(); });
-  } catch (const std::system_error& problem) {
-    return errnoStatus(fmt::format("start the thread {}", threadName), problem.code().value());
-  }
+  HMC_ASSIGN(EventSet events, EventSet::create(threadName));
+  std::shared_ptr<Loop> loop(new Loop(std::move(events), std::move(busy)));
+  HMC_ASSIGN(loop->thread_,
+             startThread(threadName, [raw = loop.get()](std::stop_token) { raw->serve(); }));
   return loop;
 }
-
-Loop::Loop(Fd epoll, Fd wake, BusyPoll busy)
-    : epoll_(std::move(epoll)), wake_(std::move(wake)), busy_(std::move(busy)) {}
 
 Loop::~Loop() {
   stop();
@@ -45,7 +24,7 @@ void Loop::post(Task task) {
   std::lock_guard lock(mutex_);
   if (stopped_) return;
   tasks_.push_back(std::move(task));
-  if (tasks_.size() == 1) eventfd_write(wake_.get(), 1);
+  if (tasks_.size() == 1) events_.wake();
 }
 
 void Loop::run(const Task& task) {
@@ -71,7 +50,7 @@ void Loop::stop() {
     dropped.swap(tasks_);
   }
   dropped.clear();
-  eventfd_write(wake_.get(), 1);
+  events_.wake();
   if (thread_.joinable()) thread_.join();
 }
 
@@ -91,10 +70,10 @@ void Loop::serve() {
 
 // Answers whether a descriptor was ready.
 bool Loop::wait(bool spin) {
-  epoll_event events[kEventsAtOnce];
-  const int count = epoll_wait(epoll_.get(), events, kEventsAtOnce, spin ? 0 : untilNextTimerMs());
   bool any = false;
-  for (int i = 0; i < count && !stopped_; ++i) any = fire(events[i]) || any;
+  for (const epoll_event& event : events_.waitForEvents(spin ? 0 : untilNextTimerMs())) {
+    any = (!stopped_ && fire(event)) || any;
+  }
   if (!timers_.empty()) runTimers();
   return any;
 }
@@ -102,7 +81,7 @@ bool Loop::wait(bool spin) {
 // The descriptors of one round may be dropped by each other's callbacks, and a callback may drop
 // its own: the map says who is still there, and the handler lives until it has returned.
 bool Loop::fire(const epoll_event& event) {
-  if (event.data.u64 == 0) {
+  if (event.data.u64 == EventSet::kWoken) {
     runTasks();
     return false;
   }
@@ -114,8 +93,6 @@ bool Loop::fire(const epoll_event& event) {
 }
 
 void Loop::runTasks() {
-  eventfd_t ignored;
-  eventfd_read(wake_.get(), &ignored);
   std::deque<Task> batch;
   {
     std::lock_guard lock(mutex_);
@@ -161,11 +138,8 @@ bool Loop::Watch::change(uint32_t add, uint32_t remove) {
   const uint32_t before = wanted_;
   const uint32_t after = (before | add) & ~remove;
   if (after == before) return true;
-  epoll_event event{};
-  event.events = after;
-  event.data.u64 = id_;
   const int how = after == 0 ? EPOLL_CTL_DEL : before == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
-  if (epoll_ctl(loop_.epoll_.get(), how, fd_, &event) != 0) return false;
+  if (!loop_.events_.change(how, fd_, id_, after)) return false;
   wanted_ = after;
   return true;
 }

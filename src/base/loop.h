@@ -1,7 +1,5 @@
 #pragma once
 
-#include <sys/epoll.h>
-
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -13,7 +11,7 @@
 #include <thread>
 #include <unordered_map>
 
-#include "base/fd.h"
+#include "base/event_set.h"
 #include "hmc/result.h"
 
 namespace hmc {
@@ -65,13 +63,14 @@ class Loop {
     // and costs its packets nothing. To want it again fails only when the kernel has no memory.
     void want(uint32_t events) { change(events, 0); }
     void ignore(uint32_t events) { change(0, events); }
+    // Both in one call to the kernel, none where nothing changes. False when it refuses.
+    bool change(uint32_t add, uint32_t remove);
     bool wants(uint32_t events) const { return (wanted_.load() & events) != 0; }
 
    private:
     friend class Loop;
     using Handler = std::function<void(uint32_t ready)>;
     Watch(Loop& loop, int fd, uint64_t id) : loop_(loop), fd_(fd), id_(id) {}
-    bool change(uint32_t add, uint32_t remove);
 
     Loop& loop_;
     const int fd_;
@@ -101,7 +100,7 @@ class Loop {
   };
 
  private:
-  Loop(Fd epoll, Fd wake, BusyPoll busy);
+  Loop(EventSet events, BusyPoll busy) : events_(std::move(events)), busy_(std::move(busy)) {}
   void serve();
   bool wait(bool spin);
   bool fire(const epoll_event& event);
@@ -109,12 +108,11 @@ class Loop {
   void runTimers();
   int untilNextTimerMs() const;
 
-  const Fd epoll_;
-  const Fd wake_;
+  EventSet events_;
   const BusyPoll busy_;
 
   // All of these belong to the loop's thread.
-  uint64_t lastWatch_ = 0;  // 0 is wake_
+  uint64_t lastWatch_ = EventSet::kWoken;
   std::unordered_map<uint64_t, std::shared_ptr<Watch::Handler>> handlers_;
   std::multimap<Clock::time_point, Timer*> timers_;
 

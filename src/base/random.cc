@@ -1,8 +1,8 @@
 #include "base/random.h"
 
+#include <fmt/core.h>
 #include <sys/random.h>
 
-#include <cerrno>
 #include <cstring>
 
 namespace hmc {
@@ -24,12 +24,8 @@ uint64_t randomU64() {
 }
 
 std::string hex(const std::string& bytes) {
-  static const char* kDigits = "0123456789abcdef";
   std::string text;
-  for (unsigned char byte : bytes) {
-    text += kDigits[byte >> 4];
-    text += kDigits[byte & 15];
-  }
+  for (unsigned char byte : bytes) text += fmt::format("{:02x}", byte);
   return text;
 }
 

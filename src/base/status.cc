@@ -7,21 +7,11 @@
 namespace hmc {
 
 const char* status_to_string(status_t status) {
-  switch (status) {
-    case status_t::SUCCESS:
-      return "Succeeded";
-    case status_t::ERROR:
-      return "Error";
-    case status_t::UNSUPPORT:
-      return "Unsupported";
-    case status_t::INVALID_CONFIG:
-      return "Invalid Config";
-    case status_t::TIMEOUT:
-      return "Timeout";
-    case status_t::NOT_FOUND:
-      return "Not Found";
-  }
-  return "Unknown Status";
+  // In the order of status_t.
+  constexpr std::array kNames = {"Succeeded",      "Error",   "Unsupported",
+                                 "Invalid Config", "Timeout", "Not Found"};
+  const auto index = static_cast<size_t>(status);
+  return index < kNames.size() ? kNames[index] : "Unknown Status";
 }
 
 const char* codeName(Code code) {

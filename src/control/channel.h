@@ -2,17 +2,23 @@
 
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 
 #include "base/lease.h"
-#include "control/identity.h"
 #include "control/message.h"
 #include "hmc/deadline.h"
 #include "hmc/result.h"
 
 namespace hmc::control {
+
+// Who a participant is. The id is random and new for every Node, so a process that restarts under
+// its old name is somebody else: a new incarnation.
+struct Identity {
+  std::string id;          // 16 bytes
+  std::string name;        // what its user calls it, for sentences
+  std::string attributes;  // bytes that node/ writes and reads; control only carries them
+};
 
 // An authenticated conversation with one peer. Safe from any thread. It ends once, for one reason:
 // we close it, the peer says goodbye, its process dies, it breaks the protocol, or nothing was
@@ -48,9 +54,9 @@ class Channel {
   // ended and nothing is queued: the reason of the end.
   virtual Result<Message> receive(KindSet kinds, Deadline deadline) = 0;
 
-  // The same for one that is there, or comes within a microsecond or two. Nothing says nothing
-  // about why: receive() does.
-  virtual std::optional<Message> tryReceive(KindSet kinds) = 0;
+  // The same for one of exactly `size` bytes that is there, or comes within a microsecond or two.
+  // False says nothing about why: receive() does.
+  virtual bool tryReceive(MessageKind kind, void* data, size_t size) = 0;
 
   // Is a message of those kinds waiting?
   virtual bool unread(KindSet kinds = KindSet::all()) const = 0;

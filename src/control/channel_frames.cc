@@ -14,7 +14,7 @@ constexpr size_t kPingSize = 8;
 // Every byte from the peer is a sign of life, also those of a frame that is not complete.
 Status ChannelImpl::take(std::string_view bytes) {
   if (!lease_->hear() && status().ok()) return silent();
-  FrameReader& frames = intake_.frames();
+  FrameReader& frames = socketReader_.frames();
   frames.feed(bytes);
   while (watch_ && !closing_) {
     auto next = frames.next();
@@ -35,7 +35,7 @@ Status ChannelImpl::handle(const Frame& frame) {
       return handleAnswer(frame);
     case FrameType::ping: {
       if (frame.payload.size() != kPingSize) return broke("a malformed PING");
-      Status posted = outbox_->postFrame(FrameType::pong, frame.payload);
+      Status posted = sendQueue_->postFrame(FrameType::pong, frame.payload);
       return posted.code() == Code::exhausted ? posted : Status();
     }
     case FrameType::pong: {
@@ -76,7 +76,14 @@ Status ChannelImpl::handleCall(const Frame& frame) {
   uint16_t method = reader.u16();
   if (reader.failed()) return broke("a malformed CALL");
   auto request = reader.raw(reader.left());
-  Result<std::string> answer = events_.answer(shared_from_this(), method, request);
+  events_.answer(shared_from_this(), method, request,
+                 [self = shared_from_this(), number](Result<std::string> answer) {
+                   self->sendAnswer(number, std::move(answer));
+                 });
+  return Status();
+}
+
+void ChannelImpl::sendAnswer(uint64_t number, Result<std::string> answer) {
   if (answer.ok() && answer->size() > kLargestMessage) {
     answer = error(Code::outOfRange, "the answer has {} bytes, more than the {} that can travel",
                    answer->size(), kLargestMessage);
@@ -84,8 +91,8 @@ Status ChannelImpl::handleCall(const Frame& frame) {
   Writer writer;
   writer.u64(number).u8(static_cast<uint8_t>(answer.status().code()));
   writer.raw(answer.ok() ? *answer : answer.status().message());
-  Status posted = outbox_->postFrame(FrameType::answer, writer.bytes());
-  return posted.code() == Code::exhausted ? posted : Status();
+  Status posted = sendQueue_->postFrame(FrameType::answer, writer.bytes());
+  if (posted.code() == Code::exhausted) close(posted);
 }
 
 Status ChannelImpl::handleAnswer(const Frame& frame) {
@@ -112,7 +119,7 @@ Status ChannelImpl::handleRing(const Frame& frame) {
     facts_.offer.reset();
     peerUsesRing_ = true;
     inbox_.attachRing(facts_.ring, kDiallerToAcceptor);
-    outbox_->switchToRing(FrameType::ringSwitch, facts_.ring, kAcceptorToDialler);
+    sendQueue_->switchToRing(FrameType::ringSwitch, facts_.ring, kAcceptorToDialler);
     return Status();
   }
   if (frame.type == FrameType::ringNo && !initiator) {

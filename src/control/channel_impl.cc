@@ -28,10 +28,11 @@ std::shared_ptr<ChannelImpl> ChannelImpl::create(std::shared_ptr<Loop> loop, Cha
                                                  ChannelFacts facts) {
   std::shared_ptr<ChannelImpl> channel(
       new ChannelImpl(std::move(loop), owner, events, std::move(facts)));
-  channel->outbox_ = std::make_unique<Outbox>(std::move(stream), channel->who_,
-                                              channel->onLoop(&ChannelImpl::flush));
+  channel->sendQueue_ = std::make_unique<SendQueue>(std::move(stream), channel->who_,
+                                                    channel->onLoop(&ChannelImpl::flush));
   if (channel->facts_.initiator && channel->facts_.ring) {
-    channel->outbox_->switchToRing(FrameType::ringReady, channel->facts_.ring, kDiallerToAcceptor);
+    channel->sendQueue_->switchToRing(FrameType::ringReady, channel->facts_.ring,
+                                      kDiallerToAcceptor);
   }
   return channel;
 }
@@ -44,9 +45,9 @@ ChannelImpl::ChannelImpl(std::shared_ptr<Loop> loop, ChannelOwner& owner, Contro
       facts_(std::move(facts)),
       who_(describe(facts_.peer, facts_.where)),
       lease_(std::make_shared<Lease>(facts_.lease)),
-      inbox_(who_, facts_.ring ? nullptr : &intake_),
+      inbox_(who_, facts_.ring ? nullptr : &socketReader_),
       calls_(who_),
-      intake_(inbox_, lease_, onLoop(&ChannelImpl::readable), onLoop(&ChannelImpl::guard)) {}
+      socketReader_(inbox_, lease_, onLoop(&ChannelImpl::readable), onLoop(&ChannelImpl::guard)) {}
 
 // For tasks of other threads: those after the channel's end do nothing.
 Loop::Task ChannelImpl::onLoop(void (ChannelImpl::*method)()) {
@@ -64,7 +65,7 @@ Status ChannelImpl::send(MessageKind kind, uint16_t flags, std::string_view payl
   }
   // The control thread makes the room that it would wait for.
   if (loop_->onThread()) deadline = Deadline::now();
-  Status status = outbox_->sendMessage(kind, flags, payload, deadline);
+  Status status = sendQueue_->sendMessage(kind, flags, payload, deadline);
   if (status.code() == Code::failed) close(status);  // the ring is corrupt
   return status;
 }
@@ -89,26 +90,26 @@ Result<std::string> ChannelImpl::call(uint16_t method, std::string_view request,
   }
   uint64_t number = calls_.begin();
   std::string head = Writer().u64(number).u16(method).take();
-  Status sent = outbox_->sendFrame(FrameType::call, head, request, deadline);
+  Status sent = sendQueue_->sendFrame(FrameType::call, head, request, deadline);
   if (!sent.ok()) {
     calls_.forget(number);
     return sent;
   }
-  intake_.rest();
+  socketReader_.rest();
   auto answer = calls_.wait(number, deadline);
-  intake_.resume();
+  socketReader_.resume();
   return answer;
 }
 
 void ChannelImpl::ask(uint16_t method, std::string_view request, Answered then) {
   // Answers are the control thread's to read; nobody shall keep the socket from it.
-  intake_.rest();
+  socketReader_.rest();
   const uint64_t number = calls_.begin([this, then = std::move(then)](Result<std::string> answer) {
-    intake_.resume();
+    socketReader_.resume();
     then(std::move(answer));
   });
   const std::string call = Writer().u64(number).u16(method).raw(request).take();
-  Status posted = outbox_->postFrame(FrameType::call, call);
+  Status posted = sendQueue_->postFrame(FrameType::call, call);
   if (!posted.ok()) calls_.answer(number, posted);
 }
 
@@ -116,7 +117,7 @@ void ChannelImpl::close(const Status& why) {
   Status reason =
       why.ok() ? error(Code::disconnected, "this side closed the channel to {}", who_) : why;
   std::string goodbye = encodeStatus(why.ok() ? error(Code::disconnected, "closed") : why);
-  if (!outbox_->end(reason, &goodbye)) return;
+  if (!sendQueue_->end(reason, &goodbye)) return;
   lease_->revoke();
   inbox_.end(reason);
   calls_.end(reason);
@@ -124,7 +125,7 @@ void ChannelImpl::close(const Status& why) {
 }
 
 Status ChannelImpl::prepare() {
-  HMC_ASSIGN(watch_, loop_->watch(outbox_->stream().fd(), EPOLLIN, [this](uint32_t ready) {
+  HMC_ASSIGN(watch_, loop_->watch(sendQueue_->stream().fd(), EPOLLIN, [this](uint32_t ready) {
     auto self = shared_from_this();  // flush() may end the channel
     if ((ready & EPOLLOUT) != 0) flush();
     if ((ready & ~EPOLLOUT) != 0) readable();
@@ -133,22 +134,22 @@ Status ChannelImpl::prepare() {
 }
 
 void ChannelImpl::start(std::string_view first) {
-  outbox_->uncork(first);
-  intake_.begin(outbox_->stream(), facts_.ring ? nullptr : watch_.get());
+  sendQueue_->uncork(first);
+  socketReader_.begin(sendQueue_->stream(), facts_.ring ? nullptr : watch_.get());
 }
 
 void ChannelImpl::refuse(std::string_view last, const Status& why) {
   left_ = true;
-  outbox_->end(why, nullptr);
+  sendQueue_->end(why, nullptr);
   iovec part{const_cast<char*>(last.data()), last.size()};
-  outbox_->stream().write({&part, 1});
+  sendQueue_->stream().write({&part, 1});
   end(why);
 }
 
 void ChannelImpl::end(const Status& why) {
   if (closing_) return disconnect();
   // When close() was first, on another thread, its reason stands and its goodbye is on its way.
-  if (!outbox_->end(why, nullptr) && !left_) return finishClosing();
+  if (!sendQueue_->end(why, nullptr) && !left_) return finishClosing();
   lease_->revoke();
   calls_.end(inbox_.end(why));  // for one that leave() does not tell of
   leave();
@@ -166,7 +167,7 @@ void ChannelImpl::giveUp() {
 void ChannelImpl::finishClosing() {
   if (closing_) return;
   closing_ = true;
-  intake_.keep();
+  socketReader_.keep();
   leave();
   if (!watch_) return disconnect();
   linger_ = std::make_unique<Loop::Timer>(*loop_);
@@ -178,7 +179,7 @@ void ChannelImpl::finishClosing() {
 void ChannelImpl::leave() {
   if (left_) return;
   left_ = true;
-  Status why = inbox_.end(outbox_->status());
+  Status why = inbox_.end(sendQueue_->status());
   calls_.end(why);
   owner_.ended(shared_from_this(), why);
 }
@@ -188,25 +189,25 @@ void ChannelImpl::disconnect() {
   gone_ = true;
   auto self = shared_from_this();
   facts_.offer.reset();
-  intake_.stop();
+  socketReader_.stop();
   watch_.reset();
   linger_.reset();
   guardTimer_.reset();
-  outbox_->disconnect();
+  sendQueue_->disconnect();
   owner_.gone(self);
 }
 
 void ChannelImpl::flush() {
   if (!watch_) return;
-  switch (outbox_->flush()) {
-    case Outbox::Flushed::everything:
+  switch (sendQueue_->flush()) {
+    case SendQueue::Flushed::everything:
       watch_->ignore(EPOLLOUT);
-      if (closing_) outbox_->stream().finishWriting();
+      if (closing_) sendQueue_->stream().finishWriting();
       return;
-    case Outbox::Flushed::more:
+    case SendQueue::Flushed::more:
       watch_->want(EPOLLOUT);
       return;
-    case Outbox::Flushed::broken:
+    case SendQueue::Flushed::broken:
       // It may have said why before it went.
       readable();
       if (watch_) hungUp();
@@ -220,19 +221,19 @@ void ChannelImpl::readable() {
   readAll();
   if (!outermost) return;
   reading_ = false;
-  if (watch_ && !closing_) intake_.giveBack();
+  if (watch_ && !closing_) socketReader_.giveBack();
 }
 
 void ChannelImpl::readAll() {
   if (!watch_) return;
-  if (intake_.take() && !closing_) {
+  if (socketReader_.take() && !closing_) {
     Status status = take({});
     if (!status.ok()) close(status);
   }
   char bytes[kReadSize];
   for (int i = 0; i < kReadsInARow; ++i) {
     if (!watch_) return;
-    Moved moved = outbox_->stream().read(bytes, sizeof(bytes));
+    Moved moved = sendQueue_->stream().read(bytes, sizeof(bytes));
     if (moved.errnum != 0 || moved.ended) return hungUp();
     if (moved.bytes == 0) return;
     if (closing_) continue;
@@ -245,7 +246,7 @@ void ChannelImpl::guard() {
   if (!watch_ || closing_) return;
   if (!guardTimer_) guardTimer_ = std::make_unique<Loop::Timer>(*loop_);
   guardTimer_->after(kGuardEvery, [this] {
-    if (intake_.stillRead()) guard();
+    if (socketReader_.stillRead()) guard();
   });
 }
 
@@ -266,7 +267,7 @@ void ChannelImpl::beat() {
 
 uint64_t ChannelImpl::probe() {
   ++probes_;
-  Status status = outbox_->postFrame(FrameType::ping, Writer().u64(probes_).bytes());
+  Status status = sendQueue_->postFrame(FrameType::ping, Writer().u64(probes_).bytes());
   if (status.code() == Code::exhausted) close(status);
   return probes_;
 }

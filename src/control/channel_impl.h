@@ -11,9 +11,9 @@
 #include "control/control.h"
 #include "control/frame.h"
 #include "control/inbox.h"
-#include "control/intake.h"
-#include "control/outbox.h"
 #include "control/ring.h"
+#include "control/send_queue.h"
+#include "control/socket_reader.h"
 
 namespace hmc::control {
 
@@ -73,10 +73,12 @@ class ChannelImpl final : public Channel, public std::enable_shared_from_this<Ch
   Status send(MessageKind kind, uint16_t flags, std::string_view payload,
               Deadline deadline) override;
   bool trySend(MessageKind kind, uint16_t flags, std::string_view payload) override {
-    return outbox_->tryMessage(kind, flags, payload);
+    return sendQueue_->tryMessage(kind, flags, payload);
   }
   Result<Message> receive(KindSet kinds, Deadline deadline) override;
-  std::optional<Message> tryReceive(KindSet kinds) override { return inbox_.tryReceive(kinds); }
+  bool tryReceive(MessageKind kind, void* data, size_t size) override {
+    return inbox_.tryReceive(kind, data, size);
+  }
   bool unread(KindSet kinds) const override { return inbox_.unread(kinds); }
   Result<std::string> call(uint16_t method, std::string_view request, Deadline deadline) override;
   void ask(uint16_t method, std::string_view request, Answered then) override;
@@ -118,6 +120,7 @@ class ChannelImpl final : public Channel, public std::enable_shared_from_this<Ch
   Status handle(const Frame& frame);
   Status handleMessage(const Frame& frame);
   Status handleCall(const Frame& frame);
+  void sendAnswer(uint64_t number, Result<std::string> answer);
   Status handleAnswer(const Frame& frame);
   Status handleRing(const Frame& frame);
   Status broke(std::string_view how) const;
@@ -130,8 +133,8 @@ class ChannelImpl final : public Channel, public std::enable_shared_from_this<Ch
   const std::shared_ptr<Lease> lease_;
   mutable Inbox inbox_;  // looking into it moves messages out of the ring
   Calls calls_;
-  std::unique_ptr<Outbox> outbox_;  // set by create()
-  Intake intake_;
+  std::unique_ptr<SendQueue> sendQueue_;  // set by create()
+  SocketReader socketReader_;
 
   // All below belong to the control thread.
   std::unique_ptr<Loop::Watch> watch_;  // of the socket; none: the channel is not started or over

@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "control/control_impl.h"
-#include "control/host_id.h"
+#include "control/socket.h"
 
 namespace hmc::control {
 

@@ -25,9 +25,9 @@ class ControlEvents {
   virtual Status joinedAgain(const std::shared_ptr<Channel>& channel,
                              const std::string& attributes) = 0;
   virtual void left(const std::shared_ptr<Channel>& channel, const Status& why) = 0;
-  // Answers Channel::call() of the peer.
-  virtual Result<std::string> answer(const std::shared_ptr<Channel>& channel, uint16_t method,
-                                     std::string_view request) = 0;
+  // Channel::call() of the peer. `reply` is called once: from here, or later from any thread.
+  virtual void answer(const std::shared_ptr<Channel>& channel, uint16_t method,
+                      std::string_view request, Channel::Answered reply) = 0;
   // A message of kind `note` arrived; it is not queued in the channel.
   virtual void note(const std::shared_ptr<Channel>& channel, std::string payload) = 0;
 };

@@ -24,12 +24,6 @@ std::string diallerProof(const std::string& secret, const std::string& hello,
   return proof(secret, "hmc dialler" + hello + challenge + std::string(ident));
 }
 
-// The nonces of both sides make it one channel's, the secret makes it theirs alone.
-std::string credentialsOf(const std::string& secret, const std::string& hello,
-                          const std::string& challenge, const std::string& ident) {
-  return proof(secret, "hmc credentials" + hello + challenge + ident);
-}
-
 }  // namespace
 
 std::string encodeWelcome(const Welcome& welcome) {
@@ -69,8 +63,13 @@ Code decodeCode(uint8_t code) {
   return known ? static_cast<Code>(code) : Code::failed;
 }
 
+// The nonces of both sides make it one channel's, the secret makes it theirs alone.
+std::string Handshake::credentials() const {
+  return proof(secret_, "hmc credentials" + hello_ + challenge_ + ident_);
+}
+
 DiallerHandshake::DiallerHandshake(std::string secret, std::string who)
-    : secret_(std::move(secret)), who_(std::move(who)) {
+    : Handshake(std::move(secret)), who_(std::move(who)) {
   hello_ = Writer()
                .u32(kMagic)
                .u16(kOldestVersion)
@@ -119,13 +118,6 @@ std::string DiallerHandshake::ident(const Ident& ident) {
   return ident_;
 }
 
-std::string DiallerHandshake::credentials() const {
-  return credentialsOf(secret_, hello_, challenge_, ident_);
-}
-
-AcceptorHandshake::AcceptorHandshake(std::string secret, std::string id)
-    : secret_(std::move(secret)), id_(std::move(id)) {}
-
 // A later version may append fields to HELLO: what follows ours is proved but not read.
 Result<std::string> AcceptorHandshake::takeHello(std::string_view payload) {
   Reader reader(payload);
@@ -169,10 +161,6 @@ Result<Ident> AcceptorHandshake::takeIdent(std::string_view payload) {
   HMC_TRY(reader.finish("IDENT"));
   ident_ = std::string(payload);
   return ident;
-}
-
-std::string AcceptorHandshake::credentials() const {
-  return credentialsOf(secret_, hello_, challenge_, ident_);
 }
 
 }  // namespace hmc::control

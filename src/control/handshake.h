@@ -48,7 +48,22 @@ std::string encodeStatus(const Status& status);
 Status decodeStatus(std::string_view payload);
 Code decodeCode(uint8_t code);
 
-class DiallerHandshake {
+// What both sides have said so far.
+class Handshake {
+ public:
+  // After IDENT: Channel::credentials().
+  std::string credentials() const;
+
+ protected:
+  explicit Handshake(std::string secret) : secret_(std::move(secret)) {}
+
+  const std::string secret_;
+  std::string hello_;
+  std::string challenge_;  // what the acceptor's proof covers
+  std::string ident_;
+};
+
+class DiallerHandshake : public Handshake {
  public:
   // `who` is the address that was dialled, for sentences.
   DiallerHandshake(std::string secret, std::string who);
@@ -57,34 +72,23 @@ class DiallerHandshake {
   // Checks the acceptor's proof and answers its id.
   Result<std::string> takeChallenge(std::string_view payload);
   std::string ident(const Ident& ident);
-  // After ident(): Channel::credentials().
-  std::string credentials() const;
 
  private:
-  const std::string secret_;
   const std::string who_;
-  std::string hello_;
-  std::string challenge_;  // what the acceptor's proof covers
-  std::string ident_;
 };
 
-class AcceptorHandshake {
+class AcceptorHandshake : public Handshake {
  public:
-  AcceptorHandshake(std::string secret, std::string id);
+  AcceptorHandshake(std::string secret, std::string id)
+      : Handshake(std::move(secret)), id_(std::move(id)) {}
 
   // Answers CHALLENGE's payload. Code::unsupported is worth telling the dialler; any other error
   // means that the dialler does not speak this protocol.
   Result<std::string> takeHello(std::string_view payload);
   Result<Ident> takeIdent(std::string_view payload);
-  // After takeIdent(): Channel::credentials().
-  std::string credentials() const;
 
  private:
-  const std::string secret_;
   const std::string id_;
-  std::string hello_;
-  std::string challenge_;
-  std::string ident_;
 };
 
 }  // namespace hmc::control

@@ -2,6 +2,8 @@
 
 #include <sched.h>
 
+#include <mutex>
+
 #include "base/error.h"
 #include "base/futex.h"
 
@@ -33,14 +35,6 @@ std::string kindNames(KindSet kinds) {
       names += (names.empty() ? "" : " or ") + std::string(kKindNames[i]);
   }
   return names;
-}
-
-void relax() {
-#if defined(__x86_64__) || defined(__i386__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
 }
 
 }  // namespace
@@ -136,8 +130,7 @@ Inbox::Queue* Inbox::oldestLocked(KindSet kinds) {
 // The queues are older than the ring.
 std::optional<Message> Inbox::takeLocked(KindSet kinds) {
   Queue* queue = oldestLocked(kinds);
-  std::optional<Message> found = queue ? std::nullopt : takeShortLocked(kinds);
-  if (found) return found;
+  std::optional<Message> found;
   if (!queue) {
     drainLocked(kinds, &found);
     return found;
@@ -146,23 +139,6 @@ std::optional<Message> Inbox::takeLocked(KindSet kinds) {
   queue->pop_front();
   queuedBytes_ -= kQueueCost + found->payload.size();
   return found;
-}
-
-// What a tag is: it need not pass through anything on its way from the ring to its receiver, not
-// even through a string that is moved.
-std::optional<Message> Inbox::takeShortLocked(KindSet kinds) {
-  if (!ring_ || !partial_.empty() || !corrupt_.ok()) return std::nullopt;
-  auto next = ring_->shortMessage();
-  if (!next || next->kind >= static_cast<uint8_t>(MessageKind::note)) return std::nullopt;
-  auto kind = static_cast<MessageKind>(next->kind);
-  if (!kinds.has(kind)) return std::nullopt;
-  std::optional<Message> message(std::in_place);
-  message->kind = kind;
-  message->flags = next->flags;
-  message->payload.assign(next->bytes);
-  ring_->skip();
-  ring_->release();
-  return message;
 }
 
 void Inbox::wakeLocked() {
@@ -193,15 +169,15 @@ Result<Message> Inbox::receive(KindSet kinds, Deadline deadline) {
   }
 }
 
-std::optional<Message> Inbox::tryReceive(KindSet kinds) {
-  std::unique_lock lock(mutex_);
-  auto message = takeLocked(kinds);
-  RingReader* ring = ring_.get();
-  if (message || !ring || !ended_.ok()) return message;
-  lock.unlock();
-  for (int i = 0; i < kEagerLooks && !ring->readable(); ++i) continue;
-  lock.lock();
-  return takeLocked(kinds);
+// Holds the lock while it looks, so that nothing stands between the message and its receiver.
+bool Inbox::tryReceive(MessageKind kind, void* data, size_t size) {
+  std::lock_guard lock(mutex_);
+  const bool straight = ring_ && queues_[static_cast<size_t>(kind)].empty() && partial_.empty();
+  if (!straight || !corrupt_.ok() || !ended_.ok()) return false;
+  for (int i = 0; i < kEagerLooks && !mutex_.wanted(); ++i) {
+    if (ring_->readable()) return ring_->readShort(static_cast<uint8_t>(kind), data, size);
+  }
+  return false;
 }
 
 bool Inbox::unread(KindSet kinds) {

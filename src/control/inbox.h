@@ -4,10 +4,10 @@
 #include <atomic>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 
+#include "base/spin_lock.h"
 #include "control/message.h"
 #include "control/ring.h"
 #include "hmc/deadline.h"
@@ -43,8 +43,9 @@ class Inbox {
   Status drain();
   // The oldest message of those kinds.
   Result<Message> receive(KindSet kinds, Deadline deadline);
-  // Looks for as long as an answer through the ring takes, without a clock.
-  std::optional<Message> tryReceive(KindSet kinds);
+  // The same for a short one of `size` bytes from the ring: looks for as long as an answer takes,
+  // without a clock. False says nothing about why.
+  bool tryReceive(MessageKind kind, void* data, size_t size);
   bool unread(KindSet kinds = KindSet::all());
 
   // The reason of the end; what arrived before stays readable. Only the first counts, and that
@@ -61,7 +62,6 @@ class Inbox {
 
   Queue* oldestLocked(KindSet kinds);
   std::optional<Message> takeLocked(KindSet kinds);
-  std::optional<Message> takeShortLocked(KindSet kinds);
   // Stops at the first message of `wanted`, which goes to `found` and into no queue.
   Status drainLocked(KindSet wanted, std::optional<Message>* found);
   Status takeRecord(const RingRecord& record, KindSet wanted, std::optional<Message>* found);
@@ -80,7 +80,7 @@ class Inbox {
   std::atomic<bool> over_{false};  // ended_ is set: spares status() the lock
 
   // Guards everything below. The ring is destroyed last, so waiters may use it without the lock.
-  mutable std::mutex mutex_;
+  mutable SpinLock mutex_;
   std::unique_ptr<RingReader> ring_;
   std::array<Queue, kMessageKinds> queues_;
   uint64_t arrived_ = 0;

@@ -32,7 +32,6 @@ namespace {
 constexpr size_t kStates = 4096;
 constexpr size_t kStateStride = 256;
 constexpr size_t kMapping = kStates + 2 * kRingSize;
-constexpr size_t kLineBytes = sizeof(RingLine::bytes);
 // A consumer tells its position every so often, not for every record. A producer that then finds no
 // room has at least a few times as many lines unread, so there is a next time.
 constexpr uint64_t kReleaseEvery = kRingLines / 8;
@@ -45,9 +44,10 @@ constexpr uint64_t kMore = uint64_t{1} << 40;
 constexpr uint64_t kAbandoned = uint64_t{1} << 41;
 constexpr uint64_t kTurn = uint64_t{1} << 42;
 constexpr uint64_t kUnknownBits = uint64_t{0xf8} << 40;
+constexpr uint64_t kFlags = uint64_t{0xffff} << 48;
 
 static_assert(sizeof(RingState) <= kStateStride && 2 * kStateStride <= kStates);
-static_assert(sizeof(RingLine) == kRingLine);
+static_assert(sizeof(RingLine) == kRingLine && sizeof(RingLine::bytes) == kShortRecord);
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 
 uint64_t turnAt(uint64_t position) {
@@ -64,8 +64,17 @@ RingRecord decode(uint64_t word) {
           (word & kAbandoned) != 0};
 }
 
+// What a tag is made of is copied without a call.
+void copyShort(void* to, const void* from, size_t size) {
+  if (size == sizeof(uint64_t)) {
+    std::memcpy(to, from, sizeof(uint64_t));
+  } else {
+    std::memcpy(to, from, size);
+  }
+}
+
 size_t linesFor(size_t length) {
-  return std::max<size_t>(1, (length + kLineBytes - 1) / kLineBytes);
+  return length <= kShortRecord ? 1 : (length + kShortRecord - 1) / kShortRecord;
 }
 
 Result<void*> mapRing(int fd) {
@@ -137,11 +146,11 @@ RingOutcome RingWriter::write(const RingRecord& record, std::string_view payload
   if (!hasRoom(lines)) return corrupt_ ? RingOutcome::corrupt : RingOutcome::notNow;
   RingLine& first = lines_[tail_ % kRingLines];
   uint64_t word = encode(record, payload.size()) | turnAt(tail_);
-  std::string_view rest = payload.substr(std::min(payload.size(), kLineBytes));
-  std::memcpy(first.bytes, payload.data(), payload.size() - rest.size());
+  std::string_view rest = payload.substr(std::min(payload.size(), kShortRecord));
+  copyShort(first.bytes, payload.data(), payload.size() - rest.size());
   for (uint64_t at = tail_ + 1; at < tail_ + lines; ++at) {
     RingLine& line = lines_[at % kRingLines];
-    size_t size = std::min(rest.size(), kLineBytes);
+    size_t size = std::min(rest.size(), kShortRecord);
     std::memcpy(line.bytes, rest.data(), size);
     line.word.store(turnAt(at), std::memory_order_relaxed);
     rest.remove_prefix(size);
@@ -188,30 +197,27 @@ RingOutcome RingReader::read(RingRecord& record, std::string& payload) {
   if (length > kLargestRecord || (word & kUnknownBits) != 0) return RingOutcome::corrupt;
   record = decode(word);
   size_t lines = linesFor(length);
-  payload.append(first.bytes, std::min(length, kLineBytes));
+  payload.append(first.bytes, std::min(length, kShortRecord));
   for (uint64_t at = head + 1; at < head + lines; ++at) {
     const RingLine& line = lines_[at % kRingLines];
     if (line.word.load(std::memory_order_relaxed) != turnAt(at)) return RingOutcome::corrupt;
-    length -= kLineBytes;
-    payload.append(line.bytes, std::min(length, kLineBytes));
+    length -= kShortRecord;
+    payload.append(line.bytes, std::min(length, kShortRecord));
   }
   head_.store(head + lines, std::memory_order_relaxed);
   return RingOutcome::done;
 }
 
-std::optional<RingReader::Short> RingReader::shortMessage() const {
+bool RingReader::readShort(uint8_t kind, void* data, size_t size) {
   uint64_t head = head_.load(std::memory_order_relaxed);
   const RingLine& line = lines_[head % kRingLines];
   uint64_t word = line.word.load(std::memory_order_acquire);
-  size_t length = static_cast<uint32_t>(word);
-  bool plain = (word & (kMore | kAbandoned | kUnknownBits)) == 0 && length <= kLineBytes;
-  if ((word & kTurn) != turnAt(head) || !plain) return std::nullopt;
-  RingRecord record = decode(word);
-  return Short{record.kind, record.flags, {line.bytes, length}};
-}
-
-void RingReader::skip() {
-  head_.store(head_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  const bool wanted = (word & ~kFlags) == (encode({kind}, size) | turnAt(head));
+  if (!wanted || size > kShortRecord) return false;
+  copyShort(data, line.bytes, size);
+  head_.store(head + 1, std::memory_order_relaxed);
+  release();
+  return true;
 }
 
 void RingReader::release() {

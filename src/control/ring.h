@@ -3,7 +3,6 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -25,6 +24,8 @@ inline constexpr size_t kRingLines = 1024;
 inline constexpr size_t kRingSize = kRingLines * kRingLine;
 // A longer message travels in several records.
 inline constexpr size_t kLargestRecord = kRingSize / 4;
+// What fits into one line.
+inline constexpr size_t kShortRecord = kRingLine - sizeof(uint64_t);
 
 struct RingState;  // the shared words of one direction
 struct RingLine;
@@ -96,14 +97,8 @@ class RingReader {
 
   // Appends the next record's bytes to `payload`.
   RingOutcome read(RingRecord& record, std::string& payload);
-  // The next record where it is, if it is one line and a whole message; skip() it to have read it.
-  struct Short {
-    uint8_t kind;
-    uint16_t flags;
-    std::string_view bytes;  // in the ring: the peer may still write there
-  };
-  std::optional<Short> shortMessage() const;
-  void skip();
+  // Reads the next record if it is a whole message of that kind and size, in one line.
+  bool readShort(uint8_t kind, void* data, size_t size);
   // Gives the producer the room of what was read, once it is worth telling.
   void release();
 

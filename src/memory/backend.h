@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/fd.h"
+#include "base/interface.h"
 #include "hmc/result.h"
 #include "memory/region.h"
 
@@ -48,13 +49,8 @@ struct CopyBatch {
 // A point in time of one device that others can wait for. It passes once: because a queue got to
 // where record() was called, or because the host calls signal(). Used for one or the other;
 // record() again starts over. Destroying it lets go on what it still holds. Safe from any thread.
-class DeviceEvent {
+class DeviceEvent : public Interface {
  public:
-  virtual ~DeviceEvent() = default;
-  DeviceEvent() = default;
-  DeviceEvent(const DeviceEvent&) = delete;
-  DeviceEvent& operator=(const DeviceEvent&) = delete;
-
   // Passes when everything that was enqueued there before has run. The queue is one of its device.
   virtual Status record(const DeviceQueue& queue) = 0;
   // Passes now. invalidArgument for an event that was recorded: its queue decides.
@@ -84,12 +80,8 @@ struct Share {
 
 // Addresses that are set aside for attach(), and hold nothing until then. What is attached there
 // stays valid when the reservation goes first.
-class Reservation {
+class Reservation : public Interface {
  public:
-  virtual ~Reservation() = default;
-  Reservation(const Reservation&) = delete;
-  Reservation& operator=(const Reservation&) = delete;
-
   const Region region;
   const size_t alignment;  // places in it begin at multiples of this, counted from region.ptr
 
@@ -98,18 +90,12 @@ class Reservation {
 };
 
 // Host memory that a device reads and writes by itself, until this is destroyed.
-class PinnedMemory {
- public:
-  virtual ~PinnedMemory() = default;
-  PinnedMemory() = default;
-  PinnedMemory(const PinnedMemory&) = delete;
-  PinnedMemory& operator=(const PinnedMemory&) = delete;
-};
+class PinnedMemory : public Interface {};
 
 // SEAM 1: one kind of memory. One object serves all devices of its kind and is safe from any
 // thread. Every method leaves the thread's current device as it found it. A runtime or device that
 // is missing is a Status that names the file or driver, never an exit.
-class Backend {
+class Backend : public Interface {
  public:
   struct DeviceFacts {
     DeviceUuid uuid;
@@ -123,10 +109,6 @@ class Backend {
   };
 
   explicit Backend(Facts facts) : facts_(std::move(facts)) {}
-  virtual ~Backend() = default;
-  Backend(const Backend&) = delete;
-  Backend& operator=(const Backend&) = delete;
-
   const Facts& facts() const { return facts_; }
   // Is there a device of that index? The sentence says how many there are.
   Status checkIndex(int index) const;

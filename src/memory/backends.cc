@@ -5,6 +5,7 @@
 #include <mutex>
 #include <sstream>
 
+#include "base/dynamic_library.h"
 #include "base/environment.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -52,10 +53,30 @@ struct LoadedBackend {
   std::atomic<Backend*> backend{nullptr};
 };
 
+struct Plugin {
+  DynamicLibrary library;  // has the backend's code, so it outlives it
+  Backend* backend;
+};
 struct Plugins {
   std::vector<Plugin> loaded;
   std::string failures;  // why the others are not there
 };
+
+Result<Plugin> loadPlugin(const std::string& path) {
+  HMC_ASSIGN(auto opened, DynamicLibrary::open(path));
+  HMC_ASSIGN(auto* entry, opened.symbol<decltype(hmcMemoryBackend)>("hmcMemoryBackend"));
+  Backend* backend = entry(HMC_VERSION);
+  if (!backend) {
+    return error(Code::unsupported,
+                 "{} provides no memory backend: it was built for another version than {}, or its "
+                 "runtime is missing",
+                 path, HMC_VERSION);
+  }
+  if (backend->facts().kind == DeviceKind::cpu) {
+    return error(Code::unsupported, "{} provides host memory, which is built in", path);
+  }
+  return Plugin{std::move(opened), backend};
+}
 
 Plugins* readPlugins() {
   auto* plugins = new Plugins;

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "memory/backends.h"
 #include "memory/host_copy.h"
+#include "memory/range_error.h"
 
 namespace hmc {
 
@@ -12,7 +13,7 @@ namespace {
 
 Status check(const Region& dst, const Region& src) {
   if (dst.size < src.size) {
-    return error(Code::outOfRange, "{} bytes cannot be copied into {} bytes", src.size, dst.size);
+    return rangeError("copy", src.size, "", 0, dst.size);
   }
   if (src.size > 0 && (!dst.ptr || !src.ptr)) {
     return error(Code::invalidArgument, "a copy of {} bytes from {} to {} has a null pointer",
@@ -27,6 +28,11 @@ Result<PendingCopy::Side> PendingCopy::Side::on(const Device& device, Lane lane)
   HMC_ASSIGN(Backend * backend, findBackend(device));
   HMC_ASSIGN(auto event, backend->event(device.index));
   return Side{backend, {device, nullptr, lane}, std::move(event)};
+}
+
+Result<PendingCopy::Side> PendingCopy::Side::between(const Device& to, const Device& from) {
+  if (to.isHost()) return on(from, kToHost);
+  return on(to, from.isHost() ? kFromHost : kOnDevice);
 }
 
 Status PendingCopy::Side::enqueue(const Region& dst, const Region& src) const {
@@ -47,10 +53,28 @@ Result<std::unique_ptr<PendingCopy>> PendingCopy::start(const Region& dst, const
     copy->done_ = src.size;
   }
   if (copy->done_ == src.size) return copy;
-  const Lane lane = toHost ? kToHost : src.device.isHost() ? kFromHost : kOnDevice;
-  HMC_ASSIGN(copy->to_, Side::on(toHost ? src.device : dst.device, lane));
+  HMC_ASSIGN(copy->to_, Side::between(dst.device, src.device));
   copy->piece_ = src.size;
   HMC_TRY(copy->to_->enqueue(copy->dst_, src));
+  return copy;
+}
+
+Result<std::unique_ptr<PendingCopy>> PendingCopy::startBatch(const CopyBatch& batch,
+                                                             DeviceEvent* after) {
+  size_t total = 0;
+  for (const CopyPiece& piece : batch.pieces) total += piece.size;
+  std::unique_ptr<PendingCopy> copy(
+      new PendingCopy({nullptr, total, batch.to}, {nullptr, total, batch.from}));
+  if (total == 0) return copy;
+  HMC_ASSIGN(copy->to_, Side::between(batch.to, batch.from));
+  const Side& side = *copy->to_;
+  if (after) HMC_TRY(after->hold(side.queue));
+  copy->piece_ = total;
+  copy->failed_ = side.backend->copy(batch, side.queue);
+  // Of one piece nothing runs.
+  if (!copy->failed_.ok() && batch.pieces.size() == 1) return copy->failed_;
+  Status recorded = side.event->record(side.queue);
+  if (!recorded.ok()) return copy->failed_.ok() ? recorded : copy->failed_;
   return copy;
 }
 
@@ -103,6 +127,7 @@ Result<bool> PendingCopy::passed() {
     HMC_ASSIGN(const bool stepped, advance());
     if (!stepped) return false;
   }
+  if (!failed_.ok()) return failed_;
   return true;
 }
 

@@ -14,6 +14,10 @@ class PendingCopy {
   // Enqueues what it can and returns. dst.size must be at least src.size. Overlap is allowed on the
   // host, where it is finished at once.
   static Result<std::unique_ptr<PendingCopy>> start(const Region& dst, const Region& src);
+  // Pieces between two devices of one kind, or one device and the host, as one. With an event, they
+  // run after it has passed; unsupported where a queue cannot wait for it.
+  static Result<std::unique_ptr<PendingCopy>> startBatch(const CopyBatch& batch,
+                                                         DeviceEvent* after);
   // The same through the host always, in the order in which no piece overwrites what is still to be
   // read: from the end when the destination lies above.
   static Result<std::unique_ptr<PendingCopy>> startStaged(const Region& dst, const Region& src,
@@ -36,6 +40,7 @@ class PendingCopy {
     DeviceQueue queue;
     std::unique_ptr<DeviceEvent> event;
     static Result<Side> on(const Device& device, Lane lane);
+    static Result<Side> between(const Device& to, const Device& from);
     Status enqueue(const Region& dst, const Region& src) const;
   };
 
@@ -55,6 +60,7 @@ class PendingCopy {
   bool writing_ = true;  // the piece has left the buffer, or never passes through it
   size_t piece_ = 0;     // bytes that are under way
   size_t done_ = 0;      // bytes that are in place
+  Status failed_;        // some pieces were not enqueued; others may run
 };
 
 }  // namespace hmc

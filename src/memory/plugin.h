@@ -1,6 +1,5 @@
 #pragma once
 
-#include "base/dynamic_library.h"
 #include "hmc/export.h"
 #include "memory/backend.h"
 
@@ -8,15 +7,3 @@
 // long as the process, or null when it was built for another version of HMC than `hmcVersion` or
 // its runtime is missing. C++ objects cross this call, so "another version" is any other version.
 extern "C" HMC_API hmc::Backend* hmcMemoryBackend(const char* hmcVersion);
-
-namespace hmc {
-
-inline constexpr const char* kPluginEntry = "hmcMemoryBackend";
-
-struct Plugin {
-  DynamicLibrary library;  // has the backend's code, so it outlives it
-  Backend* backend;
-};
-Result<Plugin> loadPlugin(const std::string& path);
-
-}  // namespace hmc

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 
 #include "hmc/device.h"
 
@@ -20,6 +21,16 @@ struct Region {
 // offset + size <= capacity, without the overflow.
 inline bool fits(uint64_t offset, uint64_t size, uint64_t capacity) {
   return offset <= capacity && size <= capacity - offset;
+}
+
+// In a map of what has a `size` by its first byte: the one around ptr, or the end.
+template <class Map>
+auto findAround(Map& map, const void* ptr) {
+  auto* byte = static_cast<const char*>(ptr);
+  auto next = map.upper_bound(byte);
+  if (next == map.begin()) return map.end();
+  auto found = std::prev(next);
+  return byte < found->first + found->second.size ? found : map.end();
 }
 
 }  // namespace hmc

@@ -9,17 +9,12 @@ namespace hmc {
 // streams, events and IPC handles. RuntimeBackend makes a Backend of it. The calls are safe from
 // any thread and concern the device that use() made current there, unless they say otherwise.
 // Streams, events and handles are the vendor's own.
-class Runtime {
+class Runtime : public Interface {
  public:
   struct Space {
     size_t free;
     size_t total;
   };
-
-  Runtime() = default;
-  virtual ~Runtime() = default;
-  Runtime(const Runtime&) = delete;
-  Runtime& operator=(const Runtime&) = delete;
 
   // Makes a device current in this thread. What was current before goes back to restore().
   virtual Result<uintptr_t> use(int index) = 0;

@@ -16,15 +16,6 @@ bool contains(const Region& region, const void* ptr) {
   return byte >= region.at(0) && static_cast<size_t>(byte - region.at(0)) < region.size;
 }
 
-// The entry that begins last before the pointer, if it contains it.
-template <class Table>
-auto around(Table& table, const void* ptr) {
-  auto next = table.upper_bound(static_cast<const char*>(ptr));
-  if (next == table.begin()) return table.end();
-  auto found = std::prev(next);
-  return contains(found->second.region, ptr) ? found : table.end();
-}
-
 }  // namespace
 
 RuntimeMemory::RuntimeMemory(const Backend& owner, Runtime& runtime)
@@ -86,7 +77,7 @@ Status RuntimeMemory::release(const void* ptr) {
                  owner_.facts().name);
   }
   const Block& block = node.mapped();
-  UsedDevice used(runtime_, block.region.device.index);
+  UsedDevice used(runtime_, block.device.index);
   HMC_TRY(used.status());
   if (!block.handle.empty()) runtime_.withdraw(block.handle);
   return runtime_.release(block.base);
@@ -96,10 +87,10 @@ Result<Region> RuntimeMemory::locate(const void* ptr) {
   if (!ptr) return error(Code::notFound, "a null pointer is no device memory");
   {
     std::lock_guard lock(mutex_);
-    auto block = around(blocks_, ptr);
-    if (block != blocks_.end()) return block->second.region;
-    auto attached = around(attached_, ptr);
-    if (attached != attached_.end()) return attached->second.region;
+    auto block = findAround(blocks_, ptr);
+    if (block != blocks_.end()) return Region(block->second);
+    auto attached = findAround(attached_, ptr);
+    if (attached != attached_.end()) return Region(attached->second);
   }
   HMC_ASSIGN(const Region found, runtime_.locate(ptr));
   if (contains(found, ptr)) return found;
@@ -115,7 +106,7 @@ Result<std::string> RuntimeMemory::handleOf(const Region& whole, const char*& ba
   Block& block = found->second;
   base = static_cast<const char*>(block.base);
   if (block.handle.empty()) {
-    const Region all{block.base, block.size, block.region.device};
+    const Region all{block.base, block.whole, block.device};
     HMC_ASSIGN(block.handle, runtime_.exportMemory(all));
   }
   return block.handle;
@@ -170,10 +161,10 @@ Result<Region> RuntimeMemory::attach(const Share& share, int index) {
   }
   Attached attached{{nullptr, share.size, device(index)}, nullptr};
   if (process == process_) {
-    attached.region.ptr = reinterpret_cast<void*>(address);  // NOLINT
+    attached.ptr = reinterpret_cast<void*>(address);  // NOLINT
   } else {
     HMC_ASSIGN(attached.opened, open(index, handle));
-    attached.region.ptr = static_cast<char*>(attached.opened->base) + share.offset;
+    attached.ptr = static_cast<char*>(attached.opened->base) + share.offset;
     // Runtimes that do not know what they opened are believed: the peer has checked it.
     auto whole = runtime_.locate(attached.opened->base);
     if (whole.ok() && !fits(share.offset, share.size, whole->size)) {
@@ -183,7 +174,7 @@ Result<Region> RuntimeMemory::attach(const Share& share, int index) {
     }
   }
   std::lock_guard lock(mutex_);
-  const Region region = attached.region;
+  const Region region = attached;
   attached_.emplace(region.at(0), std::move(attached));
   return region;
 }
@@ -192,7 +183,7 @@ Status RuntimeMemory::detach(const Region& region) {
   std::lock_guard lock(mutex_);
   auto [first, end] = attached_.equal_range(region.at(0));
   for (auto it = first; it != end; ++it) {
-    if (it->second.region.size != region.size) continue;
+    if (it->second.size != region.size) continue;
     attached_.erase(it);  // with the lock held: nobody may open what is about to be closed
     return Status();
   }

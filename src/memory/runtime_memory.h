@@ -26,10 +26,9 @@ class RuntimeMemory {
   Result<Share> share(const Region& region, ShareFor purpose);
 
  private:
-  struct Block {
-    Region region;
+  struct Block : Region {
     void* base;          // what the runtime knows it by
-    size_t size;         // from there on
+    size_t whole;        // bytes from there on
     std::string handle;  // once it was shared
   };
   // Another process's allocation. Runtimes open a handle once in a process, so all who attach it
@@ -43,8 +42,7 @@ class RuntimeMemory {
     const std::string handle;
     void* const base;
   };
-  struct Attached {
-    Region region;
+  struct Attached : Region {
     std::shared_ptr<Opened> opened;  // null: our own memory, which no runtime opens again
   };
 

@@ -5,3 +5,4 @@
 #include "memory/backends.h"
 #include "memory/copy.h"
 #include "memory/device_of.h"
+#include "memory/range_error.h"

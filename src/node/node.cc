@@ -111,22 +111,24 @@ bool RemoteRegion::getAtOnce(const LocalRegion& local, size_t localOffset, size_
   return mapping_->copyAtOnce(OpKind::get, *local.memory_, localOffset, remoteOffset, size);
 }
 
-Result<Ticket> RemoteRegion::startPut(const LocalRegion& local,
-                                      const std::vector<Block>& blocks) const {
-  return RemoteMapping::start(mapping_, OpKind::put, local.memory_, blocks);
+Result<Ticket> RemoteRegion::startPut(const LocalRegion& local, const std::vector<Block>& blocks,
+                                      const StreamOrder& order) const {
+  return RemoteMapping::start(mapping_, OpKind::put, local.memory_, blocks, order);
 }
 
-Result<Ticket> RemoteRegion::startGet(const LocalRegion& local,
-                                      const std::vector<Block>& blocks) const {
-  return RemoteMapping::start(mapping_, OpKind::get, local.memory_, blocks);
+Result<Ticket> RemoteRegion::startGet(const LocalRegion& local, const std::vector<Block>& blocks,
+                                      const StreamOrder& order) const {
+  return RemoteMapping::start(mapping_, OpKind::get, local.memory_, blocks, order);
 }
 
-Result<Ticket> RemoteRegion::startPut(const LocalRegion& local, const Strided& shape) const {
-  return RemoteMapping::start(mapping_, OpKind::put, local.memory_, shape);
+Result<Ticket> RemoteRegion::startPut(const LocalRegion& local, const Strided& shape,
+                                      const StreamOrder& order) const {
+  return RemoteMapping::start(mapping_, OpKind::put, local.memory_, shape, order);
 }
 
-Result<Ticket> RemoteRegion::startGet(const LocalRegion& local, const Strided& shape) const {
-  return RemoteMapping::start(mapping_, OpKind::get, local.memory_, shape);
+Result<Ticket> RemoteRegion::startGet(const LocalRegion& local, const Strided& shape,
+                                      const StreamOrder& order) const {
+  return RemoteMapping::start(mapping_, OpKind::get, local.memory_, shape, order);
 }
 
 const std::string& Peer::name() const {

@@ -213,6 +213,7 @@ void NodeImpl::close() {
   Status why = error(Code::disconnected, "the Node {} was closed", name_);
   for (const auto& address : listeners) control_->closeListener(address);
   for (const auto& peer : all) peer->close(why);
+  streamHolds_.clear();
   notes_.close();
   peerEvents_.close();
 }
@@ -252,28 +253,25 @@ void NodeImpl::left(const std::shared_ptr<control::Channel>& channel, const Stat
   changed_.notify_all();
 }
 
-Result<std::string> NodeImpl::answer(const std::shared_ptr<control::Channel>& channel,
-                                     uint16_t method, std::string_view request) {
-  if (method == kProbe) return describeSelf();
+void NodeImpl::answer(const std::shared_ptr<control::Channel>& channel, uint16_t method,
+                      std::string_view request, control::Channel::Answered reply) {
   auto peer = find(channel.get());
-  if (!peer) return error(Code::disconnected, "{} no longer knows the peer that asks", name_);
-  if (method == kOpenRegion) return describeRegion(peer, request);
-  return answerFor(*peer, method, request);
+  if (peer && method == kCopySlot) return peer->copySlot(request, std::move(reply));
+  reply(answerNow(peer, method, request));
 }
 
-Result<std::string> NodeImpl::answerFor(PeerState& peer, uint16_t method,
+Result<std::string> NodeImpl::answerNow(const std::shared_ptr<PeerState>& peer, uint16_t method,
                                         std::string_view request) {
-  if (method == kOpenLink) return peer.acceptLink(request);
-  if (method == kRevokeRegion) return peer.releaseRegion(request);
-  if (method == kRegionReleased) return hearRelease(peer, request);
-  if (method == kRegionReady) {
-    peer.hearRegionReady();
-    return std::string();
-  }
-  if (method == kOpenStage) return peer.offerStage(request);
-  if (method == kCopySlot) return peer.copySlot(request);
+  if (method == kProbe) return describeSelf();
+  if (!peer) return error(Code::disconnected, "{} no longer knows the peer that asks", name_);
+  if (method == kOpenRegion) return describeRegion(peer, request);
+  if (method == kOpenLink) return peer->acceptLink(request);
+  if (method == kRevokeRegion) return peer->releaseRegion(request);
+  if (method == kRegionReleased) return hearRelease(*peer, request);
+  if (method == kRegionReady) return peer->hearRegionReady();
+  if (method == kOpenStage) return peer->offerStage(request);
   if (!extension_) return error(Code::unsupported, "{} does not know request {}", name_, method);
-  auto answer = extension_->answer(peer, method, request);
+  auto answer = extension_->answer(*peer, method, request);
   std::lock_guard lock(mutex_);
   changed_.notify_all();
   return answer;

@@ -14,13 +14,14 @@
 #include "base/fork_guard.h"
 #include "control/control.h"
 #include "hmc/node.h"
-#include "node/attributes.h"
+#include "node/descriptions.h"
 #include "node/event_queue.h"
+#include "node/exported_memory.h"
 #include "node/local_memory.h"
 #include "node/measurements.h"
-#include "node/memory_table.h"
 #include "node/peer_state.h"
 #include "node/remote_mapping.h"
+#include "node/stream_order.h"
 #include "transfer/engine.h"
 #include "transport/registry.h"
 
@@ -84,6 +85,8 @@ class NodeImpl final : public control::ControlEvents,
   Result<std::shared_ptr<const ExportedMemory>> registered(const std::string& name,
                                                            uint64_t number) const;
   uint64_t nextMemoryNumber() { return ++lastMemory_; }
+  SlotCopies& slotCopies() { return slotCopies_; }
+  StreamHolds& streamHolds() { return streamHolds_; }
 
   // `rank` is what the peer shall call us.
   Result<std::shared_ptr<PeerState>> connect(const std::string& address,
@@ -135,8 +138,8 @@ class NodeImpl final : public control::ControlEvents,
   Status joinedAgain(const std::shared_ptr<control::Channel>& channel,
                      const std::string& attributes) override;
   void left(const std::shared_ptr<control::Channel>& channel, const Status& why) override;
-  Result<std::string> answer(const std::shared_ptr<control::Channel>& channel, uint16_t method,
-                             std::string_view request) override;
+  void answer(const std::shared_ptr<control::Channel>& channel, uint16_t method,
+              std::string_view request, control::Channel::Answered reply) override;
   void note(const std::shared_ptr<control::Channel>& channel, std::string payload) override;
 
  private:
@@ -148,7 +151,8 @@ class NodeImpl final : public control::ControlEvents,
                                      std::string_view request);
   Result<std::string> hearRelease(const PeerState& peer, std::string_view request);
   std::string describeSelf() const;
-  Result<std::string> answerFor(PeerState& peer, uint16_t method, std::string_view request);
+  Result<std::string> answerNow(const std::shared_ptr<PeerState>& peer, uint16_t method,
+                                std::string_view request);
   // The usable transports that open() tries first, and those that it tries when none of them works.
   struct Rounds {
     std::vector<size_t> first;
@@ -174,6 +178,9 @@ class NodeImpl final : public control::ControlEvents,
   Engines engines_;
   std::vector<TransportSet::Missing> missing_;
   MemoryTable memory_;
+  // These go before the engines, whose transfers and registrations they hold.
+  StreamHolds streamHolds_;
+  SlotCopies slotCopies_;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;                        // peers_ or closed_

@@ -1,5 +1,7 @@
 #include <algorithm>
 
+#include <fmt/ranges.h>
+
 #include "base/codec.h"
 #include "base/error.h"
 #include "hmc/version.h"
@@ -30,12 +32,6 @@ const Transport::Path* pathTaken(const Transport::Facts& facts,
     if (taken.empty() || contains(taken, path.name)) return &path;
   }
   return nullptr;
-}
-
-std::string listed(const std::vector<std::string>& words) {
-  std::string text;
-  for (const auto& word : words) text += (text.empty() ? "" : ", ") + word;
-  return text;
 }
 
 }  // namespace
@@ -118,10 +114,10 @@ std::optional<size_t> NodeImpl::taken(const PeerState& peer, DeviceKind local, s
     std::vector<PathOption> options;
     std::vector<size_t> transports;
     for (size_t i : *round) {
-      if (!peer.paths().failure(factsOf(i).name).empty()) continue;
+      const auto note = peer.paths().of(factsOf(i).name);
+      if (!note.failure.empty()) continue;
       transports.push_back(i);
-      options.push_back(
-          {engines_[i].get(), pathTaken(factsOf(i), peer.paths().usedOf(factsOf(i).name)), false});
+      options.push_back({engines_[i].get(), pathTaken(factsOf(i), note.used), false});
     }
     if (options.empty()) continue;
     const PathChooser chooser(measurements_, peer.away(), DeviceKind::cpu);
@@ -139,14 +135,15 @@ std::vector<PathReport> NodeImpl::explain(const PeerState& peer) const {
   const auto used = taken(peer, DeviceKind::cpu, 1);
   for (const auto& choice : peer.choices()) {
     const size_t i = report.size();
+    const auto note = peer.paths().of(choice.name);
     report.push_back({choice.name, choice.usable, used == i, choice.reason,
-                      listed(peer.paths().usedOf(choice.name))});
+                      fmt::format("{}", fmt::join(note.used, ", "))});
     if (!choice.usable) continue;
     if (onlyByName(i)) report.back().reason += "; only when asked for by name";
-    if (const std::string why = peer.paths().failure(choice.name); !why.empty())
-      report.back().reason += "; the last region could not be opened over it: " + why;
-    if (const std::string why = peer.paths().stagedBecause(choice.name); !why.empty())
-      report.back().reason += "; memory of the peer's is staged at the target: " + why;
+    if (!note.failure.empty())
+      report.back().reason += "; the last region could not be opened over it: " + note.failure;
+    if (!note.staged.empty())
+      report.back().reason += "; memory of the peer's is staged at the target: " + note.staged;
   }
   for (const auto& missing : missing_)
     report.push_back({missing.name, false, false, missing.why.message()});
@@ -170,7 +167,7 @@ std::vector<PathReport> NodeImpl::explain(const PeerState& peer, Device local, s
     if (!engines_[i]->touches(local.kind))
       path.reason += fmt::format("; {} memory passes through the host", local.toString());
     const PathOption option{engines_[i].get(),
-                            pathTaken(factsOf(i), peer.paths().usedOf(factsOf(i).name)), false};
+                            pathTaken(factsOf(i), peer.paths().of(factsOf(i).name).used), false};
     if (option.path) path.predictedNs = chooser.typical(option, local.kind, size);
     path.measuredNs = chooser.measured(option, OpKind::put, local.kind, size);
   }

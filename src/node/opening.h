@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "node/descriptions.h"
 #include "node/path_chooser.h"
 #include "node/path_notes.h"
-#include "node/region_description.h"
 #include "node/remote_mapping.h"
 
 namespace hmc {

@@ -14,39 +14,28 @@ void PassedOver::addUnasked(const std::string& transport) {
   unasked += (unasked.empty() ? "" : ", ") + transport;
 }
 
+PathNotes::Note PathNotes::of(const std::string& transport) const {
+  std::lock_guard lock(mutex_);
+  auto found = notes_.find(transport);
+  return found == notes_.end() ? Note{} : found->second;
+}
+
 void PathNotes::used(const std::string& transport, const std::string& path) {
   std::lock_guard lock(mutex_);
-  auto& used = used_[transport];
-  if (std::find(used.begin(), used.end(), path) == used.end()) used.push_back(path);
-  failures_.erase(transport);
+  Note& note = notes_[transport];
+  if (std::find(note.used.begin(), note.used.end(), path) == note.used.end())
+    note.used.push_back(path);
+  note.failure.clear();
 }
 
 void PathNotes::failed(const std::string& transport, const std::string& why) {
   std::lock_guard lock(mutex_);
-  failures_[transport] = why;
-}
-
-std::string PathNotes::failure(const std::string& transport) const {
-  std::lock_guard lock(mutex_);
-  auto found = failures_.find(transport);
-  return found == failures_.end() ? std::string() : found->second;
-}
-
-std::vector<std::string> PathNotes::usedOf(const std::string& transport) const {
-  std::lock_guard lock(mutex_);
-  auto found = used_.find(transport);
-  return found == used_.end() ? std::vector<std::string>() : found->second;
+  notes_[transport].failure = why;
 }
 
 void PathNotes::staged(const std::string& transport, const std::string& why) {
   std::lock_guard lock(mutex_);
-  staged_[transport] = why;
-}
-
-std::string PathNotes::stagedBecause(const std::string& transport) const {
-  std::lock_guard lock(mutex_);
-  auto found = staged_.find(transport);
-  return found == staged_.end() ? std::string() : found->second;
+  notes_[transport].staged = why;
 }
 
 bool PathNotes::first(const std::string& about) {

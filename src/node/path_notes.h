@@ -22,18 +22,16 @@ struct PassedOver {
 // What opening regions of one peer has shown about the paths to it. Safe from any thread.
 class PathNotes {
  public:
+  // About one transport.
+  struct Note {
+    std::vector<std::string> used;  // paths, in the order of first use
+    std::string failure;  // why the last region could not be opened over it, until one could
+    std::string staged;   // why the last region was staged over there, if one was
+  };
+  Note of(const std::string& transport) const;
   void used(const std::string& transport, const std::string& path);
-  // The last region that was to be opened over that transport could not be, until used() says
-  // otherwise. Empty when none failed.
   void failed(const std::string& transport, const std::string& why);
-  std::string failure(const std::string& transport) const;
-  // The paths of that transport that were used, in the order of first use.
-  std::vector<std::string> usedOf(const std::string& transport) const;
-
-  // A region of the peer's is staged over there, because the transport cannot reach it; the reason
-  // of the last one, empty when there was none.
   void staged(const std::string& transport, const std::string& why);
-  std::string stagedBecause(const std::string& transport) const;
 
   // A region on that kind of device was opened over `path`. Logs, once for each kind and path, that
   // a faster path was there and why it is not used: a warning, or where the caller asked for it,
@@ -45,10 +43,8 @@ class PathNotes {
   bool first(const std::string& about);
 
   mutable std::mutex mutex_;
-  std::map<std::string, std::vector<std::string>> used_;  // guarded by mutex_, by transport
-  std::map<std::string, std::string> failures_;           // guarded by mutex_, by transport
-  std::map<std::string, std::string> staged_;             // guarded by mutex_, by transport
-  std::set<std::string> told_;                            // guarded by mutex_
+  std::map<std::string, Note> notes_;  // guarded by mutex_, by transport
+  std::set<std::string> told_;         // guarded by mutex_
 };
 
 }  // namespace hmc

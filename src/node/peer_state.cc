@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "base/codec.h"
+#include "memory/backends.h"
+#include "memory/range_error.h"
 #include "node/node_impl.h"
 
 namespace hmc {
@@ -24,7 +26,7 @@ PeerState::PeerState(NodeImpl& node, std::shared_ptr<control::Channel> channel,
       channel_(std::move(channel)),
       title_(titleOf(*channel_)),
       attributes_(std::move(attributes)),
-      slots_(node.engines().size()) {}
+      connections_(node.engines().size()) {}
 
 Attributes PeerState::attributes() const {
   std::lock_guard lock(mutex_);
@@ -46,20 +48,21 @@ std::vector<TransportChoice> PeerState::choices() const {
 
 Result<std::shared_ptr<Link>> PeerState::link(size_t transport, Deadline deadline) {
   std::unique_lock lock(mutex_);
-  Slot& slot = slots_[transport];
-  bool free = opened_.wait_until(
-      lock, deadline.at(), [&] { return !ended_.ok() || !slot.links.empty() || !slot.opening; });
+  Connection& connection = connections_[transport];
+  bool free = opened_.wait_until(lock, deadline.at(), [&] {
+    return !ended_.ok() || !connection.links.empty() || !connection.opening;
+  });
   if (!ended_.ok()) return ended_;
-  if (!slot.links.empty()) return slot.links.front();
+  if (!connection.links.empty()) return connection.links.front();
   if (!free) {
     return error(Code::deadlineExceeded, "the {} link to {} was not up in time",
                  node_.engines()[transport]->transport().facts().name, title_);
   }
-  slot.opening = true;
+  connection.opening = true;
   lock.unlock();
   auto made = openLink(transport, deadline);
   lock.lock();
-  slot.opening = false;
+  connection.opening = false;
   opened_.notify_all();
   return made;
 }
@@ -90,15 +93,16 @@ Status PeerState::keep(size_t transport, const std::shared_ptr<Link>& link) {
     link->close(ended_);
     return ended_;
   }
-  slots_[transport].links.push_back(link);
+  connections_[transport].links.push_back(link);
   opened_.notify_all();
   return Status();
 }
 
 void PeerState::retire(const std::shared_ptr<Link>& link) {
   std::lock_guard lock(mutex_);
-  for (Slot& slot : slots_) {
-    slot.links.erase(std::remove(slot.links.begin(), slot.links.end(), link), slot.links.end());
+  for (Connection& connection : connections_) {
+    connection.links.erase(std::remove(connection.links.begin(), connection.links.end(), link),
+                           connection.links.end());
   }
 }
 
@@ -119,10 +123,11 @@ uint64_t PeerState::regionsReady() const {
   return regionsReady_;
 }
 
-void PeerState::hearRegionReady() {
+std::string PeerState::hearRegionReady() {
   std::lock_guard lock(mutex_);
   ++regionsReady_;
   opened_.notify_all();
+  return {};
 }
 
 Status PeerState::awaitRegion(const std::string& region, uint64_t seen, Deadline deadline) {
@@ -215,19 +220,98 @@ void PeerState::close(const Status& why) {
 void PeerState::end(const Status& why) {
   std::vector<std::shared_ptr<Link>> links;
   std::vector<std::shared_ptr<StageHost>> stages;  // gone after the links that reach them
+  Active active;
   {
     std::lock_guard lock(mutex_);
     if (!ended_.ok()) return;
     ended_ = why;
-    for (Slot& slot : slots_) {
-      links.insert(links.end(), slot.links.begin(), slot.links.end());
-      slot.links.clear();
-      if (slot.stage) stages.push_back(std::move(slot.stage));
+    active = active_;
+    for (Connection& connection : connections_) {
+      links.insert(links.end(), connection.links.begin(), connection.links.end());
+      connection.links.clear();
+      if (connection.stage) stages.push_back(std::move(connection.stage));
     }
     opened_.notify_all();
   }
   for (const auto& link : links) link->close(why);
+  // What still waits for a device would not notice.
+  for (const auto& [transfer, handle] : active) Poster::stop(*handle, why);
   for (const auto& engine : node_.engines()) engine->kick();
+}
+
+Result<std::shared_ptr<FarStage>> PeerState::stage(size_t transport, Link& link,
+                                                   StagedRegion::What what, Deadline deadline) {
+  const std::string request = Writer().string(what.transport).take();
+  HMC_ASSIGN(const std::string reply, channel_->call(kOpenStage, request, deadline));
+  HMC_ASSIGN(const auto offer, StageOffer::decode(reply));
+  HMC_ASSIGN(auto memory, link.importKey(offer.key, deadline, nullptr));
+  if (memory->size < offer.slots * StagePool::kSlotSize) {
+    return error(Code::outOfRange, "the peer offers {} slots in {} bytes", offer.slots,
+                 memory->size);
+  }
+  std::lock_guard lock(mutex_);
+  auto& slots = connections_[transport].farSlots;
+  if (!slots) slots = std::make_shared<FarSlots>(offer.slots);
+  return std::shared_ptr<FarStage>(
+      std::make_shared<StagedRegion>(channel_, std::move(what), slots, std::move(memory)));
+}
+
+Result<std::string> PeerState::offerStage(std::string_view request) {
+  Reader in(request);
+  const std::string name = in.string();
+  HMC_TRY(in.finish("the request for slots"));
+  HMC_ASSIGN(const size_t transport, transportCalled(name));
+  std::shared_ptr<StageHost> stage;
+  {
+    std::lock_guard lock(mutex_);
+    stage = connections_[transport].stage;
+  }
+  if (!stage) {
+    HMC_ASSIGN(stage, StageHost::create(node_.engines()[transport]->transport()));
+    std::lock_guard lock(mutex_);
+    if (!ended_.ok()) return ended_;
+    connections_[transport].stage = stage;
+  }
+  return StageOffer{stage->registration->key(), StageHost::kSlots}.encode();
+}
+
+void PeerState::copySlot(std::string_view request, control::Channel::Answered reply) {
+  auto copy = startCopy(request);
+  if (!copy.ok()) return reply(copy.status());
+  copy->reply = std::move(reply);
+  node_.slotCopies().add(*std::move(copy));
+}
+
+Result<SlotCopies::Copy> PeerState::startCopy(std::string_view request) {
+  HMC_ASSIGN(const auto wanted, SlotCopy::decode(request));
+  HMC_ASSIGN(const size_t transport, transportCalled(wanted.transport));
+  std::shared_ptr<StageHost> stage;
+  {
+    std::lock_guard lock(mutex_);
+    stage = connections_[transport].stage;
+  }
+  if (!stage)
+    return error(Code::invalidArgument, "no slots were asked for over {}", wanted.transport);
+  HMC_ASSIGN(auto memory, node_.registered(wanted.region, wanted.number));
+  const Region whole = memory->region();
+  if (!fits(wanted.offset, wanted.size, whole.size)) {
+    return rangeError("copy", wanted.size, "", wanted.offset, whole.size)
+        .within("region \"" + wanted.region + "\"");
+  }
+  if (wanted.kind == OpKind::put && memory->access() != Access::readWrite) {
+    return error(Code::permissionDenied, "the region \"{}\" is registered for reading only",
+                 wanted.region);
+  }
+  // A process that was stopped in between has been given up by now.
+  if (channel_->lease()->expired())
+    return error(Code::disconnected, "the copy comes after the end of the lease");
+  const Region there = whole.slice(wanted.offset, wanted.size);
+  HMC_ASSIGN(Backend * backend, findBackend(there.device));
+  stage->pinFor(*backend);  // we are the only thread that uses it
+  const Region slot = stage->slot(wanted.slot, wanted.size);
+  HMC_ASSIGN(auto pending, wanted.kind == OpKind::put ? PendingCopy::start(there, slot)
+                                                      : PendingCopy::start(slot, there));
+  return SlotCopies::Copy{std::move(stage), std::move(memory), std::move(pending), {}};
 }
 
 }  // namespace hmc

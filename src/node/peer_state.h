@@ -9,11 +9,10 @@
 #include <vector>
 
 #include "control/channel.h"
-#include "node/attributes.h"
-#include "node/far_slots.h"
+#include "node/descriptions.h"
 #include "node/open_regions.h"
 #include "node/path_notes.h"
-#include "node/stage_host.h"
+#include "node/staging.h"
 #include "transfer/engine.h"
 #include "transport/select.h"
 
@@ -53,14 +52,15 @@ class PeerState {
   // The peer keeps slots for us that such a link reaches: imports them.
   Result<std::shared_ptr<FarStage>> stage(size_t transport, Link& link, StagedRegion::What what,
                                           Deadline deadline);
-  // We keep slots for the peer, until it goes. These two run on the control thread.
+  // We keep slots for the peer, until it goes. These two run on the control thread; a copy is
+  // answered when its device is done.
   Result<std::string> offerStage(std::string_view request);
-  Result<std::string> copySlot(std::string_view request);
+  void copySlot(std::string_view request, control::Channel::Answered reply);
 
   // How often it said that a region is ready; wait until it does so again.
   uint64_t regionsReady() const;
   Status awaitRegion(const std::string& region, uint64_t seen, Deadline deadline);
-  void hearRegionReady();
+  std::string hearRegionReady();
   // Its regions that are open here.
   OpenRegions& regions() { return regions_; }
   // It takes one of them back: answers kReleased, or nothing and tells it later. Runs on the
@@ -85,12 +85,14 @@ class PeerState {
   void end(const Status& why);
 
  private:
-  struct Slot {
+  // What there is between us and the peer over one transport.
+  struct Connection {
     std::vector<std::shared_ptr<Link>> links;  // more than one when both sides opened at once
     bool opening = false;
     std::shared_ptr<FarSlots> farSlots;  // of the peer's for us
     std::shared_ptr<StageHost> stage;    // of ours for the peer
   };
+  Result<SlotCopies::Copy> startCopy(std::string_view request);
   Result<size_t> transportCalled(const std::string& name) const;
   Result<std::shared_ptr<Link>> openLink(size_t transport, Deadline deadline);
   Result<std::shared_ptr<Link>> makeLink(size_t transport);
@@ -108,10 +110,10 @@ class PeerState {
 
   mutable std::mutex mutex_;
   std::condition_variable opened_;
-  Attributes attributes_;    // guarded by mutex_
-  std::vector<Slot> slots_;  // guarded by mutex_
-  Active active_;            // guarded by mutex_
-  size_t lookAt_ = 0;        // guarded by mutex_: when active_ may have much that is done
+  Attributes attributes_;                // guarded by mutex_
+  std::vector<Connection> connections_;  // guarded by mutex_, by transport
+  Active active_;                        // guarded by mutex_
+  size_t lookAt_ = 0;  // guarded by mutex_: when active_ may have much that is done
   std::atomic<size_t> activeCount_{0};  // its size: spares flush() the lock
   Status ended_;                        // guarded by mutex_
   uint64_t regionsReady_ = 0;           // guarded by mutex_

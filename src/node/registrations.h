@@ -17,7 +17,8 @@ using Engines = std::vector<std::unique_ptr<Engine>>;
 class Registrations {
  public:
   // `engines` must outlive it.
-  Registrations(const Engines& engines, const Region& region, Access access);
+  Registrations(const Engines& engines, const Region& region, Access access)
+      : engines_(engines), region_(region), access_(access), entries_(engines.size()) {}
 
   struct Entry {
     std::unique_ptr<Registration> registration;  // none when `why` says so
@@ -43,7 +44,22 @@ class Registrations {
     std::atomic<bool> made{false};  // spares through() the flag, which costs as much as a copy
     Entry entry;                    // set once
   };
-  void make(Lazy& lazy, size_t transport) const;
+  // What cannot be registered stays out of peers' reach over that transport; our own transfers from
+  // it can still pass through slots that can.
+  void make(Lazy& lazy, size_t transport) const {
+    std::call_once(lazy.once, [&] {
+      const Engine& engine = *engines_[transport];
+      lazy.entry.staged = !engine.touches(region_.device.kind);
+      auto registration = engine.transport().registerRegion(region_, access_);
+      if (registration.ok()) {
+        lazy.entry.registration = *std::move(registration);
+      } else {
+        lazy.entry.why = registration.status();
+        lazy.entry.staged = true;
+      }
+      lazy.made.store(true, std::memory_order_release);
+    });
+  }
 
   const Engines& engines_;
   const Region region_;

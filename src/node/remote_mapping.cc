@@ -207,33 +207,47 @@ bool RemoteMapping::copyAtOnce(OpKind kind, const LocalMemory& local,
 
 Result<Ticket> RemoteMapping::start(const Self& self, OpKind kind,
                                     const std::shared_ptr<LocalMemory>& local,
-                                    const std::vector<Block>& blocks) {
+                                    const std::vector<Block>& blocks, const StreamOrder& order) {
   if (self->copyAtOnce(kind, *local, blocks)) return Ticket(self, nullptr);
   std::vector<Shape> shapes;
   shapes.reserve(blocks.size());
   for (const Block& block : blocks)
     shapes.push_back({block.localOffset, 0, block.remoteOffset, 0, 1, block.size});
-  return start(self, kind, local, std::move(shapes));
+  return start(self, kind, local, std::move(shapes), order);
 }
 
 Result<Ticket> RemoteMapping::start(const Self& self, OpKind kind,
-                                    const std::shared_ptr<LocalMemory>& local,
-                                    const Strided& shape) {
+                                    const std::shared_ptr<LocalMemory>& local, const Strided& shape,
+                                    const StreamOrder& order) {
   Shape one{shape.localOffset,  shape.localStride, shape.remoteOffset,
             shape.remoteStride, shape.count,       shape.length};
-  return start(self, kind, local, std::vector<Shape>{one});
+  return start(self, kind, local, std::vector<Shape>{one}, order);
 }
 
 Result<Ticket> RemoteMapping::start(const Self& self, OpKind kind,
                                     const std::shared_ptr<LocalMemory>& local,
-                                    std::vector<Shape> shapes) {
-  HMC_ASSIGN(auto state, self->start(kind, local, std::move(shapes), self));
+                                    std::vector<Shape> shapes, const StreamOrder& order) {
+  const Device device = local->region().device;
+  if (device.isHost() && (order.after || order.before)) {
+    return error(Code::invalidArgument, "{} of memory of the host has no stream to be ordered with",
+                 opName(kind));
+  }
+  std::shared_ptr<DeviceEvent> after;
+  if (order.after) {
+    HMC_ASSIGN(after, recordOn({device, order.after}));
+  }
+  std::unique_ptr<DeviceEvent> held;
+  if (order.before) {
+    HMC_ASSIGN(held, hold({device, order.before}));
+  }
+  HMC_ASSIGN(auto state, self->start(kind, local, std::move(shapes), self, std::move(after)));
+  if (held) HMC_TRY(self->node_->streamHolds().releaseAfter(state, std::move(held)));
   return Ticket(self, std::move(state));
 }
 
 Result<std::shared_ptr<TransferState>> RemoteMapping::start(
     OpKind kind, std::shared_ptr<const LocalMemory> local, std::vector<Shape> shapes,
-    std::shared_ptr<const RemoteMapping> self) const {
+    std::shared_ptr<const RemoteMapping> self, std::shared_ptr<DeviceEvent> after) const {
   for (const Shape& shape : shapes) {
     if (fitsAsOne(shape, local->region().size, size_)) [[likely]]
       continue;
@@ -243,8 +257,8 @@ Result<std::shared_ptr<TransferState>> RemoteMapping::start(
   if (revoked_.load()) return revokedStatus();
   OpenPath& path = pathFor(kind, *local, paths_.size() == 1 ? 0 : typicalPiece(shapes));
   Route route = routeFrom(*local, path);
-  auto transfer =
-      path.engine.start(kind, route, std::move(shapes), {std::move(local), std::move(self)});
+  auto transfer = path.engine.start(kind, route, std::move(shapes),
+                                    {std::move(local), std::move(self)}, std::move(after));
   if (!transfer->done()) peer_->track(transfer);
   return transfer;
 }

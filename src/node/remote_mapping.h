@@ -9,10 +9,10 @@
 
 #include "base/fork_guard.h"
 #include "hmc/node.h"
+#include "node/descriptions.h"
 #include "node/local_memory.h"
 #include "node/path_chooser.h"
 #include "node/peer_state.h"
-#include "node/region_description.h"
 #include "transport/mapped_copy.h"
 
 namespace hmc {
@@ -104,15 +104,18 @@ class RemoteMapping {
   using Self = std::shared_ptr<RemoteMapping>;
   static Result<Ticket> start(const Self& self, OpKind kind,
                               const std::shared_ptr<LocalMemory>& local,
-                              const std::vector<Block>& blocks);
+                              const std::vector<Block>& blocks, const StreamOrder& order);
   static Result<Ticket> start(const Self& self, OpKind kind,
-                              const std::shared_ptr<LocalMemory>& local, const Strided& shape);
+                              const std::shared_ptr<LocalMemory>& local, const Strided& shape,
+                              const StreamOrder& order);
   static Result<Ticket> start(const Self& self, OpKind kind,
-                              const std::shared_ptr<LocalMemory>& local, std::vector<Shape> shapes);
+                              const std::shared_ptr<LocalMemory>& local, std::vector<Shape> shapes,
+                              const StreamOrder& order);
   Result<std::shared_ptr<TransferState>> start(OpKind kind,
                                                std::shared_ptr<const LocalMemory> local,
                                                std::vector<Shape> shapes,
-                                               std::shared_ptr<const RemoteMapping> self) const;
+                                               std::shared_ptr<const RemoteMapping> self,
+                                               std::shared_ptr<DeviceEvent> after = nullptr) const;
   // A transfer that was started here ended like this. Answers what to say about it.
   Status noteEnd(const TransferState& transfer, const Status& outcome) const;
 

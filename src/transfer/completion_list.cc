@@ -1,15 +1,11 @@
 #include "transfer/completion_list.h"
 
-#include <sys/eventfd.h>
-
-#include "base/error.h"
 #include "transfer/engine.h"
 
 namespace hmc {
 
 Result<std::unique_ptr<CompletionList>> CompletionList::create() {
-  Fd event(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!event) return errnoStatus("making an eventfd for a completion queue");
+  HMC_ASSIGN(EventFd event, EventFd::create("a completion queue"));
   return std::unique_ptr<CompletionList>(new CompletionList(std::move(event)));
 }
 
@@ -49,8 +45,7 @@ std::vector<uint64_t> CompletionList::take() {
     std::lock_guard lock(mutex_);
     if (done_.empty()) return {};
     taken.swap(done_);
-    eventfd_t ignored;
-    eventfd_read(event_.get(), &ignored);
+    event_.clear();
   }
   std::vector<uint64_t> ids;
   ids.reserve(taken.size());
@@ -60,7 +55,7 @@ std::vector<uint64_t> CompletionList::take() {
 
 void CompletionList::onDone(const Watched& one) {
   std::lock_guard lock(mutex_);
-  if (done_.empty()) eventfd_write(event_.get(), 1);
+  if (done_.empty()) event_.signal();
   done_.splice(done_.end(), watched_, one.self);
 }
 

@@ -6,8 +6,7 @@
 #include <mutex>
 #include <vector>
 
-#include "base/fd.h"
-#include "hmc/result.h"
+#include "base/event_fd.h"
 #include "transport/completion.h"
 
 namespace hmc {
@@ -43,10 +42,10 @@ class CompletionList {
     std::list<Watched>::iterator self;
   };
 
-  explicit CompletionList(Fd event) : event_(std::move(event)) {}
+  explicit CompletionList(EventFd event) : event_(std::move(event)) {}
   void onDone(const Watched& one);
 
-  const Fd event_;
+  const EventFd event_;
   std::mutex mutex_;  // guards what follows
   std::list<Watched> watched_;
   std::list<Watched> done_;

@@ -50,7 +50,7 @@ Status Engine::run(OpKind kind, const Route& route, uint64_t localOffset, uint64
       if (completion.done()) return completion.status();
       Deadline deadline(timeout);
       do {
-        poller_.round(completion, poller_.kicks(), deadline);
+        poller_.round(&completion, poller_.kicks(), deadline);
       } while (!completion.done() && !deadline.passed());
       if (completion.done()) return completion.status();
       end(*route.link, completion, route.lease);
@@ -92,14 +92,14 @@ Status Engine::wait(Transfer& transfer, Deadline deadline) {
     bool onDevice = result == PostResult::onDevice;
     // Transfers that nobody waits for may have all slots at the target.
     if (result == PostResult::noFarSlot) onDevice = poster_.moveSlotHolders();
-    poller_.round(transfer.completion, seen, onDevice ? earlier(deadline, kDevicePoll) : deadline);
+    poller_.round(&transfer.completion, seen, onDevice ? earlier(deadline, kDevicePoll) : deadline);
   }
 }
 
 bool Engine::test(Transfer& transfer) {
   if (transfer.done()) return true;
   poster_.post(transfer, Deadline::now(), kBytesInPassing);
-  poller_.round(transfer.completion, poller_.kicks(), Deadline::now());
+  poller_.round(&transfer.completion, poller_.kicks(), Deadline::now());
   return transfer.done();
 }
 
@@ -120,14 +120,14 @@ Status Engine::cancel(Transfer& transfer) {
 void Engine::end(Link& link, const Completion& completion, std::chrono::milliseconds lease) {
   Deadline patience(lease);
   while (!completion.done() && !patience.passed())
-    poller_.round(completion, poller_.kicks(), patience);
+    poller_.round(&completion, poller_.kicks(), patience);
   if (completion.done()) return;
   link.close(error(Code::cancelled,
                    "a transfer passed its deadline, and the peer did not answer within {} ms",
                    lease.count()));
   poller_.kick();
   // The Link's contract: everything pending finishes within the lease.
-  while (!completion.done()) poller_.round(completion, poller_.kicks(), lease);
+  while (!completion.done()) poller_.round(&completion, poller_.kicks(), lease);
 }
 
 }  // namespace hmc

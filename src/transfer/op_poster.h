@@ -24,7 +24,7 @@ class OpPoster {
     size_t bytes = 0;
     for (const Op& op : ops.first(accepted)) bytes += op.size;
     counters_.count(accepted, bytes);
-    if (accepted < ops.size()) counters_.countStall();
+    if (accepted < ops.size()) ++counters_.stalls;
     if (tracer_ && accepted > 0) tracer_->post(transfer, bytes);
     return accepted;
   }

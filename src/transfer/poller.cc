@@ -7,17 +7,9 @@ namespace {
 constexpr std::chrono::milliseconds kRound{100};
 }  // namespace
 
-void Poller::round(const Completion& completion, uint64_t seen, Deadline deadline) {
+void Poller::round(const Completion* completion, uint64_t seen, Deadline deadline) {
   std::unique_lock lock(mutex_);
-  if (!completion.done()) poll(lock, seen, deadline);
-}
-
-void Poller::round(uint64_t seen, Deadline deadline) {
-  std::unique_lock lock(mutex_);
-  poll(lock, seen, deadline);
-}
-
-void Poller::poll(std::unique_lock<std::mutex>& lock, uint64_t seen, Deadline deadline) {
+  if (completion && completion->done()) return;
   const Deadline until = kicks_ == seen ? earlier(deadline, Deadline(kRound)) : Deadline::now();
   if (polling_) {
     ++sleepers_;

@@ -19,18 +19,14 @@ class Poller {
   uint64_t kicks() const { return kicks_.load(std::memory_order_acquire); }
 
   // One round: polls the transport, or sleeps while another thread does, until something may have
-  // changed or the deadline passes. Does not sleep when there was a kick since `seen`. The caller
-  // looks and comes back.
-  void round(uint64_t seen, Deadline deadline);
-  // The same for a thread that waits for one completion.
-  void round(const Completion& completion, uint64_t seen, Deadline deadline);
+  // changed or the deadline passes. Does not sleep when there was a kick since `seen`, or when the
+  // completion that the caller waits for, if it is one, is done. The caller looks and comes back.
+  void round(const Completion* completion, uint64_t seen, Deadline deadline);
 
   // Something changed outside of Transport::progress(): ends the rounds that are under way.
   void kick();
 
  private:
-  void poll(std::unique_lock<std::mutex>& lock, uint64_t seen, Deadline deadline);
-
   Transport& transport_;
   std::mutex mutex_;
   std::condition_variable changed_;

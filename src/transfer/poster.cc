@@ -4,9 +4,7 @@
 
 namespace hmc {
 
-namespace {
-constexpr size_t kPiecesPerPost = 64;
-}  // namespace
+namespace {}  // namespace
 
 PostResult Poster::post(Transfer& transfer, Deadline until, size_t most) {
   std::lock_guard lock(transfer.mutex);
@@ -57,7 +55,8 @@ PostResult Poster::postLocked(Transfer& transfer, Deadline until, size_t most) {
 // Where the transport's device copies wait for the event by themselves, nobody does here.
 bool Poster::waitsForEvent(Transfer& transfer) {
   if (transfer.ready || !transfer.stopped.ok()) return false;
-  if (transfer.direct() && transport_.facts().waitsForEvents) return false;
+  const bool onDevice = !transfer.route.local.device.isHost();
+  if (onDevice && transfer.direct() && transport_.facts().waitsForEvents) return false;
   const auto passed = transfer.after->passed();
   if (!passed.ok()) transfer.stopped = passed.status();
   transfer.ready = !passed.ok() || *passed;
@@ -67,15 +66,16 @@ bool Poster::waitsForEvent(Transfer& transfer) {
 PostResult Poster::postPieces(Transfer& transfer, Deadline until, size_t most) {
   const Route& route = transfer.route;
   const size_t largest = std::min({transport_.facts().largest, kLargestPiece, most});
+  static thread_local std::vector<Op> ops;
+  ops.resize(transport_.facts().batch);
   while (!transfer.next.atEnd()) {
     if (transfer.completion.failed()) transfer.stopped = transfer.completion.status();
     if (!transfer.stopped.ok()) break;
-    Op ops[kPiecesPerPost];
     size_t filled = 0;
     size_t bytes = 0;
     DeviceEvent* const after = transfer.ready ? nullptr : transfer.after.get();
     Cursor at = transfer.next;
-    for (; !at.atEnd() && filled < kPiecesPerPost && bytes < most; ++filled) {
+    for (; !at.atEnd() && filled < ops.size() && bytes < most; ++filled) {
       const size_t size = at.left(largest);
       bytes += size;
       ops[filled] = {transfer.kind,        route.local.at(at.local()),
@@ -85,7 +85,7 @@ PostResult Poster::postPieces(Transfer& transfer, Deadline until, size_t most) {
       at.advance(size);
     }
     transfer.completion.expect(static_cast<uint32_t>(filled));
-    size_t accepted = ops_.post(*route.link, {ops, filled}, transfer.id);
+    size_t accepted = ops_.post(*route.link, {ops.data(), filled}, transfer.id);
     if (accepted < filled) {
       transfer.completion.finish(static_cast<uint32_t>(filled - accepted));
       for (size_t i = 0; i < accepted; ++i) transfer.next.advance(ops[i].size);
@@ -104,11 +104,7 @@ void Poster::end(Transfer& transfer) {
     std::lock_guard lock(mutex_);
     slotHolders_.erase(&transfer);
   }
-  if (transfer.stopped.ok()) {
-    transfer.completion.finish();
-  } else {
-    transfer.completion.fail(transfer.stopped);
-  }
+  transfer.completion.end(transfer.stopped);
 }
 
 }  // namespace hmc

@@ -1,9 +1,7 @@
 #include "transfer/progress_thread.h"
 
 #include <algorithm>
-#include <system_error>
 
-#include "base/error.h"
 #include "base/thread.h"
 
 namespace hmc {
@@ -27,7 +25,10 @@ Status ProgressThread::watch(Transfer& transfer, CompletionObserver& observer) {
       observer.onComplete(transfer.id, transfer.completion.status().code());
       return Status();
     }
-    HMC_TRY(startThread());
+    if (!thread_.joinable()) {
+      HMC_ASSIGN(thread_,
+                 startThread("hmc-progress", [this](const std::stop_token& stop) { run(stop); }));
+    }
     watched_.emplace(transfer.id, Watch{&transfer, &observer});
     if (!Poster::allPosted(transfer)) wake = enqueue(transfer);
     wanted_.notify_one();
@@ -45,16 +46,6 @@ bool ProgressThread::enqueue(const Transfer& transfer) {
   Queue& queue = unposted_[transfer.route.link];
   queue.push_back(transfer.id);
   return queue.size() == 1;
-}
-
-Status ProgressThread::startThread() {
-  if (thread_.joinable()) return Status();
-  try {
-    thread_ = namedThread("hmc-progress", [this](const std::stop_token& stop) { run(stop); });
-    return Status();
-  } catch (const std::system_error& e) {
-    return errnoStatus("start the thread that moves watched transfers", e.code().value());
-  }
 }
 
 void ProgressThread::forget(uint64_t id, const CompletionObserver& observer) {
@@ -90,7 +81,7 @@ void ProgressThread::run(const std::stop_token& stop) {
     if (stop.stop_requested()) return;
     const Deadline until = moveAll(lock);
     lock.unlock();
-    poller_.round(seen, until);
+    poller_.round(nullptr, seen, until);
     lock.lock();
   }
 }

@@ -46,7 +46,6 @@ class ProgressThread final : public CompletionObserver {
   using Lock = std::unique_lock<std::mutex>;
   using Queue = std::deque<uint64_t>;
 
-  Status startThread();
   // With mutex_ held. True when the thread has to look at it.
   bool enqueue(const Transfer& transfer);
   void run(const std::stop_token& stop);

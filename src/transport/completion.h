@@ -42,14 +42,32 @@ class Completion {
     }
     if (observer) observer->onComplete(id, code(before));
   }
-  void fail(const Status& status, uint32_t operations = 1);
+  void fail(const Status& status, uint32_t operations = 1) {
+    CompletionObserver* const observer = observer_;
+    const uint64_t id = id_;
+    {
+      std::lock_guard lock(mutex_);
+      if (error_.ok()) {
+        error_ = status;
+        state_.fetch_or(static_cast<uint64_t>(status.code()) << 32, std::memory_order_release);
+      }
+    }
+    const uint64_t before = state_.fetch_sub(operations, std::memory_order_release);
+    if (count(before) == operations && observer) observer->onComplete(id, code(before));
+  }
+  // finish() or fail().
+  void end(const Status& status) { status.ok() ? finish() : fail(status); }
 
   bool done() const { return pending() == 0; }
   uint32_t pending() const { return count(state_.load(std::memory_order_acquire)); }
   // An operation has failed; others may still be on their way.
   bool failed() const { return code(state_.load(std::memory_order_acquire)) != Code::ok; }
   // The first error so far.
-  Status status() const;
+  Status status() const {
+    if (!failed()) return Status();
+    std::lock_guard lock(mutex_);
+    return error_;
+  }
 
   // More operations join, or joined ones were never posted. Only while the caller knows that it
   // cannot reach zero under it.

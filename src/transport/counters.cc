@@ -1,100 +1,47 @@
 #include "transport/counters.h"
 
-#include <algorithm>
-#include <deque>
-#include <mutex>
-#include <vector>
+#include <bit>
 
 namespace hmc {
 
-constinit thread_local TransportCounters::Recent TransportCounters::recent{nullptr, nullptr};
+constinit thread_local uint32_t TransportCounters::ownCell = 0;
 
-namespace {
-// This thread is past the destructor of its ThreadCells.
-constinit thread_local bool threadEnds = false;
-}  // namespace
-
-// All cells of one TransportCounters. Threads share it, since they may outlive the transport.
-class TransportCounters::Cells {
+// Takes a cell for this thread, if one is free, and gives it back when the thread ends. Its sums
+// stay; the next thread goes on with them.
+class TransportCounters::CellOwner {
  public:
-  Cell* take() {
-    std::lock_guard lock(mutex_);
-    if (free_.empty()) return &all_.emplace_back();
-    Cell* const cell = free_.back();
-    free_.pop_back();
-    return cell;
-  }
-  // Its sums stay; the next thread goes on with them.
-  void give(Cell* cell) {
-    std::lock_guard lock(mutex_);
-    free_.push_back(cell);
-  }
-  TransportTotals totals() const {
-    TransportTotals sum;
-    std::lock_guard lock(mutex_);
-    add(sum, last);
-    for (const Cell& cell : all_) add(sum, cell);
-    return sum;
-  }
-
-  // For threads that are ending. They may meet here and lose counts.
-  Cell last;
-
- private:
-  static void add(TransportTotals& sum, const Cell& cell) {
-    sum.operations += cell.operations.load(std::memory_order_relaxed);
-    sum.bytes += cell.bytes.load(std::memory_order_relaxed);
-    sum.stalls += cell.stalls.load(std::memory_order_relaxed);
-  }
-
-  mutable std::mutex mutex_;
-  std::deque<Cell> all_;     // guarded by mutex_
-  std::vector<Cell*> free_;  // guarded by mutex_: of threads that have ended
-};
-
-// The cells of one thread. It gives them back when it ends.
-class TransportCounters::ThreadCells {
- public:
-  ~ThreadCells() {
-    recent = {nullptr, nullptr};
-    threadEnds = true;
-    for (const One& one : all_) one.cells->give(one.cell);
-  }
-  Cell* of(const std::shared_ptr<Cells>& cells) {
-    for (const One& one : all_) {
-      if (one.cells == cells) return one.cell;
+  CellOwner() {
+    uint64_t before = taken.load(std::memory_order_relaxed);
+    while (~before != 0) {
+      const int free = std::countr_one(before);
+      if (!taken.compare_exchange_weak(before, before | uint64_t{1} << free)) continue;
+      ownCell = static_cast<uint32_t>(free);
+      return;
     }
-    // Those that nobody else holds are of transports that are gone.
-    std::erase_if(all_, [](const One& one) { return one.cells.use_count() == 1; });
-    all_.push_back({cells, cells->take()});
-    return all_.back().cell;
+  }
+  ~CellOwner() {
+    if (ownCell != 0) taken.fetch_and(~(uint64_t{1} << ownCell));
+    ownCell = 0;
   }
 
  private:
-  struct One {
-    std::shared_ptr<Cells> cells;  // holds its address, so that no other can be taken for it
-    Cell* cell;
-  };
-  std::vector<One> all_;
+  static inline std::atomic<uint64_t> taken{1};  // a bit for each cell
 };
 
-TransportCounters::ThreadCells& TransportCounters::threadCells() {
-  thread_local ThreadCells cells;
-  return cells;
-}
-
-TransportCounters::TransportCounters() : cells_(std::make_shared<Cells>()) {}
-TransportCounters::~TransportCounters() = default;
-
-TransportCounters::Cell& TransportCounters::find() {
-  if (threadEnds) return cells_->last;
-  recent = {cells_.get(), threadCells().of(cells_)};
-  return *recent.cell;
+void TransportCounters::countInShared(uint64_t operations, uint64_t bytes) {
+  thread_local const CellOwner owner;
+  if (ownCell != 0) return count(operations, bytes);
+  cells_[0].operations.fetch_add(operations, std::memory_order_relaxed);
+  cells_[0].bytes.fetch_add(bytes, std::memory_order_relaxed);
 }
 
 TransportTotals TransportCounters::totals() const {
-  TransportTotals sum = cells_->totals();
-  sum.retries = retries.load(std::memory_order_relaxed);
+  TransportTotals sum{0, 0, retries.load(std::memory_order_relaxed),
+                      stalls.load(std::memory_order_relaxed)};
+  for (const Cell& cell : cells_) {
+    sum.operations += cell.operations.load(std::memory_order_relaxed);
+    sum.bytes += cell.bytes.load(std::memory_order_relaxed);
+  }
   return sum;
 }
 

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/interface.h"
 #include "base/lease.h"
 #include "hmc/access.h"
 #include "hmc/deadline.h"
@@ -35,12 +36,9 @@ namespace hmc {
 
 // Memory made reachable through one transport, until it is destroyed; then nothing reaches it that
 // software can stop. `key` is what a peer's Link imports.
-class Registration {
+class Registration : public Interface {
  public:
   Registration(Region what, Access allowed) : region(what), access(allowed) {}
-  virtual ~Registration() = default;
-  Registration(const Registration&) = delete;
-  Registration& operator=(const Registration&) = delete;
 
   virtual const std::string& key() const = 0;
 
@@ -63,7 +61,7 @@ struct PathTaken {
 };
 
 // A peer's Registration as one Link sees it. Must not outlive the Link.
-class RemoteMemory {
+class RemoteMemory : public Interface {
  public:
   RemoteMemory(uint64_t bytes, Access allowed, Mapped here = {}, PathTaken taken = {})
       : size(bytes),
@@ -71,9 +69,7 @@ class RemoteMemory {
         mapped(here),
         hostOnly(taken.hostOnly),
         taken_(std::make_unique<PathTaken>(std::move(taken))) {}
-  virtual ~RemoteMemory() { gate_->forget(); }
-  RemoteMemory(const RemoteMemory&) = delete;
-  RemoteMemory& operator=(const RemoteMemory&) = delete;
+  ~RemoteMemory() override { gate_->forget(); }
 
   const std::string& path() const { return taken_->name; }
   const std::string& slowerBecause() const { return taken_->slowerBecause; }
@@ -121,16 +117,11 @@ struct Op {
   DeviceEvent* after = nullptr;
 };
 
-// The data path to one peer. Safe from any thread.
-class Link {
+// The data path to one peer. Safe from any thread. Destroying it does what close() does and waits
+// for the fence: at most the lease's length. No other call is under way then, unless it is a post()
+// all of whose operations have finished.
+class Link : public Interface {
  public:
-  // As close(), and waits for the fence: at most the lease's length. No other call is under way,
-  // unless it is a post() all of whose operations have finished.
-  virtual ~Link() = default;
-  Link() = default;
-  Link(const Link&) = delete;
-  Link& operator=(const Link&) = delete;
-
   // What the peer's Link needs for connect().
   virtual const std::string& address() const = 0;
 
@@ -172,7 +163,8 @@ struct LinkOptions {
   std::string credentials;
 };
 
-class Transport {
+// Destroyed after all its Links and Registrations.
+class Transport : public Interface {
  public:
   // One path to memory, and what it typically costs on the hosts of today: for
   // predictions that are right within a factor of a few.
@@ -191,12 +183,10 @@ class Transport {
     // memory is registered and links are opened only when somebody asks for it by name.
     bool onDemand = false;
     bool waitsForEvents = false;  // post() takes operations whose Op::after has not passed
+    size_t batch = 64;            // how many operations post() is best given at once, at the most
   };
 
   explicit Transport(Facts facts) : facts_(std::move(facts)) {}
-  virtual ~Transport() = default;  // after all its Links and Registrations
-  Transport(const Transport&) = delete;
-  Transport& operator=(const Transport&) = delete;
 
   const Facts& facts() const { return facts_; }
   // The engine counts operations, bytes and stalls; the transport itself counts retries.

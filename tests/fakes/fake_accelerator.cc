@@ -82,8 +82,11 @@ void FakeAccelerator::failDevice(int index, Status why) {
 }
 
 Status FakeAccelerator::stall(const DeviceQueue& queue, bool stalled) {
-  HMC_ASSIGN(FakeQueue * found, queueOf(queue));
-  found->stall(stalled);
+  // Without a stream, all of the device's own.
+  for (uint8_t lane = 0; lane < (queue.stream ? 1 : DeviceQueue::kLanes); ++lane) {
+    HMC_ASSIGN(FakeQueue * found, queueOf({queue.device, queue.stream, lane}));
+    found->stall(stalled);
+  }
   return Status();
 }
 

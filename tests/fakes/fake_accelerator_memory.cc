@@ -2,7 +2,7 @@
 
 #include <fcntl.h>
 
-#include "base/error.h"
+#include "memory/range_error.h"
 
 namespace hmc {
 
@@ -19,14 +19,6 @@ Result<Mapping> reserveAddresses(size_t size) {
 size_t FakeMemory::count() {
   std::lock_guard lock(mutex_);
   return blocks_.size();
-}
-
-FakeMemory::Blocks::const_iterator FakeMemory::around(const void* ptr) const {
-  auto* byte = static_cast<const char*>(ptr);
-  auto next = blocks_.upper_bound(byte);
-  if (next == blocks_.begin()) return blocks_.end();
-  auto found = std::prev(next);
-  return byte < found->first + found->second.size ? found : blocks_.end();
 }
 
 Result<Region> FakeMemory::add(char* ptr, Block block) {
@@ -53,12 +45,8 @@ Result<Region> FakeMemory::attach(const Share& share, int index, void* at) {
                    "offset {} of a share cannot be placed: not aligned to {}", share.offset,
                    Reservations::kAlignment);
     }
-    HMC_ASSIGN(Place place, reservations_.take(at, share.size));
-    char* ptr = place.get();
-    return add(ptr, {std::move(place), std::move(window.mapping), window.ptr, Fd(), share.size,
-                     index, true});
   }
-  HMC_ASSIGN(auto address, reserveAddresses(share.size));
+  HMC_ASSIGN(auto address, at ? reservations_.take(at, share.size) : reserveAddresses(share.size));
   char* ptr = address.get();
   return add(ptr, {std::move(address), std::move(window.mapping), window.ptr, Fd(), share.size,
                    index, true});
@@ -79,15 +67,14 @@ Status FakeMemory::remove(const void* ptr, bool attached) {
 Result<char*> FakeMemory::bytesOf(const Region& region) {
   if (region.device.isHost()) return region.at(0);
   std::lock_guard lock(mutex_);
-  auto found = around(region.ptr);
+  auto found = findAround(blocks_, region.ptr);
   if (found == blocks_.end()) {
     return error(Code::invalidArgument, "{} is not memory of {}", region.ptr, owner_.facts().name);
   }
   const Block& block = found->second;
   auto offset = static_cast<size_t>(region.at(0) - found->first);
   if (!fits(offset, region.size, block.size)) {
-    return error(Code::outOfRange, "{} bytes at offset {} would pass the end of {} bytes",
-                 region.size, offset, block.size);
+    return rangeError("access", region.size, "", offset, block.size);
   }
   if (region.device.index != block.index) {
     return error(Code::invalidArgument, "{} is on device {}, not on {}", region.ptr, block.index,
@@ -98,7 +85,7 @@ Result<char*> FakeMemory::bytesOf(const Region& region) {
 
 Result<Region> FakeMemory::locate(const void* ptr) {
   std::lock_guard lock(mutex_);
-  auto found = around(ptr);
+  auto found = findAround(blocks_, ptr);
   if (found == blocks_.end()) {
     return error(Code::notFound, "{} is not memory of {}", ptr, owner_.facts().name);
   }
@@ -108,7 +95,7 @@ Result<Region> FakeMemory::locate(const void* ptr) {
 Result<Share> FakeMemory::share(const Region& region) {
   HMC_TRY(bytesOf(region).status());
   std::lock_guard lock(mutex_);
-  auto found = around(region.ptr);
+  auto found = findAround(blocks_, region.ptr);
   if (found == blocks_.end() || found->second.attached) {
     return error(Code::unsupported, "{} can only share what it allocated", owner_.facts().name);
   }

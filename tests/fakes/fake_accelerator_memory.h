@@ -2,7 +2,6 @@
 
 #include <map>
 #include <mutex>
-#include <variant>
 
 #include "memory/backend.h"
 #include "memory/cpu/shared_memory.h"
@@ -28,7 +27,7 @@ class FakeMemory {
 
  private:
   struct Block {
-    std::variant<Mapping, Place> address;  // what callers see
+    Mapping address;  // what callers see
     Mapping bytes;
     char* first;  // the block's first byte within `bytes`
     Fd fd;        // not set for attached blocks
@@ -40,8 +39,6 @@ class FakeMemory {
 
   Device device(int index) const { return {owner_.facts().kind, index}; }
   Result<Region> add(char* ptr, Block block);
-  // Called with mutex_ held.
-  Blocks::const_iterator around(const void* ptr) const;
 
   const Backend& owner_;
   Reservations reservations_;

@@ -105,10 +105,8 @@ INSTANTIATE_TEST_SUITE_P(Transport, Bulk, testing::Values(ConnType::IPC, ConnTyp
 
 TEST(BulkByAddressAlone, movesBothWays) {
   Party server(kBuffer), client(kBuffer);
-  uint16_t port = freePort();
-  ASSERT_EQ(server.communicator->initServer(kHere, port, ConnType::UCX), status_t::SUCCESS);
-  ASSERT_EQ(client.communicator->connectTo(kHere, port, ConnType::UCX), status_t::SUCCESS)
-      << lastError();
+  ASSERT_EQ(server.serveAlone(ConnType::UCX), status_t::SUCCESS);
+  ASSERT_EQ(client.connectAlone(server, ConnType::UCX), status_t::SUCCESS) << lastError();
   struct Way {
     Communicator *from, *to;
   };

@@ -112,10 +112,8 @@ INSTANTIATE_TEST_SUITE_P(Transport, Transfers, testing::Values(ConnType::IPC, Co
 
 TEST(FirstGeneration, writesAndReadsAtTheSameOffset) {
   Party server(kSize), client(kSize);
-  uint16_t port = freePort();
-  ASSERT_EQ(server.communicator->initServer(kHere, port, ConnType::RDMA), status_t::SUCCESS);
-  ASSERT_EQ(client.communicator->connectTo(kHere, port, ConnType::RDMA), status_t::SUCCESS)
-      << lastError();
+  ASSERT_EQ(server.serveAlone(ConnType::RDMA), status_t::SUCCESS);
+  ASSERT_EQ(client.connectAlone(server, ConnType::RDMA), status_t::SUCCESS) << lastError();
   EXPECT_EQ(client.communicator->checkConn(kHere, ConnType::RDMA), status_t::SUCCESS);
   client.fill(512, 4096, 1);
   EXPECT_EQ(client.communicator->writeTo(kHere, 512, 4096), status_t::SUCCESS) << lastError();

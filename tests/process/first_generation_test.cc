@@ -18,11 +18,10 @@ status_t readWhatComes(Party& server) {
 
 TEST(FirstGenerationServer, readsWhatAClientYetToComeWrites) {
   Party server(kSize);
-  uint16_t port = freePort();
-  ASSERT_EQ(server.communicator->initServer(kHere, port, ConnType::TCP), status_t::SUCCESS);
+  ASSERT_EQ(server.serveAlone(ConnType::TCP), status_t::SUCCESS);
   auto reading = std::async(std::launch::async, [&] { return readWhatComes(server); });
   Party client(kSize);
-  ASSERT_EQ(client.communicator->connectTo(kHere, port, ConnType::TCP), status_t::SUCCESS);
+  ASSERT_EQ(client.connectAlone(server, ConnType::TCP), status_t::SUCCESS);
   client.fill(0, 4096, 6);
   ASSERT_EQ(client.communicator->writeTo(kHere, 0, 4096, ConnType::TCP), status_t::SUCCESS);
   EXPECT_EQ(reading.get(), status_t::SUCCESS) << lastError();
@@ -31,12 +30,11 @@ TEST(FirstGenerationServer, readsWhatAClientYetToComeWrites) {
 
 TEST(FirstGenerationServer, readsFromAClientThatNeverWrites) {
   Party server(kSize);
-  uint16_t port = freePort();
-  ASSERT_EQ(server.communicator->initServer(kHere, port, ConnType::TCP), status_t::SUCCESS);
+  ASSERT_EQ(server.serveAlone(ConnType::TCP), status_t::SUCCESS);
   auto reading = std::async(std::launch::async, [&] { return readWhatComes(server); });
   Party client(kSize);
   client.fill(0, 4096, 7);
-  ASSERT_EQ(client.communicator->connectTo(kHere, port, ConnType::TCP), status_t::SUCCESS);
+  ASSERT_EQ(client.connectAlone(server, ConnType::TCP), status_t::SUCCESS);
   EXPECT_EQ(reading.get(), status_t::SUCCESS) << lastError();
   EXPECT_EQ(server.bytes(0, 4096), Party::pattern(4096, 7));
 }
@@ -44,14 +42,13 @@ TEST(FirstGenerationServer, readsFromAClientThatNeverWrites) {
 TEST(FirstGenerationServer, finishesReadingWhenTheClientGoes) {
   for (int round = 0; round < 10; ++round) {
     Party server(kSize);
-    uint16_t port = freePort();
-    ASSERT_EQ(server.communicator->initServer(kHere, port, ConnType::TCP), status_t::SUCCESS);
+    ASSERT_EQ(server.serveAlone(ConnType::TCP), status_t::SUCCESS);
     auto reading = std::async(std::launch::async, [&] { return readWhatComes(server); });
     // Clients that only look in, until one of them was there when the server read.
     do {
       Party client(kSize);
       client.fill(0, 4096, round);
-      ASSERT_EQ(client.communicator->connectTo(kHere, port, ConnType::TCP), status_t::SUCCESS);
+      ASSERT_EQ(client.connectAlone(server, ConnType::TCP), status_t::SUCCESS);
     } while (reading.wait_for(std::chrono::seconds(0)) != std::future_status::ready);
     EXPECT_EQ(reading.get(), status_t::SUCCESS) << lastError();
     EXPECT_EQ(server.bytes(0, 4096), Party::pattern(4096, round));

@@ -46,6 +46,14 @@ struct Party {
     link.port = server.controlPort;
     return communicator->connectTo(peer, self, kHere, server.dataPort, link, type);
   }
+  // The same by address alone, as the first generation did.
+  status_t serveAlone(ConnType type) {
+    dataPort = freePort();
+    return communicator->initServer(kHere, dataPort, type);
+  }
+  status_t connectAlone(const Party& server, ConnType type) const {
+    return communicator->connectTo(kHere, server.dataPort, type);
+  }
   void fill(size_t offset, size_t size, int seed) {
     std::string bytes = pattern(size, seed);
     Unseen order;

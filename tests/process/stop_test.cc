@@ -10,11 +10,13 @@ constexpr size_t kSize = size_t{256} << 10;
 const Process::Environment kPatient{{"HMC_LEASE_MS", "60000"}};
 const Process::Environment kShort{{"HMC_LEASE_MS", "2000"}, {"HMC_TIMEOUT_MS", "1000"}};
 
+bool serveAndConnect(Peer& server, Peer& client, const char* type) {
+  return server.serve(kSize).ok && client.allocate(kSize).ok && client.connectTo(server, type).ok;
+}
+
 TEST(Stop, ofAPeerDoesNotHinderTransfersThroughMappedMemory) {
   Peer server(kPatient), client(kPatient);
-  ASSERT_TRUE(server.serve(kSize).ok);
-  ASSERT_TRUE(client.allocate(kSize).ok);
-  ASSERT_TRUE(client.connectTo(server, "IPC").ok);
+  ASSERT_TRUE(serveAndConnect(server, client, "IPC"));
   ASSERT_TRUE(client.fill(0, kSize, 1).ok);
   server.stop();
   Reply put = client.transfer("put", server, 0, 0, kSize, "IPC");
@@ -29,9 +31,7 @@ TEST(Stop, ofAPeerDoesNotHinderTransfersThroughMappedMemory) {
 
 TEST(Stop, shorterThanTheLeaseOnlyDelays) {
   Peer server(kPatient), client(kPatient);
-  ASSERT_TRUE(server.serve(kSize).ok);
-  ASSERT_TRUE(client.allocate(kSize).ok);
-  ASSERT_TRUE(client.connectTo(server, "TCP").ok);
+  ASSERT_TRUE(serveAndConnect(server, client, "TCP"));
   ASSERT_TRUE(client.fill(0, kSize, 3).ok);
   server.stop();
   client.say("put " + server.address() + " 0 0 " + std::to_string(kSize) + " TCP");
@@ -49,9 +49,7 @@ TEST(Stop, shorterThanTheLeaseOnlyDelays) {
 // when it wakes up, and must not be applied by then.
 void expectLossWithoutStaleBytes(size_t size) {
   Peer server(kShort), client(kShort);
-  ASSERT_TRUE(server.serve(kSize).ok);
-  ASSERT_TRUE(client.allocate(kSize).ok);
-  ASSERT_TRUE(client.connectTo(server, "TCP").ok);
+  ASSERT_TRUE(serveAndConnect(server, client, "TCP"));
   ASSERT_TRUE(client.fill(0, kSize, 4).ok);
   Reply first;
   ASSERT_TRUE(eventually([&] {

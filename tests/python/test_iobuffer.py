@@ -99,7 +99,7 @@ def test_can_be_looked_into_without_a_copy(buf):
 
 @pytest.mark.parametrize("call, kind, sentence", [
     (lambda b: b.put(b"x" * 10, offset=65530), hmc.OutOfRange,
-     "10 bytes at offset 65530 would pass the end of the 65536-byte buffer"),
+     "10 bytes at offset 65530 would pass the end of 65536 bytes"),
     (lambda b: b.put(b"x", offset=2**64 - 1), hmc.OutOfRange, "offset 18446744073709551615"),
     (lambda b: b.put(b"x", offset=-1), ValueError, "offset is -1"),
     (lambda b: b.put(b"abc", nbytes=4), ValueError, "nbytes is 4, but the data has 3 bytes"),

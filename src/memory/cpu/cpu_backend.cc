@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "memory/host_copy.h"
 #include "memory/populate.h"
+#include "memory/range_error.h"
 
 namespace hmc {
 
@@ -49,14 +50,6 @@ class HostEvent final : public DeviceEvent {
 }  // namespace
 
 CpuBackend::CpuBackend() : Backend({DeviceKind::cpu, "host memory", {{DeviceUuid{}, "host"}}}) {}
-
-CpuBackend::Allocations::const_iterator CpuBackend::around(const void* ptr) const {
-  auto* byte = static_cast<const char*>(ptr);
-  auto next = allocations_.upper_bound(byte);
-  if (next == allocations_.begin()) return allocations_.end();
-  auto found = std::prev(next);
-  return byte < found->first + found->second.size ? found : allocations_.end();
-}
 
 Result<Region> CpuBackend::allocate(int index, size_t size) {
   HMC_TRY(checkIndex(index));
@@ -102,7 +95,7 @@ Result<std::unique_ptr<DeviceEvent>> CpuBackend::event(int index) {
 
 Result<Region> CpuBackend::locate(const void* ptr) {
   std::lock_guard lock(mutex_);
-  auto found = around(ptr);
+  auto found = findAround(allocations_, ptr);
   if (found == allocations_.end()) {
     return error(Code::notFound, "{} is not in host memory allocated here", ptr);
   }
@@ -115,7 +108,7 @@ Result<Share> CpuBackend::share(const Region& region, ShareFor purpose) {
                  "host memory has no dma-buf: a NIC registers its address as it is");
   }
   std::lock_guard lock(mutex_);
-  auto found = around(region.ptr);
+  auto found = findAround(allocations_, region.ptr);
   if (found == allocations_.end()) {
     return error(Code::unsupported,
                  "host memory at {} cannot be shared: only what allocate() made can be",
@@ -123,9 +116,7 @@ Result<Share> CpuBackend::share(const Region& region, ShareFor purpose) {
   }
   auto offset = static_cast<size_t>(region.at(0) - found->first);
   if (!fits(offset, region.size, found->second.size)) {
-    return error(Code::outOfRange,
-                 "{} bytes at offset {} would pass the end of a {}-byte allocation", region.size,
-                 offset, found->second.size);
+    return rangeError("share", region.size, "", offset, found->second.size);
   }
   Fd fd(fcntl(found->second.memory.fd.get(), F_DUPFD_CLOEXEC, 0));
   if (!fd) return errnoStatus("duplicate the descriptor of host memory");
@@ -142,21 +133,10 @@ Result<Region> CpuBackend::attach(const Share& share, void* at) {
                  deviceKindName(share.kind));
   }
   HMC_TRY(indexOf(share.device).status());
-  char* first = nullptr;
-  Attachments::mapped_type mapped;
-  if (at) {
-    HMC_ASSIGN(Place place,
-               mapWindowAt(at, reservations_, share.fd.get(), share.offset, share.size));
-    first = place.get();
-    mapped.emplace<Place>(std::move(place));
-  } else {
-    HMC_ASSIGN(auto window, mapWindow(share.fd.get(), share.offset, share.size));
-    first = window.ptr;
-    mapped = std::move(window.mapping);
-  }
+  HMC_ASSIGN(auto window, mapWindow(share.fd.get(), share.offset, share.size, at, &reservations_));
   std::lock_guard lock(mutex_);
-  attached_.emplace(first, std::move(mapped));
-  return Region{first, share.size, Device{}};
+  attached_.emplace(window.ptr, std::move(window.mapping));
+  return Region{window.ptr, share.size, Device{}};
 }
 
 Status CpuBackend::detach(const Region& region) {

@@ -2,7 +2,6 @@
 
 #include <map>
 #include <mutex>
-#include <variant>
 
 #include "memory/backend.h"
 #include "memory/cpu/shared_memory.h"
@@ -32,10 +31,7 @@ class CpuBackend final : public Backend {
     size_t size;
   };
   using Allocations = std::map<const char*, Allocation>;
-  using Attachments = std::map<const char*, std::variant<Mapping, Place>>;
-
-  // The allocation around ptr, or the end. Called with mutex_ held.
-  Allocations::const_iterator around(const void* ptr) const;
+  using Attachments = std::map<const char*, Mapping>;
 
   Reservations reservations_;
   // Guards the two tables, not the memory that they describe.

@@ -3,37 +3,30 @@
 #include <sys/mman.h>
 
 #include <cstddef>
-#include <utility>
+#include <memory>
 
 namespace hmc {
 
-// Owns a range of the address space.
+struct ReservedRange;
+
+// Owns a range of the address space. At the end it is unmapped, or where it is a part of a
+// reservation, set aside again: never a hole that somebody else could be given.
 class Mapping {
  public:
   Mapping() = default;
-  Mapping(void* ptr, size_t size) : ptr_(static_cast<char*>(ptr)), size_(size) {}
-  Mapping(Mapping&& other) noexcept
-      : ptr_(std::exchange(other.ptr_, nullptr)), size_(std::exchange(other.size_, 0)) {}
-  Mapping& operator=(Mapping&& other) noexcept {
-    if (this != &other) {
-      reset();
-      ptr_ = std::exchange(other.ptr_, nullptr);
-      size_ = std::exchange(other.size_, 0);
-    }
-    return *this;
-  }
-  ~Mapping() { reset(); }
+  Mapping(void* ptr, size_t size, std::shared_ptr<ReservedRange> within = nullptr)
+      : memory_(static_cast<char*>(ptr), End{size, std::move(within)}) {}
 
-  char* get() const { return ptr_; }
-  size_t size() const { return size_; }
+  char* get() const { return memory_.get(); }
+  size_t size() const { return memory_.get_deleter().size; }
 
  private:
-  void reset() {
-    if (ptr_) ::munmap(ptr_, size_);
-    ptr_ = nullptr;
-  }
-  char* ptr_ = nullptr;
-  size_t size_ = 0;
+  struct End {
+    size_t size;
+    std::shared_ptr<ReservedRange> within;
+    void operator()(char* ptr) const;
+  };
+  std::unique_ptr<char, End> memory_;
 };
 
 }  // namespace hmc

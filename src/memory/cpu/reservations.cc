@@ -1,6 +1,6 @@
 #include "memory/cpu/reservations.h"
 
-#include "base/error.h"
+#include "memory/range_error.h"
 
 namespace hmc {
 
@@ -29,7 +29,7 @@ Status noReservation(const void* at) {
                "{} is not in a reservation: attach() places memory only there", at);
 }
 
-Result<Place> takeIn(const std::shared_ptr<ReservedRange>& range, char* at, size_t size) {
+Result<Mapping> takeIn(const std::shared_ptr<ReservedRange>& range, char* at, size_t size) {
   const auto offset = static_cast<size_t>(at - range->first);
   if (offset % range->unit != 0) {
     return error(Code::invalidArgument,
@@ -37,9 +37,7 @@ Result<Place> takeIn(const std::shared_ptr<ReservedRange>& range, char* at, size
                  offset, range->unit);
   }
   if (!fits(offset, size, range->size)) {
-    return error(Code::outOfRange,
-                 "{} bytes at offset {} would pass the end of a reservation of {}", size, offset,
-                 range->size);
+    return rangeError("mapping", size, "reservation ", offset, range->size);
   }
   std::lock_guard lock(range->mutex);
   if (!isFree(*range, at, size)) {
@@ -47,16 +45,19 @@ Result<Place> takeIn(const std::shared_ptr<ReservedRange>& range, char* at, size
                  static_cast<void*>(at));
   }
   range->inUse.emplace(at, size);
-  return Place(range, at, size);
+  return Mapping(at, size, range);
 }
 
 }  // namespace
 
-Place::~Place() {
-  if (!range_) return;
-  if (range_->setAside) range_->setAside(at_, size_);
-  std::lock_guard lock(range_->mutex);
-  range_->inUse.erase(at_);
+void Mapping::End::operator()(char* ptr) const {
+  if (!within) {
+    munmap(ptr, size);
+    return;
+  }
+  if (within->setAside) within->setAside(ptr, size);
+  std::lock_guard lock(within->mutex);
+  within->inUse.erase(ptr);
 }
 
 Result<std::unique_ptr<Reservation>> Reservations::reserve(const Device& device, size_t size) {
@@ -85,7 +86,7 @@ std::unique_ptr<Reservation> Reservations::add(const Device& device,
   return std::make_unique<RangeReservation>(device, std::move(range));
 }
 
-Result<Place> Reservations::take(void* at, size_t size) {
+Result<Mapping> Reservations::take(void* at, size_t size) {
   auto* byte = static_cast<char*>(at);
   std::lock_guard lock(mutex_);
   for (const auto& known : ranges_) {

@@ -21,25 +21,6 @@ struct ReservedRange {
   std::map<char*, size_t> inUse;  // guarded by mutex
 };
 
-// A part of a reservation that is in use. At the end its addresses are set aside again, whatever
-// was mapped there: never a hole that somebody else could be given.
-class Place {
- public:
-  Place(std::shared_ptr<ReservedRange> range, char* at, size_t size)
-      : range_(std::move(range)), at_(at), size_(size) {}
-  Place(Place&& other) noexcept = default;
-  Place& operator=(Place&&) = delete;
-  ~Place();
-
-  char* get() const { return at_; }
-  size_t size() const { return size_; }
-
- private:
-  std::shared_ptr<ReservedRange> range_;  // null once moved from
-  char* at_;
-  size_t size_;
-};
-
 // The reservations of a backend whose addresses the kernel hands out. Safe from any thread.
 class Reservations {
  public:
@@ -50,7 +31,7 @@ class Reservations {
   // Addresses that the caller has set aside.
   std::unique_ptr<Reservation> add(const Device& device, std::shared_ptr<ReservedRange> range);
   // Takes `size` bytes at `at`, which must be free and lie in one of our reservations.
-  Result<Place> take(void* at, size_t size);
+  Result<Mapping> take(void* at, size_t size);
 
  private:
   std::mutex mutex_;

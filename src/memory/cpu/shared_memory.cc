@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <limits>
 
-#include "base/error.h"
+#include "memory/range_error.h"
 #include "memory/region.h"
 
 namespace hmc {
@@ -60,19 +60,13 @@ Result<Pages> pagesAround(int fd, uint64_t offset, uint64_t size) {
   if (fstat(fd, &info) != 0) return errnoStatus("look at the shared descriptor");
   auto capacity = static_cast<uint64_t>(info.st_size);
   if (!fits(offset, size, capacity)) {
-    return error(Code::outOfRange,
-                 "{} shared bytes at offset {} would pass the end of a {}-byte descriptor", size,
-                 offset, capacity);
+    return rangeError("mapping", size, "file ", offset, capacity);
   }
   // The block of a file of huge pages is one of them, and its mappings start and end at such.
   auto unit = static_cast<uint64_t>(std::max<long>(info.st_blksize, sysconf(_SC_PAGESIZE)));
   uint64_t first = roundDown(offset, unit);
   uint64_t last = std::max(std::min(roundUp(offset + size, unit), capacity), offset + size);
   return Pages{first, last - first, offset - first};
-}
-
-Status mapFailure(uint64_t size, uint64_t offset) {
-  return errnoStatus(fmt::format("map {} shared bytes at offset {}", size, offset));
 }
 
 // errno says why when it fails. `what` is the step that failed.
@@ -128,25 +122,23 @@ Result<SharedMemory> createSharedMemory(size_t size) {
   return made;
 }
 
-Result<Window> mapWindow(int fd, uint64_t offset, uint64_t size) {
+Result<Window> mapWindow(int fd, uint64_t offset, uint64_t size, void* at,
+                         Reservations* reservations) {
   HMC_ASSIGN(Pages pages, pagesAround(fd, offset, size));
-  void* ptr = mapShared(fd, pages.first, pages.size);
-  if (!ptr) return mapFailure(size, offset);
-  return Window{Mapping(ptr, pages.size), static_cast<char*>(ptr) + pages.before};
-}
-
-Result<Place> mapWindowAt(void* at, Reservations& reservations, int fd, uint64_t offset,
-                          uint64_t size) {
-  HMC_ASSIGN(Pages pages, pagesAround(fd, offset, size));
-  if (pages.before != 0) {
-    return error(
-        Code::invalidArgument,
-        "shared bytes at offset {} cannot begin at {}: the offset is not at a page's start", offset,
-        at);
+  Mapping mapping;
+  if (at) {
+    if (pages.before != 0) {
+      return error(
+          Code::invalidArgument,
+          "shared bytes at offset {} cannot begin at {}: the offset is not at a page's start",
+          offset, at);
+    }
+    HMC_ASSIGN(mapping, reservations->take(at, pages.size));
   }
-  HMC_ASSIGN(Place place, reservations.take(at, pages.size));
-  if (!mapShared(fd, pages.first, pages.size, at)) return mapFailure(size, offset);
-  return place;
+  void* ptr = mapShared(fd, pages.first, pages.size, at);
+  if (!ptr) return errnoStatus(fmt::format("map {} shared bytes at offset {}", size, offset));
+  if (!at) mapping = Mapping(ptr, pages.size);
+  return Window{std::move(mapping), static_cast<char*>(ptr) + pages.before};
 }
 
 }  // namespace hmc

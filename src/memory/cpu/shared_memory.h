@@ -28,9 +28,8 @@ struct Window {
 };
 
 // Refuses a descriptor whose file can still shrink or is too short: touching it could kill us.
-Result<Window> mapWindow(int fd, uint64_t offset, uint64_t size);
-// The same with its first byte at `at`, a place in one of the reservations.
-Result<Place> mapWindowAt(void* at, Reservations& reservations, int fd, uint64_t offset,
-                          uint64_t size);
+// With `at` the first byte lies there, a place in one of the reservations.
+Result<Window> mapWindow(int fd, uint64_t offset, uint64_t size, void* at = nullptr,
+                         Reservations* reservations = nullptr);
 
 }  // namespace hmc

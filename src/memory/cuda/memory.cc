@@ -81,7 +81,7 @@ Result<Physical> Memory::create(CudaDevice& device, size_t granules, size_t size
 
 Status Memory::map(Block& block, void* at) {
   if (at) {
-    HMC_ASSIGN(Place place, reservations_.take(at, block.mapped));
+    HMC_ASSIGN(Mapping place, reservations_.take(at, block.mapped));
     block.place.emplace(std::move(place));
     block.base = static_cast<char*>(at);
   } else {

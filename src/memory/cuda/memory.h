@@ -52,7 +52,7 @@ class Memory {
     size_t mapped = 0;
     bool attached = false;
     std::optional<Physical> physical;  // none: opened by its legacy handle
-    std::optional<Place> place;        // in a reservation; none: the addresses are ours
+    std::optional<Mapping> place;        // in a reservation; none: the addresses are ours
   };
   using Blocks = std::map<const char*, Block>;
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <charconv>
 #include <fstream>
-#include <system_error>
 
 #include "base/thread.h"
 #include "memory/host_copy.h"
@@ -75,13 +74,9 @@ void Copiers::copyLarge(const MappedCopy& copy) {
 
 // False when the system has no thread for us. The copy then has fewer helpers.
 bool Copiers::startHelper() {
-  try {
-    threads_.push_back(
-        namedThread("hmc-copy", [this](const std::stop_token& stop) { help(stop); }));
-    return true;
-  } catch (const std::system_error&) {
-    return false;
-  }
+  auto thread = startThread("hmc-copy", [this](const std::stop_token& stop) { help(stop); });
+  if (thread.ok()) threads_.push_back(*std::move(thread));
+  return thread.ok();
 }
 
 void Copiers::help(const std::stop_token& stop) {

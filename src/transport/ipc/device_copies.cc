@@ -1,6 +1,7 @@
 #include "transport/ipc/device_copies.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "base/error.h"
 #include "base/futex.h"
@@ -9,22 +10,53 @@
 namespace hmc::ipc {
 
 namespace {
+
 constexpr std::chrono::microseconds kPollEvery{50};
+
+using Started = Result<std::unique_ptr<PendingCopy>>;
+
+Started startBatch(std::span<const Op> ops, const MappedRemote& remote) {
+  const Op& first = ops.front();
+  const Device near = first.registration->region.device;
+  const bool put = first.kind == OpKind::put;
+  static thread_local std::vector<CopyPiece> pieces;
+  pieces.clear();
+  for (const Op& op : ops) {
+    char* const far = remote.region.at(op.remoteOffset);
+    pieces.push_back(put ? CopyPiece{far, op.local, op.size} : CopyPiece{op.local, far, op.size});
+  }
+  return PendingCopy::startBatch(
+      {put ? remote.region.device : near, put ? near : remote.region.device, pieces}, first.after);
+}
+
+Started startStaged(const Op& op, const MappedRemote& remote) {
+  const Region near{op.local, op.size, op.registration->region.device};
+  const Region far = remote.region.slice(op.remoteOffset, op.size);
+  return op.kind == OpKind::put ? PendingCopy::start(far, near) : PendingCopy::start(near, far);
+}
+
 }  // namespace
 
-void DeviceCopies::start(const Link& link, const Op& op, const Region& far) {
-  const auto& gate = op.remote->sharedGate();
-  if (!gate->enter()) return op.completion->fail(memoryRevoked());
-  const Region near{op.local, op.size, op.registration->region.device};
-  auto pending =
-      op.kind == OpKind::put ? PendingCopy::start(far, near) : PendingCopy::start(near, far);
+void DeviceCopies::start(const Link& link, std::span<const Op> ops, const MappedRemote& remote) {
+  const Op& first = ops.front();
+  const Device near = first.registration->region.device;
+  const Device far = remote.region.device;
+  // One after the other through the host where two vendors meet.
+  const bool oneKind = near.isHost() || far.isHost() || near.kind == far.kind;
+  const auto operations = static_cast<uint32_t>(oneKind ? ops.size() : 1);
+  const auto& gate = remote.sharedGate();
+  if (!gate->enter()) return first.completion->fail(memoryRevoked(), operations);
+  auto pending = oneKind ? startBatch(ops, remote) : startStaged(first, remote);
   if (!pending.ok()) {
     gate->leave();
-    return op.completion->fail(pending.status());
+    first.completion->fail(pending.status(), operations);
+  } else {
+    std::lock_guard lock(mutex_);
+    copies_.push_back(
+        {&link, first.completion, operations, gate, remote.mapping, *std::move(pending), Status()});
+    count_.store(copies_.size(), std::memory_order_release);
   }
-  std::lock_guard lock(mutex_);
-  copies_.push_back({&link, op.completion, gate, *std::move(pending), Status()});
-  count_.store(copies_.size(), std::memory_order_release);
+  if (ops.size() > operations) start(link, ops.subspan(operations), remote);
 }
 
 bool DeviceCopies::poll() {
@@ -36,7 +68,8 @@ bool DeviceCopies::poll() {
 // First the gate: the memory may be gone as soon as the operation is done.
 void DeviceCopies::end(const Copy& copy, const Status& status) {
   copy.gate->leave();
-  status.ok() ? copy.completion->finish() : copy.completion->fail(status);
+  status.ok() ? copy.completion->finish(copy.operations)
+              : copy.completion->fail(status, copy.operations);
 }
 
 bool DeviceCopies::pollLocked() {

@@ -4,9 +4,11 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <span>
 
 #include "hmc/deadline.h"
 #include "memory/pending_copy.h"
+#include "transport/ipc/remote.h"
 #include "transport/transport.h"
 
 namespace hmc::ipc {
@@ -15,8 +17,9 @@ namespace hmc::ipc {
 // neither waits for a device. Safe from any thread.
 class DeviceCopies {
  public:
-  // `far` is the operation's remote memory, mapped here. What cannot start fails.
-  void start(const Link& link, const Op& op, const Region& far);
+  // The operations go the same way between the same two memories, and after the same event. What
+  // cannot start fails.
+  void start(const Link& link, std::span<const Op> ops, const MappedRemote& remote);
   // Finishes what the devices have done; true when there was something.
   bool poll();
   bool idle() const { return count_.load(std::memory_order_acquire) == 0; }
@@ -31,7 +34,9 @@ class DeviceCopies {
   struct Copy {
     const Link* link;
     Completion* completion;
-    std::shared_ptr<UseGate> gate;  // of the peer's memory: revoking it waits
+    uint32_t operations;                // of that completion
+    std::shared_ptr<UseGate> gate;      // of the peer's memory: revoking it waits
+    std::shared_ptr<Attached> mapping;  // keeps the peer's memory mapped
     std::unique_ptr<PendingCopy> pending;
     Status closed;  // why its link is
   };

@@ -11,6 +11,7 @@
 #include "memory/backends.h"
 #include "transport/ipc/key.h"
 #include "transport/ipc/link.h"
+#include "transport/ipc/registration.h"
 #include "transport/ipc/shared.h"
 
 namespace hmc::ipc {
@@ -19,6 +20,8 @@ namespace {
 
 // The engine cuts larger transfers, and looks at deadlines in between.
 constexpr size_t kLargest = size_t{64} << 20;
+// A device copies a whole list with one launch.
+constexpr size_t kBatch = 1024;
 constexpr std::chrono::microseconds kSpin{20};
 constexpr std::chrono::milliseconds kNap{1};
 
@@ -35,79 +38,21 @@ Result<std::string> domain() {
   return fmt::format("ipc:{}:{}:{}", boot, info.st_ino, geteuid());
 }
 
-class IpcRegistration final : public Registration {
- public:
-  IpcRegistration(Shared& shared, const Region& what, Access how)
-      : Registration(what, how), shared_(shared), nonce_(randomBytes(kNonceSize)) {}
-  ~IpcRegistration() override {
-    if (!share_.empty()) shared_.fds.withdraw(share_);
-    if (number_ != 0) shared_.exports.remove(number_);
-    // Whoever imports the key from now on finds that this is not it.
-    explicit_bzero(nonce_.data(), nonce_.size());
-  }
-
-  const std::string& key() const override { return key_; }
-
-  // Collects the paths to this memory; ok unless one of them should be there and is not. A device's
-  // memory may have none: our own transfers can still use it.
-  Status open(Backend& backend) {
-    Key key;
-    key.access = access;
-    key.device = region.device;
-    key.size = region.size;
-    key.exchange = shared_.fds.name();
-    key.process = processNonce();
-    key.processVm = region.device.isHost() && shared_.options.allowProcessVm;
-    key.pid = getpid();
-    key.address = reinterpret_cast<uintptr_t>(region.ptr);
-    key.nonceAddress = reinterpret_cast<uintptr_t>(nonce_.data());
-    key.nonce = nonce_;
-    if (shared_.options.allowMapping) HMC_TRY(offerMapping(backend, key));
-    // Every peer that gets in can map the host memory that we share. A device's memory that a peer
-    // cannot map is staged by the engine.
-    if (share_.empty() && region.device.isHost()) HMC_TRY(offerRing(key));
-    key_ = encode(key);
-    return Status();
-  }
-
- private:
-  Status offerMapping(Backend& backend, Key& key) {
-    auto share = backend.share(region, ShareFor::process);
-    if (!share.ok()) return Status();
-    if (share->fd) {
-      HMC_ASSIGN(share_, shared_.fds.offer(share->fd.get()));
-      key.shareToken = share_;
-    }
-    key.shareHandle = share->handle;
-    key.shareOffset = share->offset;
-    key.uuid = share->device;
-    return Status();
-  }
-  Status offerRing(Key& key) {
-    HMC_ASSIGN(key.pageToken, shared_.service.start());
-    number_ = shared_.exports.add(region, access);
-    key.region = number_;
-    return Status();
-  }
-
-  Shared& shared_;
-  std::string nonce_;  // peers read it here, through the kernel, to know that we are who they mean
-  std::string share_;  // our offer's token
-  uint64_t number_ = 0;
-  std::string key_;
-};
-
 class IpcTransport final : public Transport {
  public:
-  IpcTransport(FdExchange& fds, IpcOptions options, std::string domain)
+  IpcTransport(FdExchange& fds, IpcOptions options, std::string domain,
+               SharedBlock<ServicePage> page, std::string pageToken)
       : Transport({"ipc",
                    std::move(domain),
                    {std::begin(kDeviceKinds), std::end(kDeviceKinds)},
                    kLargest,
                    {{describe(ipc::PathKind::mappedHost), 20, 10},
                     {describe(ipc::PathKind::processVm), 700, 8},
-                    {describe(ipc::PathKind::ring), 3000, 4}}}),
-        shared_(fds, options) {}
+                    {describe(ipc::PathKind::ring), 3000, 4}},
+                   /*onDemand=*/false,
+                   /*waitsForEvents=*/true,
+                   kBatch}),
+        shared_(fds, options, std::move(page), std::move(pageToken)) {}
 
   Result<std::unique_ptr<Registration>> registerRegion(const Region& region,
                                                        Access access) override {
@@ -128,7 +73,7 @@ class IpcTransport final : public Transport {
 
   bool progress(Deadline until) override {
     if (!shared_.hasRings()) return progressWithoutRings(earlier(until, kSpin));
-    Doorbell& doorbell = shared_.page.get()->progress;
+    Doorbell& doorbell = shared_.page->progress;
     Deadline spin = earlier(until, kSpin);
     uint32_t seen = 0;
     do {
@@ -142,7 +87,7 @@ class IpcTransport final : public Transport {
   }
   void wake() override {
     wanted_.store(true);
-    if (ServicePage* page = shared_.page.get()) page->progress.ring();
+    shared_.page->progress.ring();
   }
 
  private:
@@ -164,7 +109,10 @@ class IpcTransport final : public Transport {
 
 Result<std::unique_ptr<Transport>> create(FdExchange& fds, IpcOptions options) {
   HMC_ASSIGN(std::string where, domain());
-  return std::unique_ptr<Transport>(std::make_unique<IpcTransport>(fds, options, std::move(where)));
+  HMC_ASSIGN(auto page, SharedBlock<ServicePage>::create());
+  HMC_ASSIGN(std::string token, page.offer(fds));
+  return std::unique_ptr<Transport>(std::make_unique<IpcTransport>(
+      fds, options, std::move(where), std::move(page), std::move(token)));
 }
 
 }  // namespace hmc::ipc

@@ -33,6 +33,7 @@ class IpcLink final : public Link {
   size_t runSlow(std::span<const Op> ops);
   size_t throughProcess(std::span<const Op> ops);
   size_t throughRing(std::span<const Op> ops);
+  size_t throughDevice(std::span<const Op> ops);
   size_t refuseAll(std::span<const Op> ops);
   Status closedBecause() const;
   Status checkKey(const Key& key) const;

@@ -57,9 +57,7 @@ Status refusal(const Op& op, Code outcome) {
     case Code::permissionDenied:
     case Code::outOfRange:
       return error(outcome, "the peer refused {} of {} bytes at remote offset {}: {}",
-                   opName(op.kind), op.size, op.remoteOffset,
-                   outcome == Code::outOfRange ? "that would pass the end of its memory"
-                                               : "its memory is read-only");
+                   opName(op.kind), op.size, op.remoteOffset, codeName(outcome));
     case Code::disconnected:
       return error(outcome, "the peer has heard nothing from us for too long");
     default:
@@ -70,10 +68,9 @@ Status refusal(const Op& op, Code outcome) {
 
 }  // namespace
 
-Result<std::unique_ptr<Outgoing>> Outgoing::open(FdExchange& fds, OwnServicePage& ours,
+Result<std::unique_ptr<Outgoing>> Outgoing::open(FdExchange& fds, const std::string& pageToken,
                                                  const Peer& peer, std::shared_ptr<Lease> lease,
                                                  Deadline deadline) {
-  HMC_ASSIGN(std::string pageToken, ours.token());
   HMC_ASSIGN(auto theirs, SharedBlock<ServicePage>::fetch(peer.exchange, peer.pageToken, deadline));
   HMC_ASSIGN(auto ring, SharedBlock<Ring>::create());
   HMC_ASSIGN(std::string ringToken, ring.offer(fds));

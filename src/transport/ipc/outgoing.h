@@ -9,7 +9,7 @@
 
 #include "base/lease.h"
 #include "transport/ipc/ring.h"
-#include "transport/ipc/service_page.h"
+#include "transport/ipc/shared_block.h"
 #include "transport/transport.h"
 
 namespace hmc::ipc {
@@ -24,8 +24,9 @@ class Outgoing {
     std::string link;       // its Link's nonce
   };
 
-  // Makes a ring, asks the peer to accept it and waits for the answer.
-  static Result<std::unique_ptr<Outgoing>> open(FdExchange& fds, OwnServicePage& ours,
+  // Makes a ring, asks the peer to accept it and waits for the answer. `pageToken` is that of our
+  // ServicePage.
+  static Result<std::unique_ptr<Outgoing>> open(FdExchange& fds, const std::string& pageToken,
                                                 const Peer& peer, std::shared_ptr<Lease> lease,
                                                 Deadline deadline);
   ~Outgoing();

@@ -34,22 +34,15 @@ bool replacePages(const Region& mapping, uintptr_t page) {
 }  // namespace
 
 const char* describe(PathKind kind) {
-  switch (kind) {
-    case PathKind::mappedHost:
-    case PathKind::mappedDevice:
-      return "mapped";
-    case PathKind::processVm:
-      return "process_vm";
-    case PathKind::ring:
-      return "ring";
-  }
-  return "";
+  constexpr const char* kNames[] = {"mapped", "mapped", "process_vm", "ring"};
+  return kNames[static_cast<size_t>(kind)];
 }
 
 // Once mmap() has returned, no thread of ours reaches the old pages any more, so there is no need
 // to wait for those that copy without asking the gate.
 Status MappedRemote::unmap() {
-  if (!region.device.isHost() || backend_ == nullptr) return Status();
+  if (!region.device.isHost() || !mapping) return Status();
+  mapping->pins.clear();
   constexpr uintptr_t kHugePage = uintptr_t{2} << 20;
   const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
   // A mapping of huge pages is refused with ordinary ones; then it begins and ends at huge ones.
@@ -88,10 +81,9 @@ Result<std::unique_ptr<RemoteMemory>> importProcess(const Key& key, std::string 
     return error(Code::unsupported, "its owner does not offer it for access by the kernel");
   }
   HMC_ASSIGN(Process process, Process::find(key.pid, key.nonceAddress, key.nonce));
-  std::unique_ptr<SharedBlock<ServicePage>> page;
+  std::optional<SharedBlock<ServicePage>> page;
   if (!key.pageToken.empty()) {
-    HMC_ASSIGN(auto block, SharedBlock<ServicePage>::fetch(key.exchange, key.pageToken, deadline));
-    page = std::make_unique<SharedBlock<ServicePage>>(std::move(block));
+    HMC_ASSIGN(page, SharedBlock<ServicePage>::fetch(key.exchange, key.pageToken, deadline));
     process.watch((*page)->liveness);
   }
   return std::unique_ptr<RemoteMemory>(

@@ -1,9 +1,10 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <utility>
 
-#include "memory/backend.h"
+#include "memory/device_pins.h"
 #include "transport/ipc/key.h"
 #include "transport/ipc/outgoing.h"
 #include "transport/ipc/process_vm.h"
@@ -28,30 +29,43 @@ class IpcRemote : public RemoteMemory {
   const PathKind kind;
 };
 
+// Memory of a peer's that is mapped here. Detached when the last one lets go: a device may be at it
+// when the RemoteMemory goes.
+struct Attached {
+  Attached(const Region& here, Backend& by) : region(here), backend(by) {}
+  ~Attached() {
+    pins.clear();
+    (void)backend.detach(region);
+  }
+  Attached(const Attached&) = delete;
+  Attached& operator=(const Attached&) = delete;
+
+  const Region region;
+  Backend& backend;
+  DevicePins pins;  // of host memory that devices of this process copy straight into
+};
+
 class MappedRemote final : public IpcRemote {
  public:
-  // Detaches `here` at the end, unless `backend` is null. `closed` is the Link's.
+  // Detaches `here` at the end, unless `backend` is null: then it lies here without being attached.
+  // `closed` is the Link's.
   MappedRemote(const Key& key, const Region& here, Backend* backend,
                const std::atomic<bool>& closed)
       : IpcRemote(key, here.device.isHost() ? PathKind::mappedHost : PathKind::mappedDevice,
                   here.device.isHost() ? Mapped{here.at(0), &closed} : Mapped{}),
         region(here),
-        backend_(backend) {}
-  ~MappedRemote() override {
-    if (backend_) (void)backend_->detach(region);
-  }
+        mapping(backend ? std::make_shared<Attached>(here, *backend) : nullptr) {}
   const Region region;
+  const std::shared_ptr<Attached> mapping;  // none where it lies here without being attached
 
  private:
   Status unmap() override;
-
-  Backend* const backend_;
 };
 
 class ProcessRemote final : public IpcRemote {
  public:
-  // `page` is the owner's and says whether it lives; null when it has none.
-  ProcessRemote(const Key& key, Process owner, std::unique_ptr<SharedBlock<ServicePage>> page,
+  // `page` is the owner's and says whether it lives, where it has one.
+  ProcessRemote(const Key& key, Process owner, std::optional<SharedBlock<ServicePage>> page,
                 std::string slower)
       : IpcRemote(key, PathKind::processVm, {}, std::move(slower)),
         process(std::move(owner)),
@@ -61,7 +75,7 @@ class ProcessRemote final : public IpcRemote {
   const uint64_t address;
 
  private:
-  const std::unique_ptr<SharedBlock<ServicePage>> page_;
+  const std::optional<SharedBlock<ServicePage>> page_;
 };
 
 class RingRemote final : public IpcRemote {

@@ -26,25 +26,22 @@ Service::~Service() {
   if (!thread_.joinable()) return;
   thread_.request_stop();
   // Not Doorbell::ring(): it trusts `sleepers`, which peers can write.
-  Doorbell& doorbell = page_.get()->serve;
+  Doorbell& doorbell = page_.serve;
   doorbell.count.fetch_add(1);
   futexWakeAll(doorbell.count);
 }
 
-Result<std::string> Service::start() {
-  HMC_ASSIGN(std::string token, page_.token());
+void Service::start() {
   std::lock_guard lock(startMutex_);
-  if (!thread_.joinable()) {
-    // Peers take us for dead while the word is empty, so it is set before they get the token.
-    std::latch alive(1);
-    thread_ = namedThread("hmc-ipc", [this, &alive](const std::stop_token& stop) {
-      Liveness liveness(page_.get()->liveness);
-      alive.count_down();
-      run(stop);
-    });
-    alive.wait();
-  }
-  return token;
+  if (thread_.joinable()) return;
+  // Peers take us for dead while the word is empty, so it is set before they get a key.
+  std::latch alive(1);
+  thread_ = namedThread("hmc-ipc", [this, &alive](const std::stop_token& stop) {
+    Liveness liveness(page_.liveness);
+    alive.count_down();
+    run(stop);
+  });
+  alive.wait();
 }
 
 std::unique_lock<std::mutex> Service::lockFirst() {
@@ -71,7 +68,7 @@ void Service::removeLink(const std::string& link) {
 }
 
 void Service::run(const std::stop_token& stop) {
-  Doorbell& doorbell = page_.get()->serve;
+  Doorbell& doorbell = page_.serve;
   auto lastWork = Clock::now();
   while (!stop.stop_requested()) {
     uint32_t seen = doorbell.count.load();
@@ -89,7 +86,7 @@ void Service::run(const std::stop_token& stop) {
 
 bool Service::takeRequests() {
   bool took = false;
-  for (RingRequest& request : page_.get()->ringRequests) {
+  for (RingRequest& request : page_.ringRequests) {
     if (request.state.load(std::memory_order_acquire) != RingRequest::written) continue;
     uint32_t size = request.exchangeSize.load(std::memory_order_relaxed);
     size = std::min<uint32_t>(size, sizeof(request.exchange));

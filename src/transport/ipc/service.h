@@ -10,10 +10,9 @@
 
 #include "base/fd_exchange.h"
 #include "base/lease.h"
-#include "hmc/result.h"
 #include "transport/exports.h"
 #include "transport/ipc/ring.h"
-#include "transport/ipc/service_page.h"
+#include "transport/ipc/shared_block.h"
 #include "transport/transport.h"
 
 namespace hmc::ipc {
@@ -23,11 +22,10 @@ namespace hmc::ipc {
 // traffic.
 class Service {
  public:
-  Service(OwnServicePage& page, Exports& exports) : page_(page), exports_(exports) {}
+  Service(ServicePage& page, Exports& exports) : page_(page), exports_(exports) {}
   ~Service();
 
-  // The token of our ServicePage.
-  Result<std::string> start();
+  void start();
 
   // A Link of ours that a peer's ring may belong to. After removeLink() nothing that its peer posts
   // is applied, and the peer has been told.
@@ -52,7 +50,7 @@ class Service {
   // Takes the lock ahead of the service thread, which locks it over and over.
   std::unique_lock<std::mutex> lockFirst();
 
-  OwnServicePage& page_;
+  ServicePage& page_;
   Exports& exports_;
   std::atomic<int> waiting_{0};  // how many wait in lockFirst()
   // Guards what follows, and is held while a piece is copied: once a link is removed under it, no

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "base/fd_exchange.h"
@@ -11,27 +12,42 @@
 #include "transport/ipc/ipc.h"
 #include "transport/ipc/outgoing.h"
 #include "transport/ipc/service.h"
-#include "transport/ipc/service_page.h"
 
 namespace hmc::ipc {
 
 // What the links and registrations of one transport have in common.
 struct Shared {
-  Shared(FdExchange& exchange, IpcOptions allowed)
-      : fds(exchange), options(allowed), page(exchange) {}
+  // `token` is under which peers fetch the page.
+  Shared(FdExchange& exchange, IpcOptions allowed, SharedBlock<ServicePage> ours, std::string token)
+      : fds(exchange), options(allowed), page(std::move(ours)), pageToken(std::move(token)) {}
+  ~Shared() { fds.withdraw(pageToken); }
 
   FdExchange& fds;
   const IpcOptions options;
-  OwnServicePage page;
+  const SharedBlock<ServicePage> page;
+  const std::string pageToken;
   Exports exports;  // what rings reach
-  Service service{page, exports};
+  Service service{*page, exports};
   Copiers copiers;
   DeviceCopies deviceCopies;
 
   // The rings that progress() looks at.
-  void add(std::shared_ptr<Outgoing> ring);
-  void remove(const Outgoing* ring);
-  bool pump();
+  void add(std::shared_ptr<Outgoing> ring) {
+    std::lock_guard lock(mutex_);
+    rings_.push_back(std::move(ring));
+    count_.store(rings_.size(), std::memory_order_release);
+  }
+  void remove(const Outgoing* ring) {
+    std::lock_guard lock(mutex_);
+    std::erase_if(rings_, [&](const auto& each) { return each.get() == ring; });
+    count_.store(rings_.size(), std::memory_order_release);
+  }
+  bool pump() {
+    bool finished = deviceCopies.poll();
+    std::lock_guard lock(mutex_);
+    for (const auto& ring : rings_) finished = ring->pump() || finished;
+    return finished;
+  }
   bool hasRings() const { return count_.load(std::memory_order_acquire) > 0; }
 
  private:

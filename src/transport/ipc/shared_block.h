@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "base/error.h"
@@ -16,7 +17,7 @@ class SharedBlock {
  public:
   static Result<SharedBlock> create() {
     HMC_ASSIGN(Region region, hostBackend().allocate(0, sizeof(T)));
-    return SharedBlock(region, true);
+    return SharedBlock({region.ptr, [](void* ptr) { (void)hostBackend().release(ptr); }});
   }
   static Result<SharedBlock> fetch(const std::string& exchange, const std::string& token,
                                    Deadline deadline) {
@@ -24,34 +25,22 @@ class SharedBlock {
     HMC_ASSIGN(share.fd, FdExchange::fetch(exchange, token, deadline));
     share.size = sizeof(T);
     HMC_ASSIGN(Region region, hostBackend().attach(share));
-    return SharedBlock(region, false);
-  }
-
-  SharedBlock(SharedBlock&& other) noexcept
-      : region_(std::exchange(other.region_, Region{})), ours_(other.ours_) {}
-  SharedBlock& operator=(SharedBlock&&) = delete;
-  ~SharedBlock() {
-    if (!region_.ptr) return;
-    if (ours_) {
-      (void)hostBackend().release(region_.ptr);
-    } else {
-      (void)hostBackend().detach(region_);
-    }
+    return SharedBlock({region.ptr, [=](void*) { (void)hostBackend().detach(region); }});
   }
 
   // The token under which others can fetch() it; for blocks of our own.
   Result<std::string> offer(FdExchange& fds) const {
-    HMC_ASSIGN(Share share, hostBackend().share(region_, ShareFor::process));
+    const Region region{memory_.get(), sizeof(T), Device{}};
+    HMC_ASSIGN(Share share, hostBackend().share(region, ShareFor::process));
     return fds.offer(share.fd.get());
   }
 
-  T* operator->() const { return static_cast<T*>(region_.ptr); }
-  T& operator*() const { return *static_cast<T*>(region_.ptr); }
+  T* operator->() const { return static_cast<T*>(memory_.get()); }
+  T& operator*() const { return *static_cast<T*>(memory_.get()); }
 
  private:
-  SharedBlock(Region region, bool ours) : region_(region), ours_(ours) {}
-  Region region_;
-  bool ours_;
+  explicit SharedBlock(std::shared_ptr<void> memory) : memory_(std::move(memory)) {}
+  std::shared_ptr<void> memory_;
 };
 
 }  // namespace hmc::ipc

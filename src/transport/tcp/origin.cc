@@ -207,11 +207,7 @@ void OriginStream::endFirst(const Status& status) {
   ++first_;
   ++finished_;
   payloadCame_ = false;
-  if (status.ok()) {
-    completion->finish();
-  } else {
-    completion->fail(status);
-  }
+  completion->end(status);
 }
 
 void OriginStream::broken(const std::string& what, int errnum) {

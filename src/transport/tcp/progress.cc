@@ -1,35 +1,18 @@
 #include "transport/tcp/progress.h"
 
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
-
-#include <algorithm>
-
-#include "base/error.h"
-
 namespace hmc::tcp {
 
 namespace {
 
 constexpr std::chrono::microseconds kSpin{30};
 constexpr unsigned kStreamBits = 8;
-constexpr uint64_t kWake = ~uint64_t{0};
 constexpr int kLooksPerPoll = 4;
 
 }  // namespace
 
 Result<std::unique_ptr<Progress>> Progress::create() {
-  Fd epoll(epoll_create1(EPOLL_CLOEXEC));
-  if (!epoll) return errnoStatus("making an epoll for tcp");
-  Fd wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!wake) return errnoStatus("making an eventfd for tcp");
-  epoll_event event{};
-  event.events = EPOLLIN;
-  event.data.u64 = kWake;
-  if (epoll_ctl(epoll.get(), EPOLL_CTL_ADD, wake.get(), &event) != 0) {
-    return errnoStatus("watching an eventfd for tcp");
-  }
-  return std::unique_ptr<Progress>(new Progress(std::move(epoll), std::move(wake)));
+  HMC_ASSIGN(EventSet events, EventSet::create("tcp"));
+  return std::unique_ptr<Progress>(new Progress(std::move(events)));
 }
 
 uint64_t Progress::add(Watched& link) {
@@ -44,60 +27,41 @@ void Progress::remove(uint64_t number) {
 }
 
 Status Progress::watch(int fd, uint64_t number, size_t stream) {
-  epoll_event event{};
-  event.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
-  event.data.u64 = number << kStreamBits | stream;
-  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) {
-    return errnoStatus("watching a tcp connection");
-  }
-  return Status();
-}
-
-void Progress::wake() {
-  eventfd_write(wake_.get(), 1);
+  return events_.add(fd, number << kStreamBits | stream, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET);
 }
 
 bool Progress::run(Deadline until) {
   auto spinUntil = Clock::now() + kSpin;
   for (int looks = 0;; ++looks) {
+    // An answer most often comes where the last one came, and reading it there is one system call
+    // where asking all of them first is two.
     if (looks % kLooksPerPoll != 0) {
-      if (lookAgain()) return true;
+      std::lock_guard lock(mutex_);
+      if (tell(recent_, false)) return true;
       continue;
     }
     const bool spin = Clock::now() < spinUntil;
-    epoll_event events[64];
-    const int count =
-        epoll_wait(epoll_.get(), events, std::size(events), spin ? 0 : sleepMs(until));
+    const auto events = events_.waitForEvents(spin ? 0 : sleepMs(until));
     bool ended = false;
     bool woken = false;
     std::unique_lock lock(mutex_);
-    for (int i = 0; i < count; ++i) {
-      const uint64_t tag = events[i].data.u64;
-      if (tag == kWake) {
-        eventfd_t ignored;
-        eventfd_read(wake_.get(), &ignored);
-        woken = true;
-        continue;
-      }
-      auto link = links_.find(tag >> kStreamBits);
-      if (link == links_.end()) continue;
-      recent_ = tag;
-      const bool over = (events[i].events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0;
-      ended = link->second->ready(tag & ((1u << kStreamBits) - 1), over) || ended;
+    for (const epoll_event& event : events) {
+      const uint64_t tag = event.data.u64;
+      woken = woken || tag == EventSet::kWoken;
+      ended = tell(tag, (event.events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) || ended;
     }
     ended = expire() || ended;
     lock.unlock();
     if (ended || woken || until.passed()) return ended;
-    if (count > 0) spinUntil = Clock::now() + kSpin;
+    if (!events.empty()) spinUntil = Clock::now() + kSpin;
   }
 }
 
-// An answer most often comes where the last one came, and reading it there is one system call where
-// asking all of them first is two.
-bool Progress::lookAgain() {
-  std::lock_guard lock(mutex_);
-  auto link = links_.find(recent_ >> kStreamBits);
-  return link != links_.end() && link->second->ready(recent_ & ((1u << kStreamBits) - 1), false);
+bool Progress::tell(uint64_t tag, bool over) {
+  auto link = links_.find(tag >> kStreamBits);
+  if (link == links_.end()) return false;
+  recent_ = tag;
+  return link->second->ready(tag & ((1u << kStreamBits) - 1), over);
 }
 
 bool Progress::expire() {

@@ -4,9 +4,8 @@
 #include <memory>
 #include <mutex>
 
-#include "base/fd.h"
+#include "base/event_set.h"
 #include "hmc/deadline.h"
-#include "hmc/result.h"
 
 namespace hmc::tcp {
 
@@ -39,16 +38,15 @@ class Progress {
 
   bool run(Deadline until);
   // Lets run() look again at its timers, and return.
-  void wake();
+  void wake() { events_.wake(); }
 
  private:
-  Progress(Fd epoll, Fd wake) : epoll_(std::move(epoll)), wake_(std::move(wake)) {}
+  explicit Progress(EventSet events) : events_(std::move(events)) {}
   int sleepMs(Deadline until);
   bool expire();
-  bool lookAgain();
+  bool tell(uint64_t tag, bool over);
 
-  const Fd epoll_;
-  const Fd wake_;
+  EventSet events_;
   std::mutex mutex_;  // guards what follows; held while a link is told
   uint64_t nextNumber_ = 1;
   std::map<uint64_t, Watched*> links_;

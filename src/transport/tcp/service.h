@@ -1,13 +1,12 @@
 #pragma once
 
+#include <list>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
-#include <thread>
-#include <variant>
 
-#include "transport/tcp/greeting.h"
+#include "base/loop.h"
+#include "transport/tcp/address.h"
 #include "transport/tcp/socket.h"
 #include "transport/tcp/target.h"
 
@@ -17,7 +16,7 @@ namespace hmc::tcp {
 // blocks on a peer and sleeps when there is nothing to do. Safe from any thread.
 class Service {
  public:
-  // A link. Its methods are called on the service thread, with the service's mutex held.
+  // A link. Its methods are called on the service thread.
   class Owner {
    public:
     virtual ~Owner() = default;
@@ -44,53 +43,48 @@ class Service {
 
  private:
   struct Listener {
-    Fd fd;
-    uint16_t port;
+    Listener(Listening where, Loop& loop) : at(std::move(where)), pause(loop) {}
+    Listening at;
+    Loop::Timer pause;
+    std::unique_ptr<Loop::Watch> watch;
   };
   // A connection that has not sent its whole greeting yet.
   struct Pending {
+    Pending(Fd accepted, Loop& loop) : fd(std::move(accepted)), late(loop) {}
     Fd fd;
+    Loop::Timer late;
     char greeting[Greeting::kSize];
-    size_t size;
+    size_t size = 0;
+    std::unique_ptr<Loop::Watch> watch;
   };
   struct Session {
-    std::unique_ptr<TargetStream> stream;
     Owner* owner;
-    bool sending;  // which readiness we wait for
+    std::unique_ptr<TargetStream> stream;
+    std::unique_ptr<Loop::Watch> watch;
   };
-  using Entry = std::variant<Listener, Pending, Session>;
+  using Sessions = std::list<Session>;
 
-  Service(Exports& exports, std::chrono::milliseconds timeout, Fd epoll, Fd wake);
-  void run(const std::stop_token& stop);
-  bool spinning(Deadline::Clock::time_point lastTraffic) const;
-  int sleepMs();
-  void dropLatePending();
+  Service(Exports& exports, std::chrono::milliseconds timeout)
+      : exports_(exports), timeout_(timeout), recent_(sessions_.end()) {}
 
-  // These with mutex_ held. handle() answers whether a peer's bytes moved.
-  bool handle(uint64_t id, uint32_t events);
+  // These on the service thread.
+  Result<uint16_t> listenAt(const std::string& address);
   void accept(Listener& listener);
-  void shedLoad(Listener& listener);
-  void readGreeting(uint64_t id, Pending& pending);
+  void readGreeting(std::list<Pending>::iterator pending);
   void startSession(Fd fd, const char* greeting);
-  uint64_t add(int fd, uint32_t events, Entry entry);
   void addSession(Owner& owner, Fd fd, std::string greeting);
-  bool step(uint64_t id, Session& session, uint32_t events);
-  bool pollRecent();
+  // Answers whether the peer's bytes moved.
+  bool step(Sessions::iterator session, uint32_t events);
+  std::unique_ptr<Loop::Watch> watch(int fd, uint32_t events, std::function<void(uint32_t)> ready);
 
   Exports& exports_;
   const std::chrono::milliseconds timeout_;
-  const Fd epoll_;
-  const Fd wake_;
-  // Held while one entry is handled, and guards everything below.
-  std::mutex mutex_;
-  uint64_t nextId_ = 1;  // 0 is wake_
-  uint64_t recent_ = 0;  // the session that asked last
-  std::map<uint64_t, Entry> entries_;
-  std::map<uint64_t, Deadline> pending_;       // the oldest first
-  std::map<std::string, uint64_t> listeners_;  // by address
+  std::shared_ptr<Loop> loop_;                 // whose thread owns everything below
+  std::map<std::string, Listener> listeners_;  // by address
   std::map<std::string, Owner*> owners_;       // by token
-  Fd spare_;  // lets us accept and close a connection when all descriptors are in use
-  std::jthread thread_;
+  std::list<Pending> pending_;                 // the oldest first
+  Sessions sessions_;
+  Sessions::iterator recent_;  // asked last
 };
 
 }  // namespace hmc::tcp

@@ -74,14 +74,14 @@ bool TargetStream::begin(const Request& request) {
   if (put) return true;
   if (!memory_) {
     left_ = 0;
-    finishGet();
+    finish();
     return true;
   }
   answer(ReplyKind::data, request.size);
   if (request.size <= kSmall) {
     copySmall();
     left_ = 0;
-    finishGet();
+    finish();
   } else {
     sending_ = true;
   }
@@ -151,14 +151,14 @@ TargetStream::Step TargetStream::received(ssize_t got, size_t room) {
     const size_t placed = std::min<uint64_t>(left_, count);
     left_ -= placed;
     count -= placed;
-    if (left_ == 0) finishPut();
+    if (left_ == 0) finish();
   }
   inSize_ += count;
   if (left_ > 0 && !memory_) {
     const size_t drained = std::min<uint64_t>(left_, inSize_);
     inUsed_ = drained;
     left_ -= drained;
-    if (left_ == 0) finishPut();
+    if (left_ == 0) finish();
   }
   return Step::more;
 }
@@ -175,12 +175,7 @@ void TargetStream::place(const char* bytes, size_t size) {
     }
   }
   left_ -= size;
-  if (left_ == 0) finishPut();
-}
-
-void TargetStream::finishPut() {
-  memory_.reset();
-  answer(refusal_.ok() ? ReplyKind::done : ReplyKind::refused, 0, refusal_);
+  if (left_ == 0) finish();
 }
 
 TargetStream::Step TargetStream::sendData() {
@@ -205,11 +200,11 @@ TargetStream::Step TargetStream::sendData() {
   const size_t answers = std::min(out_.size(), static_cast<size_t>(count));
   out_.erase(0, answers);
   left_ -= static_cast<size_t>(count) - answers;
-  if (left_ == 0) finishGet();
+  if (left_ == 0) finish();
   return Step::more;
 }
 
-void TargetStream::finishGet() {
+void TargetStream::finish() {
   sending_ = false;
   memory_.reset();
   answer(refusal_.ok() ? ReplyKind::done : ReplyKind::refused, 0, refusal_);

@@ -40,11 +40,10 @@ class TargetStream {
   Step receive();
   Step received(ssize_t got, size_t room);
   void place(const char* bytes, size_t size);
-  void finishPut();
   void copySmall();
   Step sendData();
   Step flush();
-  void finishGet();
+  void finish();
   void answer(ReplyKind kind, uint64_t size, const Status& refusal = Status());
   OpKind opKind() const;
   Status gone() const;

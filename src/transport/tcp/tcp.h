@@ -16,7 +16,7 @@
 //   progress.*  the thread that calls progress() waits for all of those
 //   target.*    one stream over which a peer asks: bytes go from the socket straight into place
 //   service.*   the thread that serves all of those, and the listeners that peers dial
-//   address.*, greeting.*, socket.*, wire.h   how bytes look and sockets are made
+//   address.*, socket.*, wire.h   how bytes look and sockets are made
 namespace hmc::tcp {
 
 struct TcpOptions {

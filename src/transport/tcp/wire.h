@@ -7,7 +7,7 @@
 
 // What travels over a stream. All fields are little-endian.
 //
-// The dialling side opens each stream with a Greeting (greeting.h). From then on the origin sends
+// The dialling side opens each stream with a Greeting (address.h). From then on the origin sends
 // Requests, a put's followed by its bytes; the target answers every one with a Reply: `done`, or
 // `refused` followed by the sentence. Before a get's answer comes `data` and the bytes. Answers
 // come in the order of the requests of that stream. docs/wire-format.md has the layout.

@@ -6,7 +6,7 @@
 
 #include <stdexcept>
 
-#include "api/conn_buffer_region.h"
+#include "api/documented_types.h"
 #include "hmc/conn_buffer.h"
 #include "memory/backends.h"
 #include "memory/device_of.h"

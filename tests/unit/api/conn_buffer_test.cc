@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <type_traits>
 
-#include "api/conn_buffer_region.h"
+#include "api/documented_types.h"
 
 namespace hmc {
 namespace {
@@ -67,7 +67,7 @@ TEST_F(ConnBufferTest, refusesRangesThatPassTheEndEvenWhenTheSumWraps) {
     EXPECT_EQ(buffer.writeFromCpu(bytes, size, bias), status_t::ERROR) << size << "@" << bias;
     EXPECT_THAT(lastError(),
                 AllOf(HasSubstr(std::to_string(size) + " bytes"),
-                      HasSubstr("offset " + std::to_string(bias)), HasSubstr("64-byte buffer")));
+                      HasSubstr("offset " + std::to_string(bias)), HasSubstr("end of 64 bytes")));
     EXPECT_EQ(buffer.readToCpu(bytes, size, bias), status_t::ERROR);
     EXPECT_EQ(buffer.writeFromGpu(bytes, size, bias), status_t::ERROR);
     EXPECT_EQ(buffer.readToGpu(bytes, size, bias), status_t::ERROR);

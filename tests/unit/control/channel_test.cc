@@ -95,6 +95,23 @@ TEST(Channel, answersCallsBothWays) {
   EXPECT_EQ(two.mine->call(999, "", kPatience).status().code(), Code::outOfRange);
 }
 
+TEST(Channel, callsAreAnsweredLaterInAnyOrderFromAnyThread) {
+  Two two;
+  std::jthread first([&] { EXPECT_EQ(*two.mine->call(kLater, "one", kPatience), "one/1000"); });
+  std::jthread second([&] { EXPECT_EQ(*two.mine->call(kLater, "two", kPatience), "two/1000"); });
+  EXPECT_EQ(*two.mine->call(8, "", kPatience), "/8") << "is not kept waiting";
+  EXPECT_TRUE(two.server.events.answerLater(2));
+}
+
+TEST(Channel, anAnswerThatComesAfterTheEndIsDropped) {
+  Two two;
+  two.mine->ask(kLater, "", [](const auto&) {});
+  two.mine->ask(kLater, "", [](const auto&) {});
+  two.mine->close(Status());
+  two.server.events.waitLeft();
+  EXPECT_TRUE(two.server.events.answerLater(1));
+}
+
 TEST(Channel, carriesTheLargestMessageAndRefusesALargerOne) {
   Two two;
   std::string large(kLargestMessage, 'L');
@@ -219,12 +236,16 @@ TEST(Channel, aPeerThatDiesWithoutAWordIsMissed) {
   EXPECT_NE(left.message().find("went away without a goodbye"), std::string::npos);
 }
 
-TEST(Channel, aPeerThatFallsSilentIsGivenUpAfterTheLease) {
+ControlOptions beating(int heartbeatMs, int leaseMs) {
   ControlOptions options;
   options.name = "server";
-  options.heartbeat = std::chrono::milliseconds(50);
-  options.lease = std::chrono::milliseconds(400);
-  TestPeer server(options);
+  options.heartbeat = std::chrono::milliseconds(heartbeatMs);
+  options.lease = std::chrono::milliseconds(leaseMs);
+  return options;
+}
+
+TEST(Channel, aPeerThatFallsSilentIsGivenUpAfterTheLease) {
+  TestPeer server(beating(50, 400));
   RawPeer peer(server.listen());
   ASSERT_TRUE(peer.join("mute"));
   Status left = server.events.waitLeft();
@@ -235,11 +256,7 @@ TEST(Channel, aPeerThatFallsSilentIsGivenUpAfterTheLease) {
 }
 
 TEST(Channel, heartbeatsKeepAnIdleChannelAlive) {
-  ControlOptions options;
-  options.name = "server";
-  options.heartbeat = std::chrono::milliseconds(20);
-  options.lease = std::chrono::milliseconds(4000);
-  TestPeer server(options);
+  TestPeer server(beating(20, 4000));
   RawPeer peer(server.listen());
   ASSERT_TRUE(peer.join("raw"));
   // Answers heartbeats for longer than the lease, and does nothing else.

@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "base/codec.h"
-#include "control/host_id.h"
+#include "control/socket.h"
 #include "raw_peer.h"
 #include "test_peer.h"
 
@@ -125,6 +125,13 @@ TEST(Handshake, aDiallerThatRefusesSaysSoAndTheAcceptorSeesItLeave) {
   EXPECT_EQ(two.client.events.leftCount(), 0u);
 }
 
+ControlOptions impatient() {
+  ControlOptions options;
+  options.name = "server";
+  options.handshake = std::chrono::milliseconds(1500);
+  return options;
+}
+
 // On a busy machine our own handshake may take too long as well.
 Result<std::shared_ptr<Channel>> connectAtLast(TestPeer& client, const std::string& listener) {
   Deadline deadline = kPatience;
@@ -136,10 +143,7 @@ Result<std::shared_ptr<Channel>> connectAtLast(TestPeer& client, const std::stri
 }
 
 TEST(Handshake, aSilentClientIsDroppedAndOthersAreServedMeanwhile) {
-  ControlOptions options;
-  options.name = "server";
-  options.handshake = std::chrono::milliseconds(1500);
-  TestPeer server(options);
+  TestPeer server(impatient());
   TestPeer client("client");
   std::string listener = server.listen();
   RawPeer silent(listener);
@@ -151,10 +155,7 @@ TEST(Handshake, aSilentClientIsDroppedAndOthersAreServedMeanwhile) {
 }
 
 TEST(Handshake, moreSilentClientsThanAreLetInDoNotKeepOthersOutForEver) {
-  ControlOptions options;
-  options.name = "server";
-  options.handshake = std::chrono::milliseconds(1500);
-  TestPeer server(options);
+  TestPeer server(impatient());
   TestPeer client("client");
   std::string listener = server.listen();
   std::vector<std::unique_ptr<RawPeer>> crowd;

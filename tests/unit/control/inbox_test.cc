@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <thread>
 
 namespace hmc::control {
@@ -118,10 +119,54 @@ TEST(Inbox, severalKindsComeInTheOrderOfTheirArrival) {
   for (const char* expected : {"1", "2", "3", "4", "5"}) {
     EXPECT_EQ(ring.inbox.receive(kBoth, kPatience)->payload, expected);
   }
-  EXPECT_FALSE(ring.inbox.tryReceive(kBoth));
-  EXPECT_EQ(ring.inbox.tryReceive(MessageKind::integer)->payload, "aside");
+  EXPECT_EQ(ring.inbox.receive(MessageKind::integer, kPatience)->payload, "aside");
   auto none = ring.inbox.receive(kBoth, Deadline::now());
   EXPECT_NE(none.status().message().find("no tag or structure arrived"), std::string::npos);
+}
+
+TEST(Inbox, aShortMessageIsTakenStraightFromTheRingInItsTurn) {
+  WithRing ring;
+  char read[4] = "";
+  auto take = [&] { return ring.inbox.tryReceive(MessageKind::tag, read, 3); };
+  EXPECT_FALSE(take()) << "there is none";
+  ring.writer.write({static_cast<uint8_t>(MessageKind::tag)}, "one");
+  ASSERT_TRUE(take());
+  EXPECT_STREQ(read, "one");
+  ring.writer.write({static_cast<uint8_t>(MessageKind::tag)}, "two");
+  EXPECT_TRUE(ring.inbox.unread()) << "moves it into its queue";
+  ring.writer.write({static_cast<uint8_t>(MessageKind::tag)}, "six");
+  EXPECT_FALSE(take()) << "an older one waits in the queue";
+  EXPECT_EQ(ring.inbox.receive(MessageKind::tag, kPatience)->payload, "two");
+  ring.inbox.end(Status(Code::disconnected, "over"));
+  EXPECT_FALSE(take()) << "the end moves what is left into the queues";
+  EXPECT_EQ(ring.inbox.receive(MessageKind::tag, kPatience)->payload, "six");
+}
+
+TEST(Inbox, whoLooksIntoTheRingGivesWayToOthers) {
+  WithRing ring;
+  constexpr int kEach = 2000;
+  std::atomic<int> tags{0}, integers{0};
+  std::jthread looking([&] {
+    char read[3];
+    while (tags.load() < kEach) {
+      if (ring.inbox.tryReceive(MessageKind::tag, read, sizeof(read))) ++tags;
+      if (ring.inbox.unread(MessageKind::tag))
+        tags += ring.inbox.receive(MessageKind::tag, kPatience).ok();
+    }
+  });
+  std::jthread waiting([&] {
+    while (integers.load() < kEach && ring.inbox.receive(MessageKind::integer, kPatience).ok())
+      ++integers;
+  });
+  for (int i = 0; i < 2 * kEach; ++i) {
+    const auto kind = i % 2 == 0 ? MessageKind::tag : MessageKind::integer;
+    while (ring.writer.write({static_cast<uint8_t>(kind)}, "abc") != RingOutcome::done)
+      std::this_thread::yield();
+  }
+  looking.join();
+  waiting.join();
+  EXPECT_EQ(tags, kEach);
+  EXPECT_EQ(integers, kEach);
 }
 
 TEST(Inbox, aWaiterForSeveralKindsWakesForEach) {

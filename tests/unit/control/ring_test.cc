@@ -82,19 +82,17 @@ TEST(Ring, aShortMessageTakesOneLine) {
   for (size_t size : {57, 112}) EXPECT_EQ(howManyFit(size), kRingLines / 2) << size;
 }
 
-TEST(Ring, aShortMessageIsReadWhereItLies) {
+TEST(Ring, aShortMessageIsReadByItsKindAndSize) {
   Pair ring;
-  EXPECT_FALSE(ring.reader.shortMessage());
+  size_t read = 0;
+  EXPECT_FALSE(ring.reader.readShort(3, &read, sizeof(read)));
   for (size_t i = 0; i < 3 * kRingLines; ++i) {
-    ASSERT_EQ(ring.writer.write({3, 9}, std::to_string(i)), RingOutcome::done);
-    auto next = ring.reader.shortMessage();
-    ASSERT_TRUE(next);
-    ASSERT_EQ(next->kind, 3);
-    ASSERT_EQ(next->flags, 9);
-    ASSERT_EQ(next->bytes, std::to_string(i));
-    ring.reader.skip();
-    ring.reader.release();
-    ASSERT_FALSE(ring.reader.shortMessage());
+    std::string_view bytes(reinterpret_cast<const char*>(&i), sizeof(i));
+    ASSERT_EQ(ring.writer.write({3, 9}, bytes), RingOutcome::done);
+    ASSERT_FALSE(ring.reader.readShort(2, &read, sizeof(read)));
+    ASSERT_FALSE(ring.reader.readShort(3, &read, sizeof(read) - 1));
+    ASSERT_TRUE(ring.reader.readShort(3, &read, sizeof(read)));
+    ASSERT_EQ(read, i);
     ASSERT_EQ(readOne(ring.reader), RingOutcome::notNow);
   }
 }
@@ -104,7 +102,8 @@ TEST(Ring, aRecordThatIsLongOrNotAWholeMessageIsNotShort) {
   RingRecord part{.more = true}, nothing{.abandoned = true};
   for (const auto& [record, size] : {std::pair(part, 1), {nothing, 0}, {RingRecord{}, 57}}) {
     ASSERT_EQ(ring.writer.write(record, std::string(size, 'x')), RingOutcome::done);
-    EXPECT_FALSE(ring.reader.shortMessage());
+    char read[kRingLine];
+    EXPECT_FALSE(ring.reader.readShort(0, read, size));
     ASSERT_EQ(readOne(ring.reader), RingOutcome::done);
   }
 }
@@ -219,7 +218,8 @@ TEST(Ring, bitsThatNobodyKnowsAreCorrupt) {
     Hostile ring;
     ASSERT_EQ(ring.writer.write({}, "x"), RingOutcome::done);
     *ring.word(0) |= uint64_t{1} << bit;
-    EXPECT_FALSE(ring.reader.shortMessage());
+    char read = 0;
+    EXPECT_FALSE(ring.reader.readShort(0, &read, 1));
     EXPECT_EQ(ring.read(), RingOutcome::corrupt) << bit;
   }
 }

@@ -15,6 +15,8 @@
 namespace hmc::control::test {
 
 inline constexpr std::chrono::seconds kPatience{30};
+// A call that is answered by Events::answerLater().
+inline constexpr uint16_t kLater = 1000;
 inline const char* const kAnyPort = "tcp://127.0.0.1:0";
 
 // Remembers what happened and lets a test wait for it.
@@ -38,11 +40,18 @@ class Events : public ControlEvents {
     left_.emplace_back(channel, why);
     changed_.notify_all();
   }
-  Result<std::string> answer(const std::shared_ptr<Channel>&, uint16_t method,
-                             std::string_view request) override {
-    if (method == 404) return error(Code::notFound, "no method {}", method);
-    if (method == 999) return std::string(kLargestMessage + 1, 'x');
-    return std::string(request) + "/" + std::to_string(method);
+  void answer(const std::shared_ptr<Channel>&, uint16_t method, std::string_view request,
+              Channel::Answered reply) override {
+    if (method == 404) return reply(error(Code::notFound, "no method {}", method));
+    if (method == 999) return reply(std::string(kLargestMessage + 1, 'x'));
+    std::string text = std::string(request) + "/" + std::to_string(method);
+    if (method == kLater) {
+      std::lock_guard lock(mutex_);
+      later_.emplace_back(std::move(reply), std::move(text));
+      changed_.notify_all();
+      return;
+    }
+    reply(std::move(text));
   }
   void note(const std::shared_ptr<Channel>&, std::string payload) override {
     std::lock_guard lock(mutex_);
@@ -66,6 +75,13 @@ class Events : public ControlEvents {
     waitFor([&] { return left_.size() >= count; });
     std::lock_guard lock(mutex_);
     return left_.size() >= count ? left_[count - 1].second : error(Code::failed, "nobody left");
+  }
+  // Answers the calls of kLater, once there are so many, the last one first.
+  bool answerLater(size_t count) {
+    if (!waitFor([&] { return later_.size() >= count; })) return false;
+    std::lock_guard lock(mutex_);
+    for (auto one = later_.rbegin(); one != later_.rend(); ++one) one->first(one->second);
+    return true;
   }
   bool waitNotes(size_t count) {
     return waitFor([&] { return notes_.size() >= count; });
@@ -100,6 +116,7 @@ class Events : public ControlEvents {
   std::vector<std::pair<std::shared_ptr<Channel>, std::string>> again_;
   std::vector<std::pair<std::shared_ptr<Channel>, Status>> left_;
   std::vector<std::string> notes_;
+  std::vector<std::pair<Channel::Answered, std::string>> later_;
 };
 
 // One participant: a Control with its exchange and a record of its events.

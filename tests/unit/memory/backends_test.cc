@@ -52,7 +52,8 @@ TEST(Copy, namesTheNumbersWhenTheDestinationIsTooSmall) {
   std::string bytes(10, '.');
   Status status = copy({bytes.data(), 4, Device{}}, {bytes.data() + 5, 5, Device{}});
   EXPECT_EQ(status.code(), Code::outOfRange);
-  EXPECT_THAT(status.message(), HasSubstr("5 bytes cannot be copied into 4 bytes"));
+  EXPECT_THAT(status.message(),
+              HasSubstr("copy of 5 bytes at offset 0 would pass the end of 4 bytes"));
 }
 
 TEST(Copy, refusesNullPointersUnlessThereIsNothingToCopy) {

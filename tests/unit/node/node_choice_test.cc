@@ -204,7 +204,7 @@ TEST_F(NodeChoice, onlyOnePathIsOpenedWhereNoOtherWins) {
   FakePair nodes({nimble(), plain()});
   auto target = FakePair::allocate(*nodes.a, "target", kSize);
   EXPECT_EQ(nodes.open("target")->path(), "nimble");
-  EXPECT_TRUE(nodes.toA->paths().usedOf("plain").empty());
+  EXPECT_TRUE(nodes.toA->paths().of("plain").used.empty());
 }
 
 TEST_F(NodeChoice, measuredTimesDecideWhereThereAreSome) {

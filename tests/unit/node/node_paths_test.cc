@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "hmc/version.h"
-#include "node/attributes.h"
+#include "node/descriptions.h"
 #include "node/node_impl.h"
 #include "node/path_notes.h"
 #include "unit/control/test_peer.h"
@@ -171,9 +171,9 @@ TEST_F(NodePaths, aTransportThatFailedWarnsEvenAfterTheInformationThatAnotherWas
 
 // A peer of an earlier version.
 class Elder : public control::test::Events {
-  Result<std::string> answer(const std::shared_ptr<control::Channel>&, uint16_t method,
-                             std::string_view) override {
-    return error(Code::unsupported, "the elder does not know request {}", method);
+  void answer(const std::shared_ptr<control::Channel>&, uint16_t method, std::string_view,
+              control::Channel::Answered reply) override {
+    reply(error(Code::unsupported, "the elder does not know request {}", method));
   }
 };
 

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "memory/copy.h"
-#include "node/stage_host.h"
+#include "node/staging.h"
 #include "unit/node/fake_pair.h"
 
 // A transport that cannot reach the peer's accelerator: bytes pass through host slots over there.
@@ -20,6 +20,7 @@ using testing::HasSubstr;
 
 constexpr size_t kSize = (size_t{5} << 20) + 123;
 const std::vector<Block> kWhole{{0, 0, kSize}};
+const std::vector<Block> kHundred{{0, 0, 100}};
 const Device kGpu{DeviceKind::cuda, 0};
 const Device kOtherGpu{DeviceKind::cuda, 1};
 
@@ -69,6 +70,15 @@ class NodeStaging : public testing::Test {
   }
 };
 
+// A region of an accelerator, opened, and memory of the host's to put there.
+class StagedPut : public NodeStaging {
+ protected:
+  FakePair nodes_{{hostOnly()}};
+  std::shared_ptr<LocalMemory> target_ = FakePair::allocate(*nodes_.a, "target", kSize, kGpu);
+  std::shared_ptr<LocalMemory> local_ = FakePair::allocate(*nodes_.b, "local", kSize);
+  std::shared_ptr<RemoteMapping> remote_ = nodes_.open("target");
+};
+
 TEST_F(NodeStaging, hostMemoryGoesToAnAcceleratorAndBack) {
   expectBothWays({});
 }
@@ -93,17 +103,13 @@ TEST_F(NodeStaging, aTransportThatReachesTheMemoryIsTakenInstead) {
   EXPECT_EQ(*nodes.fake("short").a.registered, 0) << "no slots either";
 }
 
-TEST_F(NodeStaging, aBatchLandsBlockByBlock) {
-  FakePair nodes({hostOnly()});
-  auto target = FakePair::allocate(*nodes.a, "target", kSize, kGpu);
-  auto local = FakePair::allocate(*nodes.b, "local", kSize);
-  auto remote = nodes.open("target");
-  write(*local, pattern(1));
+TEST_F(StagedPut, aBatchLandsBlockByBlock) {
+  write(*local_, pattern(1));
   std::vector<Block> blocks;
   for (size_t i = 0; i < 100; ++i) blocks.push_back({i * 1000, i * 2000, 500});
-  Ticket ticket = must(RemoteMapping::start(remote, OpKind::put, local, blocks));
+  Ticket ticket = must(RemoteMapping::start(remote_, OpKind::put, local_, blocks));
   ASSERT_TRUE(ticket.wait().ok());
-  const auto arrived = read(*target);
+  const auto arrived = read(*target_);
   const auto sent = pattern(1);
   for (const Block& block : blocks) {
     ASSERT_EQ(0, memcmp(&arrived[block.remoteOffset], &sent[block.localOffset], block.size));
@@ -111,33 +117,25 @@ TEST_F(NodeStaging, aBatchLandsBlockByBlock) {
   }
 }
 
-TEST_F(NodeStaging, ticketsThatNobodyWaitsForDoNotKeepTheSlots) {
-  FakePair nodes({hostOnly()});
-  auto target = FakePair::allocate(*nodes.a, "target", kSize, kGpu);
-  auto local = FakePair::allocate(*nodes.b, "local", kSize);
-  auto remote = nodes.open("target");
-  write(*local, pattern(3));
+TEST_F(StagedPut, ticketsThatNobodyWaitsForDoNotKeepTheSlots) {
+  write(*local_, pattern(3));
   std::vector<Ticket> tickets;
   for (int i = 0; i < 5; ++i)
-    tickets.push_back(must(RemoteMapping::start(remote, OpKind::put, local, kWhole)));
-  EXPECT_TRUE(put(*remote, *local, kSize).ok());
-  EXPECT_EQ(read(*target), pattern(3));
+    tickets.push_back(must(RemoteMapping::start(remote_, OpKind::put, local_, kWhole)));
+  EXPECT_TRUE(put(*remote_, *local_, kSize).ok());
+  EXPECT_EQ(read(*target_), pattern(3));
   for (auto& ticket : tickets) EXPECT_TRUE(ticket.wait().ok());
 }
 
 // Far more pieces than there are slots, among them some of a transfer that nobody moves.
-TEST_F(NodeStaging, watchedTicketsArriveThoughNobodyWaits) {
-  FakePair nodes({hostOnly()});
-  auto target = FakePair::allocate(*nodes.a, "target", kSize, kGpu);
-  auto local = FakePair::allocate(*nodes.b, "local", kSize);
-  auto remote = nodes.open("target");
-  write(*local, pattern(3));
+TEST_F(StagedPut, watchedTicketsArriveThoughNobodyWaits) {
+  write(*local_, pattern(3));
   CompletionQueue queue = must(CompletionQueue::create());
-  Ticket unwatched = must(RemoteMapping::start(remote, OpKind::put, local, kWhole));
+  Ticket unwatched = must(RemoteMapping::start(remote_, OpKind::put, local_, kWhole));
   constexpr size_t kCount = 6;
   for (size_t i = 0; i < kCount; ++i) {
     const OpKind kind = i % 2 == 0 ? OpKind::put : OpKind::get;
-    Ticket ticket = must(RemoteMapping::start(remote, kind, local, kWhole));
+    Ticket ticket = must(RemoteMapping::start(remote_, kind, local_, kWhole));
     ASSERT_TRUE(queue.watch(ticket, i).ok());
   }
   size_t arrived = 0;
@@ -169,16 +167,12 @@ TEST_F(NodeStaging, manyThreadsShareTheSlots) {
   EXPECT_EQ(read(*target), pattern(7, kThreads * kPart));
 }
 
-TEST_F(NodeStaging, aFailedPieceFailsTheTransferAndGivesItsSlotBack) {
-  FakePair nodes({hostOnly()});
-  auto target = FakePair::allocate(*nodes.a, "target", kSize, kGpu);
-  auto local = FakePair::allocate(*nodes.b, "local", kSize);
-  auto remote = nodes.open("target");
+TEST_F(StagedPut, aFailedPieceFailsTheTransferAndGivesItsSlotBack) {
   for (uint32_t i = 0; i < 2 * StageHost::kSlots; ++i) {
-    nodes.fake("short").faults->failNth(2, error(Code::failed, "piece two"));
-    EXPECT_THAT(put(*remote, *local, kSize).message(), HasSubstr("piece two"));
+    nodes_.fake("short").faults->failNth(2, error(Code::failed, "piece two"));
+    EXPECT_THAT(put(*remote_, *local_, kSize).message(), HasSubstr("piece two"));
   }
-  EXPECT_TRUE(put(*remote, *local, kSize).ok());
+  EXPECT_TRUE(put(*remote_, *local_, kSize).ok());
 }
 
 TEST_F(NodeStaging, theTargetChecksWhatItIsAskedFor) {
@@ -212,19 +206,15 @@ TEST_F(NodeStaging, theTargetChecksWhatItIsAskedFor) {
   EXPECT_EQ(ask(nodes, copy).code(), Code::unsupported);
 }
 
-TEST_F(NodeStaging, aRegionThatIsGoneIsNotTakenForAnotherOfItsName) {
-  FakePair nodes({hostOnly()});
-  auto target = FakePair::allocate(*nodes.a, "target", kSize, kGpu);
-  auto local = FakePair::allocate(*nodes.b, "local", kSize);
-  auto remote = nodes.open("target");
-  ASSERT_TRUE(put(*remote, *local, 100).ok());
-  target.reset();
-  EXPECT_EQ(put(*remote, *local, 100).code(), Code::notFound);
-  target = FakePair::allocate(*nodes.a, "target", kSize, kGpu);
-  Status other = put(*remote, *local, 100);
+TEST_F(StagedPut, aRegionThatIsGoneIsNotTakenForAnotherOfItsName) {
+  ASSERT_TRUE(put(*remote_, *local_, 100).ok());
+  target_.reset();
+  EXPECT_EQ(put(*remote_, *local_, 100).code(), Code::notFound);
+  target_ = FakePair::allocate(*nodes_.a, "target", kSize, kGpu);
+  Status other = put(*remote_, *local_, 100);
   EXPECT_EQ(other.code(), Code::notFound);
   EXPECT_THAT(other.message(), HasSubstr("target"));
-  EXPECT_TRUE(put(*nodes.open("target"), *local, 100).ok());
+  EXPECT_TRUE(put(*nodes_.open("target"), *local_, 100).ok());
 }
 
 TEST_F(NodeStaging, aPeerThatGoesEndsWhatIsUnderWayAndItsSlots) {
@@ -243,6 +233,40 @@ TEST_F(NodeStaging, aPeerThatGoesEndsWhatIsUnderWayAndItsSlots) {
     std::this_thread::yield();
   EXPECT_EQ(*nodes.fake("short").a.live, 0);
   EXPECT_EQ(put(*remote, *local, 8).code(), Code::disconnected);
+}
+
+// The target's control thread serves everybody.
+TEST_F(NodeStaging, aStuckDeviceAtTheTargetHoldsUpNothingElse) {
+  FakePair nodes({hostOnly()});
+  auto target = FakePair::allocate(*nodes.a, "target", kSize, kGpu);
+  auto other = FakePair::allocate(*nodes.a, "other", kSize, kOtherGpu);
+  auto local = FakePair::allocate(*nodes.b, "local", kSize);
+  write(*local, pattern(6));
+  auto remote = nodes.open("target");
+  auto stuck = must(must(findBackend(kGpu))->event(kGpu.index));
+  ASSERT_TRUE(stuck->hold({kGpu}).ok());
+  Ticket ticket = must(RemoteMapping::start(remote, OpKind::put, local, kHundred));
+  EXPECT_EQ(ticket.wait(100ms).code(), Code::deadlineExceeded);
+  EXPECT_TRUE(put(*nodes.open("other"), *local, 100).ok());
+  ASSERT_TRUE(stuck->signal().ok());
+  EXPECT_TRUE(ticket.wait(30s).ok());
+  EXPECT_EQ(0, memcmp(read(*target).data(), pattern(6).data(), 100));
+}
+
+TEST_F(StagedPut, memoryIsGivenBackOnlyWhenTheDeviceIsDoneWithIt) {
+  auto stuck = must(must(findBackend(kGpu))->event(kGpu.index));
+  ASSERT_TRUE(stuck->hold({kGpu}).ok());
+  Ticket ticket = must(RemoteMapping::start(remote_, OpKind::put, local_, kHundred));
+  EXPECT_EQ(ticket.wait(100ms).code(), Code::deadlineExceeded);
+  nodes_.b->close();
+  EXPECT_EQ(ticket.wait(30s).code(), Code::disconnected);
+  std::atomic<bool> signalled{false};
+  std::jthread later([&] {
+    signalled = true;
+    EXPECT_TRUE(stuck->signal().ok());
+  });
+  EXPECT_TRUE(target_->revoke(30s).ok());
+  EXPECT_TRUE(signalled);
 }
 
 TEST_F(NodeStaging, cancelAndDeadlineStopIt) {

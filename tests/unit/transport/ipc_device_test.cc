@@ -97,6 +97,20 @@ TEST_F(IpcDevice, memoryIsReleasedWhenTheDeviceIsDoneWithIt) {
   EXPECT_EQ(late.status().code(), Code::notFound) << late.status().toString();
 }
 
+TEST_F(IpcDevice, memoryThatIsDroppedEarlyStaysMappedUntilTheDeviceIsDoneWithIt) {
+  auto addresses = must(gpu.reserve(kSize));
+  void* const place = addresses->region.ptr;
+  remote = must(pair.link->importKey(registration->key(), kPatience, place));
+  Completion completion(1);
+  post(OpKind::put, completion);
+  remote.reset();
+  EXPECT_TRUE(gpu.locate(place).ok()) << "the device may still write there";
+  stall(false);
+  finish(completion);
+  EXPECT_TRUE(completion.status().ok()) << completion.status().toString();
+  EXPECT_FALSE(gpu.locate(place).ok()) << "nobody uses it any more";
+}
+
 TEST_F(IpcDevice, aDeviceThatCannotCopyFailsTheOperationAlone) {
   gpu.failNext(FakeAccelerator::Call::copy, Status(Code::failed, "uncorrectable error"));
   Completion first(1);

@@ -19,9 +19,8 @@ class IpcService : public testing::Test {
     readWrite_ = exports_.add(hostRegion(memory_ + kSize, kSize), Access::readWrite);
     read_ = exports_.add(hostRegion(memory_ + kSize, kSize), Access::read);
     service_.addLink(link_, lease_);
-    token_ = must(service_.start());
+    service_.start();
     theirs_.emplace(must(SharedBlock<ServicePage>::fetch(fds_->name(), token_, kPatience)));
-    ourToken_ = must(page_.token());
   }
 
   void writeRequest(const std::string& exchange, const std::string& link, const std::string& ring) {
@@ -30,7 +29,7 @@ class IpcService : public testing::Test {
     std::memcpy(entry.exchange, exchange.data(), std::min<size_t>(exchange.size(), 104));
     std::memcpy(entry.link, link.data(), kNonceSize);
     std::memcpy(entry.ringToken, ring.data(), kTokenSize);
-    std::memcpy(entry.pageToken, ourToken_.data(), kTokenSize);
+    std::memcpy(entry.pageToken, token_.data(), kTokenSize);
     tsanRelease();
     entry.state.store(RingRequest::written);
     (*theirs_)->serve.ring();
@@ -57,7 +56,7 @@ class IpcService : public testing::Test {
     tsanRelease();
     slot.state.store(RingSlot::posted);
     (*theirs_)->serve.ring();
-    Doorbell& doorbell = page_.get()->progress;
+    Doorbell& doorbell = page_->progress;
     Deadline deadline(kPatience);
     for (;;) {
       uint32_t seen = doorbell.count.load();
@@ -78,15 +77,14 @@ class IpcService : public testing::Test {
 
   char memory_[3 * kSize];  // what is shared lies in the middle
   std::unique_ptr<FdExchange> fds_ = must(FdExchange::create());
-  OwnServicePage page_{*fds_};
+  const SharedBlock<ServicePage> page_ = must(SharedBlock<ServicePage>::create());
+  const std::string token_ = must(page_.offer(*fds_));
   Exports exports_;
-  Service service_{page_, exports_};
+  Service service_{*page_, exports_};
   std::shared_ptr<Lease> lease_ = std::make_shared<Lease>(std::chrono::minutes(10));
   const std::string link_ = randomBytes(kNonceSize);
   uint64_t readWrite_ = 0;
   uint64_t read_ = 0;
-  std::string token_;
-  std::string ourToken_;
   std::optional<SharedBlock<ServicePage>> theirs_;
 };
 
@@ -183,7 +181,7 @@ TEST_F(IpcService, doesNotMapARingThatIsTooSmallOrCanShrink) {
   ASSERT_EQ(ftruncate(small.get(), sizeof(Ring)), 0);  // large enough, but not sealed
   std::string token = must(fds_->offer(small.get()));
   EXPECT_FALSE(SharedBlock<Ring>::fetch(fds_->name(), token, kPatience).ok());
-  EXPECT_FALSE(SharedBlock<Ring>::fetch(fds_->name(), ourToken_, kPatience).ok()) << "too small";
+  EXPECT_FALSE(SharedBlock<Ring>::fetch(fds_->name(), token_, kPatience).ok()) << "too small";
 }
 
 }  // namespace hmc::ipc

@@ -22,6 +22,32 @@ std::string pathName(const testing::TestParamInfo<bool>& info) {
   return info.param ? "ring" : "direct";
 }
 
+// Makes one link after the other between two transports, to the same memory.
+struct LinkMaker {
+  explicit LinkMaker(IpcOptions options) : pair(options, options) {}
+
+  std::pair<std::unique_ptr<Link>, std::unique_ptr<RemoteMemory>> make() {
+    auto link = must(pair.origin->openLink(test::linkOptions(true)));
+    back = must(pair.target->openLink(test::linkOptions(false)));
+    EXPECT_TRUE(link->connect(back->address()).ok());
+    auto remote = must(link->importKey(registration->key(), kPatience, nullptr));
+    return {std::move(link), std::move(remote)};
+  }
+  // Of the first share; without a completion.
+  Op put(const RemoteMemory& remote) {
+    return {OpKind::put, text.data(), local.get(), &remote, 0, kShare, nullptr};
+  }
+
+  IpcPair pair;
+  Allocation memory{kThreads * kShare};
+  std::unique_ptr<Registration> registration =
+      must(pair.target->registerRegion(memory.region, Access::readWrite));
+  std::vector<char> text = std::vector<char>(kShare, 'x');
+  std::unique_ptr<Registration> local =
+      must(pair.origin->registerRegion(hostRegion(text.data(), text.size()), Access::readWrite));
+  std::unique_ptr<Link> back;
+};
+
 }  // namespace
 
 TEST_P(IpcThreads, hammerOneLink) {
@@ -67,32 +93,24 @@ TEST_P(IpcThreads, hammerOneLink) {
 // The owner of a link may destroy it as soon as every completion is done, although the threads that
 // posted are perhaps not quite out of post() yet.
 TEST_P(IpcThreads, destroyTheLinkOnceEverythingIsDone) {
-  IpcPair pair(options(), options());
-  Allocation memory(kThreads * kShare);
-  auto registration = must(pair.target->registerRegion(memory.region, Access::readWrite));
-  std::vector<char> text(kShare, 'x');
-  auto local =
-      must(pair.origin->registerRegion(hostRegion(text.data(), text.size()), Access::readWrite));
+  LinkMaker maker(options());
   for (int round = 0; round < 20; ++round) {
-    auto link = must(pair.origin->openLink(test::linkOptions(true)));
-    auto back = must(pair.target->openLink(test::linkOptions(false)));
-    ASSERT_TRUE(link->connect(back->address()).ok());
-    auto remote = must(link->importKey(registration->key(), kPatience, nullptr));
+    auto [link, remote] = maker.make();
+    const Op put = maker.put(*remote);
     Completion completion(kThreads * 50);
     std::atomic<size_t> accepted{0};
     std::vector<std::jthread> threads;
     for (size_t t = 0; t < kThreads; ++t) {
-      threads.emplace_back([&, t] {
-        std::vector<Op> ops(50, Op{OpKind::put, text.data(), local.get(), remote.get(), t * kShare,
-                                   kShare, &completion});
-        // A copy of the pointer: `link` itself may be gone when post() comes back.
-        Link* raw = link.get();
-        accepted += raw->post(ops);
+      // A copy of the pointer: `link` itself may be gone when post() comes back.
+      threads.emplace_back([&, t, op = put, raw = link.get()]() mutable {
+        op.remoteOffset = t * kShare;
+        op.completion = &completion;
+        accepted += raw->post(std::vector<Op>(50, op));
       });
     }
     Deadline deadline(kPatience);
     while (!completion.done() && !deadline.passed()) {
-      pair.origin->progress(std::chrono::milliseconds(1));
+      maker.pair.origin->progress(std::chrono::milliseconds(1));
     }
     ASSERT_TRUE(completion.done());
     remote.reset();
@@ -103,17 +121,10 @@ TEST_P(IpcThreads, destroyTheLinkOnceEverythingIsDone) {
 }
 
 TEST_P(IpcThreads, closeWhileOthersPost) {
-  IpcPair pair(options(), options());
-  Allocation memory(kThreads * kShare);
-  auto registration = must(pair.target->registerRegion(memory.region, Access::readWrite));
-  std::vector<char> text(kShare, 'x');
-  auto local =
-      must(pair.origin->registerRegion(hostRegion(text.data(), text.size()), Access::readWrite));
+  LinkMaker maker(options());
   for (int round = 0; round < 20; ++round) {
-    auto link = must(pair.origin->openLink(test::linkOptions(true)));
-    auto back = must(pair.target->openLink(test::linkOptions(false)));
-    ASSERT_TRUE(link->connect(back->address()).ok());
-    auto remote = must(link->importKey(registration->key(), kPatience, nullptr));
+    auto [link, remote] = maker.make();
+    const Op put = maker.put(*remote);
     std::atomic<size_t> ended{0};
     std::atomic<uint32_t> started{0};
     std::deque<Completion> completions;
@@ -121,13 +132,13 @@ TEST_P(IpcThreads, closeWhileOthersPost) {
     for (size_t t = 0; t < kThreads; ++t) completions.emplace_back(1);
     std::vector<std::jthread> threads;
     for (size_t t = 0; t < kThreads; ++t) {
-      threads.emplace_back([&, t] {
+      threads.emplace_back([&, t, op = put, raw = link.get()]() mutable {
         Completion& completion = completions[t];
+        op.remoteOffset = t * kShare;
+        op.completion = &completion;
         for (;;) {
           completion.expect(1);
-          Op op{OpKind::put, text.data(), local.get(), remote.get(),
-                t * kShare,  kShare,      &completion};
-          while (link->post({&op, 1}) == 0) std::this_thread::yield();
+          while (raw->post({&op, 1}) == 0) std::this_thread::yield();
           started.fetch_add(1);
           started.notify_all();
           if (completion.failed()) break;
@@ -139,7 +150,7 @@ TEST_P(IpcThreads, closeWhileOthersPost) {
     }
     started.wait(0);
     std::jthread progress([&](const std::stop_token& stop) {
-      while (!stop.stop_requested()) pair.origin->progress(std::chrono::milliseconds(1));
+      while (!stop.stop_requested()) maker.pair.origin->progress(std::chrono::milliseconds(1));
     });
     link->close(Status(Code::cancelled, "the test closes it"));
     threads.clear();

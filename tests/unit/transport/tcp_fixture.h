@@ -12,7 +12,6 @@
 #include "base/fd.h"
 #include "fakes/link_options.h"
 #include "transport/tcp/address.h"
-#include "transport/tcp/greeting.h"
 #include "transport/tcp/socket.h"
 #include "transport/tcp/tcp.h"
 #include "transport/tcp/wire.h"

@@ -12,7 +12,7 @@ TEST_F(TcpGreeting, aPeerThatKnowsTokenAndCredentialsIsServed) {
 
 TEST_F(TcpGreeting, garbageIsHungUpOn) {
   RawPeer garbage = RawPeer::dialTo(link_->address());
-  garbage.say("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  garbage.say("GET / HTTP/1.1\r\nHost: localhost\r\nUser-Agent: longer than any greeting\r\n\r\n");
   EXPECT_TRUE(garbage.isHungUpOn());
   RawPeer peer = welcomePeer();
   expectServed(peer);

@@ -1,4 +1,4 @@
-#include "control/intake.h"
+#include "control/socket_reader.h"
 
 namespace hmc::control {
 
@@ -6,13 +6,14 @@ namespace {
 constexpr size_t kLookSize = size_t{16} << 10;
 }
 
-Intake::Intake(Inbox& inbox, std::shared_ptr<Lease> lease, Loop::Task handOver, Loop::Task guard)
+SocketReader::SocketReader(Inbox& inbox, std::shared_ptr<Lease> lease, Loop::Task handOver,
+                           Loop::Task guard)
     : inbox_(inbox),
       lease_(std::move(lease)),
       handOver_(std::move(handOver)),
       guard_(std::move(guard)) {}
 
-bool Intake::look() {
+bool SocketReader::look() {
   std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock || turn_ != Turn::anybody || !watch_) return false;
   ++looks_;
@@ -33,7 +34,7 @@ bool Intake::look() {
 }
 
 // False when there is something that is not ours to take, which is then still there.
-bool Intake::takeMessages() {
+bool SocketReader::takeMessages() {
   for (;;) {
     auto next = frames_.next();
     if (!next.ok()) return false;
@@ -47,12 +48,12 @@ bool Intake::takeMessages() {
   }
 }
 
-bool Intake::isMine(const Frame& frame) const {
+bool SocketReader::isMine(const Frame& frame) const {
   return frame.type == FrameType::message && frame.payload.size() <= kLargestMessage &&
          frame.detail < static_cast<uint8_t>(MessageKind::note);
 }
 
-void Intake::ignoreSocket() {
+void SocketReader::ignoreSocket() {
   watch_->ignore(EPOLLIN);
   if (guarded_) return;
   guarded_ = true;
@@ -60,44 +61,44 @@ void Intake::ignoreSocket() {
   guard_();
 }
 
-void Intake::rest() {
+void SocketReader::rest() {
   ++resting_;
   std::lock_guard lock(mutex_);
   if (watch_) watch_->want(EPOLLIN);
 }
 
-void Intake::begin(ByteStream& stream, Loop::Watch* watch) {
+void SocketReader::begin(ByteStream& stream, Loop::Watch* watch) {
   std::lock_guard lock(mutex_);
   stream_ = &stream;
   watch_ = watch;
   turn_ = Turn::anybody;
 }
 
-bool Intake::take() {
+bool SocketReader::take() {
   std::lock_guard lock(mutex_);
   turn_ = Turn::control;
   return std::exchange(handed_, false);
 }
 
-void Intake::giveBack() {
+void SocketReader::giveBack() {
   std::lock_guard lock(mutex_);
   turn_ = Turn::anybody;
 }
 
-void Intake::keep() {
+void SocketReader::keep() {
   std::lock_guard lock(mutex_);
   turn_ = Turn::control;
   if (watch_) watch_->want(EPOLLIN);
 }
 
-void Intake::stop() {
+void SocketReader::stop() {
   std::lock_guard lock(mutex_);
   turn_ = Turn::control;
   stream_ = nullptr;
   watch_ = nullptr;
 }
 
-bool Intake::stillRead() {
+bool SocketReader::stillRead() {
   std::lock_guard lock(mutex_);
   bool read = watch_ && !watch_->wants(EPOLLIN) && looks_ != looksSeen_;
   looksSeen_ = looks_;

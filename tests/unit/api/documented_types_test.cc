@@ -1,4 +1,4 @@
-#include "api/status_map.h"
+#include "api/documented_types.h"
 
 #include <gtest/gtest.h>
 

@@ -9,10 +9,11 @@
 #include <string_view>
 
 #include "base/loop.h"
+#include "base/spin_lock.h"
 #include "control/byte_stream.h"
 #include "control/frame.h"
 #include "control/message.h"
-#include "control/ring_sender.h"
+#include "control/ring.h"
 #include "hmc/deadline.h"
 #include "hmc/result.h"
 
@@ -22,11 +23,11 @@ namespace hmc::control {
 // thread while there is room, else through a queue that the control thread empties. Safe from any
 // thread. It begins corked: bytes are queued until uncork() has put the handshake's last frame in
 // front of them.
-class Outbox {
+class SendQueue {
  public:
   // `wantFlush` asks the control thread to call flush() when the socket takes bytes; it may be
   // called from any thread and under no lock. `who` names the peer in sentences.
-  Outbox(std::unique_ptr<ByteStream> stream, std::string who, Loop::Task wantFlush);
+  SendQueue(std::unique_ptr<ByteStream> stream, std::string who, Loop::Task wantFlush);
 
   // Through the ring where there is one. Waits for room until the deadline.
   Status sendMessage(MessageKind kind, uint16_t flags, std::string_view payload, Deadline deadline);
@@ -51,7 +52,7 @@ class Outbox {
   Status status() const;
   // Gives the socket up; control thread.
   void disconnect();
-  // For reading, with the Intake's turn, until disconnect().
+  // For reading, with the SocketReader's turn, until disconnect().
   ByteStream& stream() { return *stream_; }
 
  private:
@@ -62,12 +63,17 @@ class Outbox {
   Status waitForQueue(Lock& lock, Deadline deadline);
   Status sendInRing(Lock& lock, MessageKind kind, uint16_t flags, std::string_view payload,
                     Deadline deadline);
+  // In one record, if there is room for it now. notNow writes nothing.
+  RingOutcome writeNow(MessageKind kind, uint16_t flags, std::string_view payload);
+  // A long message in several records. One that is given up is taken back by the next.
+  Status writeInRing(MessageKind kind, uint16_t flags, std::string_view payload, Deadline deadline);
+  Status writeRecord(const RingRecord& record, std::string_view payload, Deadline deadline);
+  Status corruptRing() const;
 
   const std::string who_;
   const Loop::Task wantFlush_;
 
-  // Guards everything below but the ring's inside, which belongs to the thread that has set
-  // ringBusy_, or to the holder of the lock while nobody has.
+  // Guards everything below but the ring's inside.
   mutable std::mutex mutex_;
   std::condition_variable changed_;     // room in the queue, the ring's turn, or the end
   std::unique_ptr<ByteStream> stream_;  // reset and read by the control thread only
@@ -75,9 +81,15 @@ class Outbox {
   std::deque<std::string> queue_;
   size_t sentOfFront_ = 0;
   size_t queuedBytes_ = 0;
-  std::optional<RingSender> ring_;
-  bool ringBusy_ = false;
   Status ended_;
+
+  // Taken after mutex_, or alone. Whoever changes these has both, so that either is enough to read
+  // them. The ring's inside belongs to the holder while the ring is free, else to the thread that
+  // made it busy.
+  SpinLock ringLock_;
+  std::optional<RingWriter> ring_;
+  bool unfinished_ = false;  // a message was given up between two of its records
+  bool ringFree_ = false;    // no thread is in the middle of a message, and nothing has ended
 };
 
 }  // namespace hmc::control

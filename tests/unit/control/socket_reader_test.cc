@@ -1,4 +1,4 @@
-#include "control/intake.h"
+#include "control/socket_reader.h"
 
 #include <gtest/gtest.h>
 
@@ -59,13 +59,13 @@ void ask(Channel& channel, int count) {
   }
 }
 
-TEST(Intake, tagsGoBackAndForthThroughTheSocket) {
+TEST(SocketReader, tagsGoBackAndForthThroughTheSocket) {
   Two two;
   std::jthread other([&] { echo(*two.theirs, 20000); });
   ask(*two.mine, 20000);
 }
 
-TEST(Intake, callsAreAnsweredBothWaysWhileThreadsRead) {
+TEST(SocketReader, callsAreAnsweredBothWaysWhileThreadsRead) {
   Two two;
   std::vector<std::jthread> threads;
   threads.emplace_back([&] { echo(*two.theirs, 5000); });
@@ -81,7 +81,7 @@ TEST(Intake, callsAreAnsweredBothWaysWhileThreadsRead) {
   }
 }
 
-TEST(Intake, severalReceiversShareWhatComes) {
+TEST(SocketReader, severalReceiversShareWhatComes) {
   Two two;
   constexpr int kThreads = 4;
   constexpr int kEach = 3000;
@@ -105,7 +105,7 @@ TEST(Intake, severalReceiversShareWhatComes) {
   EXPECT_EQ(sum, expected);
 }
 
-TEST(Intake, aReceiverOfOneKindHandsTheOthersToTheirReceivers) {
+TEST(SocketReader, aReceiverOfOneKindHandsTheOthersToTheirReceivers) {
   Two two;
   constexpr int kEach = 3000;
   std::vector<std::jthread> threads;
@@ -121,7 +121,7 @@ TEST(Intake, aReceiverOfOneKindHandsTheOthersToTheirReceivers) {
   }
 }
 
-TEST(Intake, everyOtherWordReachesTheControlThreadInOrder) {
+TEST(SocketReader, everyOtherWordReachesTheControlThreadInOrder) {
   WithRaw raw;
   constexpr int kCount = 1000;
   std::jthread receiver([&] { echo(*raw.channel, kCount); });
@@ -136,7 +136,7 @@ TEST(Intake, everyOtherWordReachesTheControlThreadInOrder) {
   for (int i = 0; i < 2 * kCount; ++i) ASSERT_EQ(notes[i], std::to_string(i));
 }
 
-TEST(Intake, aMessageThatComesInPiecesIsPutTogetherByWhoeverReads) {
+TEST(SocketReader, aMessageThatComesInPiecesIsPutTogetherByWhoeverReads) {
   WithRaw raw;
   std::string text(200000, 'p');
   std::string frame = messageFrame(MessageKind::structure, text);
@@ -150,7 +150,7 @@ TEST(Intake, aMessageThatComesInPiecesIsPutTogetherByWhoeverReads) {
   }
 }
 
-TEST(Intake, theControlThreadReadsAgainWhenNobodyElseDoes) {
+TEST(SocketReader, theControlThreadReadsAgainWhenNobodyElseDoes) {
   WithRaw raw;
   for (int round = 0; round < 20; ++round) {
     // The receiver has looked by itself, and does not come back.
@@ -164,7 +164,7 @@ TEST(Intake, theControlThreadReadsAgainWhenNobodyElseDoes) {
   }
 }
 
-TEST(Intake, aCallIsAnsweredRightAfterAReceiver) {
+TEST(SocketReader, aCallIsAnsweredRightAfterAReceiver) {
   Two two;
   for (int i = 0; i < 200; ++i) {
     ASSERT_TRUE(sendTag(*two.theirs, "x").ok());
@@ -173,7 +173,7 @@ TEST(Intake, aCallIsAnsweredRightAfterAReceiver) {
   }
 }
 
-TEST(Intake, aReceiverLearnsThatThePeerDied) {
+TEST(SocketReader, aReceiverLearnsThatThePeerDied) {
   for (int round = 0; round < 20; ++round) {
     WithRaw raw;
     std::promise<void> received;
@@ -194,7 +194,7 @@ TEST(Intake, aReceiverLearnsThatThePeerDied) {
   }
 }
 
-TEST(Intake, aReceiverThatMeetsNonsenseEndsTheChannelAsTheControlThreadWould) {
+TEST(SocketReader, aReceiverThatMeetsNonsenseEndsTheChannelAsTheControlThreadWould) {
   auto huge = frameHeader(FrameType::message, 0, 0, 0xfffffff0u);
   auto badKind = frameHeader(FrameType::message, 200, 0, 0);
   for (const auto& bytes :
@@ -213,7 +213,7 @@ TEST(Intake, aReceiverThatMeetsNonsenseEndsTheChannelAsTheControlThreadWould) {
   }
 }
 
-TEST(Intake, goodbyeDeliversWhatWasSentBefore) {
+TEST(SocketReader, goodbyeDeliversWhatWasSentBefore) {
   for (int round = 0; round < 20; ++round) {
     Two two;
     std::jthread receiver([&] {
@@ -228,7 +228,7 @@ TEST(Intake, goodbyeDeliversWhatWasSentBefore) {
   }
 }
 
-TEST(Intake, closingUnderReceiversAndCallersHurtsNobody) {
+TEST(SocketReader, closingUnderReceiversAndCallersHurtsNobody) {
   for (int round = 0; round < 30; ++round) {
     Two two;
     std::vector<std::jthread> threads;
@@ -241,7 +241,7 @@ TEST(Intake, closingUnderReceiversAndCallersHurtsNobody) {
   }
 }
 
-TEST(Intake, aReaderIsASignOfLife) {
+TEST(SocketReader, aReaderIsASignOfLife) {
   ControlOptions options = withoutRing("server");
   options.heartbeat = std::chrono::milliseconds(50);
   options.lease = std::chrono::milliseconds(2000);

@@ -1,4 +1,4 @@
-#include "control/outbox.h"
+#include "control/send_queue.h"
 
 #include <algorithm>
 
@@ -19,13 +19,13 @@ iovec part(std::string_view bytes) {
 
 }  // namespace
 
-Outbox::Outbox(std::unique_ptr<ByteStream> stream, std::string who, Loop::Task wantFlush)
+SendQueue::SendQueue(std::unique_ptr<ByteStream> stream, std::string who, Loop::Task wantFlush)
     : who_(std::move(who)), wantFlush_(std::move(wantFlush)), stream_(std::move(stream)) {}
 
 // Ring or socket is decided in the same critical section as the sending: a message must not follow
 // the marker of switchToRing() on the socket.
-Status Outbox::sendMessage(MessageKind kind, uint16_t flags, std::string_view payload,
-                           Deadline deadline) {
+Status SendQueue::sendMessage(MessageKind kind, uint16_t flags, std::string_view payload,
+                              Deadline deadline) {
   bool mayUseRing = kind != MessageKind::note;
   Lock lock(mutex_);
   if (!mayUseRing || !ring_) HMC_TRY(waitForQueue(lock, deadline));
@@ -34,16 +34,15 @@ Status Outbox::sendMessage(MessageKind kind, uint16_t flags, std::string_view pa
   return sendOnSocket(lock, header, payload, {});
 }
 
-bool Outbox::tryMessage(MessageKind kind, uint16_t flags, std::string_view payload) {
+bool SendQueue::tryMessage(MessageKind kind, uint16_t flags, std::string_view payload) {
   if (kind == MessageKind::note) return false;
-  Lock lock(mutex_);
-  if (!ring_ || ringBusy_ || !ended_.ok()) return false;
-  return ring_->tryWrite(kind, flags, payload) == RingOutcome::done;
+  std::lock_guard turn(ringLock_);
+  return ringFree_ && writeNow(kind, flags, payload) == RingOutcome::done;
 }
 
-Status Outbox::sendInRing(Lock& lock, MessageKind kind, uint16_t flags, std::string_view payload,
-                          Deadline deadline) {
-  while (ended_.ok() && ringBusy_) {
+Status SendQueue::sendInRing(Lock& lock, MessageKind kind, uint16_t flags, std::string_view payload,
+                             Deadline deadline) {
+  while (ended_.ok() && !ringFree_) {
     if (deadline.passed()) {
       return error(Code::deadlineExceeded, "another thread was still sending to {} at the deadline",
                    who_);
@@ -51,29 +50,76 @@ Status Outbox::sendInRing(Lock& lock, MessageKind kind, uint16_t flags, std::str
     changed_.wait_until(lock, deadline.at());
   }
   if (!ended_.ok()) return ended_;
-  const RingOutcome outcome = ring_->tryWrite(kind, flags, payload);
-  if (outcome == RingOutcome::done) return Status();
-  if (outcome == RingOutcome::corrupt) return ring_->corrupt();
-  ringBusy_ = true;
+  {
+    std::lock_guard turn(ringLock_);
+    const RingOutcome outcome = writeNow(kind, flags, payload);
+    if (outcome == RingOutcome::done) return Status();
+    if (outcome == RingOutcome::corrupt) return corruptRing();
+    ringFree_ = false;
+  }
   lock.unlock();
-  // The peer's user may not be receiving: its control thread makes room. Fails once we have ended.
-  Status status =
-      ring_->write(kind, flags, payload, deadline, [this] { return postFrame(FrameType::drain); });
+  Status status = writeInRing(kind, flags, payload, deadline);
   lock.lock();
-  ringBusy_ = false;
+  std::lock_guard turn(ringLock_);
+  ringFree_ = ended_.ok();
   changed_.notify_all();
   return status;
 }
 
-Status Outbox::sendFrame(FrameType type, std::string_view head, std::string_view body,
-                         Deadline deadline) {
+RingOutcome SendQueue::writeNow(MessageKind kind, uint16_t flags, std::string_view payload) {
+  if (unfinished_ || payload.size() > kLargestRecord) return RingOutcome::notNow;
+  return ring_->write({static_cast<uint8_t>(kind), flags}, payload);
+}
+
+Status SendQueue::writeInRing(MessageKind kind, uint16_t flags, std::string_view payload,
+                              Deadline deadline) {
+  if (unfinished_) HMC_TRY(writeRecord(RingRecord{.abandoned = true}, {}, deadline));
+  unfinished_ = false;
+  do {
+    std::string_view piece = payload.substr(0, kLargestRecord);
+    payload.remove_prefix(piece.size());
+    RingRecord record{static_cast<uint8_t>(kind), flags, !payload.empty()};
+    HMC_TRY(writeRecord(record, piece, deadline));
+    unfinished_ = !payload.empty();
+  } while (!payload.empty());
+  return Status();
+}
+
+Status SendQueue::writeRecord(const RingRecord& record, std::string_view payload,
+                              Deadline deadline) {
+  for (;;) {
+    uint32_t ticket = ring_->ticket();
+    RingOutcome outcome = ring_->write(record, payload);
+    if (outcome == RingOutcome::notNow) {
+      ring_->announceWaiting();
+      outcome = ring_->write(record, payload);
+    }
+    if (outcome == RingOutcome::done) return Status();
+    if (outcome == RingOutcome::corrupt) return corruptRing();
+    if (deadline.passed()) {
+      return error(Code::deadlineExceeded, "the message ring to {} was still full at the deadline",
+                   who_);
+    }
+    // The peer's user may not be receiving: its control thread makes room. Fails once we have
+    // ended.
+    HMC_TRY(postFrame(FrameType::drain));
+    ring_->waitForRoom(ticket, deadline);
+  }
+}
+
+Status SendQueue::corruptRing() const {
+  return error(Code::failed, "{} broke the protocol: it overwrote the message ring", who_);
+}
+
+Status SendQueue::sendFrame(FrameType type, std::string_view head, std::string_view body,
+                            Deadline deadline) {
   auto header = frameHeader(type, 0, 0, head.size() + body.size());
   Lock lock(mutex_);
   HMC_TRY(waitForQueue(lock, deadline));
   return sendOnSocket(lock, header, head, body);
 }
 
-Status Outbox::postFrame(FrameType type, std::string_view payload) {
+Status SendQueue::postFrame(FrameType type, std::string_view payload) {
   Lock lock(mutex_);
   if (!ended_.ok()) return ended_;
   if (queuedBytes_ > kFloodedAt) {
@@ -84,7 +130,7 @@ Status Outbox::postFrame(FrameType type, std::string_view payload) {
   return sendOnSocket(lock, frameHeader(type, 0, 0, payload.size()), payload, {});
 }
 
-Status Outbox::waitForQueue(Lock& lock, Deadline deadline) {
+Status SendQueue::waitForQueue(Lock& lock, Deadline deadline) {
   while (ended_.ok() && queuedBytes_ > kMostQueued) {
     if (deadline.passed()) {
       return error(Code::deadlineExceeded, "{} bytes for {} were still queued at the deadline",
@@ -97,8 +143,8 @@ Status Outbox::waitForQueue(Lock& lock, Deadline deadline) {
 
 // One system call while nothing is queued. On a broken connection the bytes are queued as well, so
 // that flush() meets the same error and the control thread learns of it.
-Status Outbox::sendOnSocket(Lock& lock, const FrameHeaderBytes& header, std::string_view head,
-                            std::string_view body) {
+Status SendQueue::sendOnSocket(Lock& lock, const FrameHeaderBytes& header, std::string_view head,
+                               std::string_view body) {
   std::string_view parts[] = {{header.data(), header.size()}, head, body};
   Moved moved;
   if (!corked_ && queue_.empty()) {
@@ -122,7 +168,7 @@ Status Outbox::sendOnSocket(Lock& lock, const FrameHeaderBytes& header, std::str
   return Status();
 }
 
-void Outbox::uncork(std::string_view first) {
+void SendQueue::uncork(std::string_view first) {
   Lock lock(mutex_);
   corked_ = false;
   if (!first.empty()) {
@@ -133,14 +179,19 @@ void Outbox::uncork(std::string_view first) {
   wantFlush_();
 }
 
-Status Outbox::switchToRing(FrameType marker, std::shared_ptr<RingMemory> memory, int direction) {
+Status SendQueue::switchToRing(FrameType marker, std::shared_ptr<RingMemory> memory,
+                               int direction) {
   Lock lock(mutex_);
   if (!ended_.ok()) return ended_;
-  ring_.emplace(std::move(memory), direction, who_);
+  {
+    std::lock_guard turn(ringLock_);
+    ring_.emplace(std::move(memory), direction);
+    ringFree_ = true;
+  }
   return sendOnSocket(lock, frameHeader(marker, 0, 0, 0), {}, {});
 }
 
-Outbox::Flushed Outbox::flush() {
+SendQueue::Flushed SendQueue::flush() {
   Lock lock(mutex_);
   if (!stream_ || corked_) return Flushed::everything;
   while (!queue_.empty()) {
@@ -158,11 +209,15 @@ Outbox::Flushed Outbox::flush() {
   return Flushed::everything;
 }
 
-bool Outbox::end(const Status& why, const std::string* goodbye) {
+bool SendQueue::end(const Status& why, const std::string* goodbye) {
   Lock lock(mutex_);
   if (!ended_.ok()) return false;
   ended_ = why;
-  if (ring_) ring_->wake();
+  {
+    std::lock_guard turn(ringLock_);
+    ringFree_ = false;
+  }
+  if (ring_) ring_->wakeWaiter();
   changed_.notify_all();
   if (!goodbye) return true;
   auto header = frameHeader(FrameType::bye, 0, 0, goodbye->size());
@@ -170,14 +225,14 @@ bool Outbox::end(const Status& why, const std::string* goodbye) {
   return true;
 }
 
-void Outbox::disconnect() {
+void SendQueue::disconnect() {
   Lock lock(mutex_);
   stream_.reset();
   queue_.clear();
   queuedBytes_ = 0;
 }
 
-Status Outbox::status() const {
+Status SendQueue::status() const {
   Lock lock(mutex_);
   return ended_;
 }

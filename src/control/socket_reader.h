@@ -21,11 +21,11 @@ namespace hmc::control {
 //
 // The turn: whoever has it alone touches the stream and the frames. A user's thread has it only
 // inside look(); the control thread from take() to giveBack().
-class Intake final : public MessageSource {
+class SocketReader final : public MessageSource {
  public:
   // `handOver` and `guard` may be called from any thread, and ask the control thread: to take over
   // now; to call stillRead() every few milliseconds until it answers false.
-  Intake(Inbox& inbox, std::shared_ptr<Lease> lease, Loop::Task handOver, Loop::Task guard);
+  SocketReader(Inbox& inbox, std::shared_ptr<Lease> lease, Loop::Task handOver, Loop::Task guard);
 
   // Any thread.
   bool look() override;

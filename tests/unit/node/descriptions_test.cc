@@ -1,4 +1,4 @@
-#include "node/attributes.h"
+#include "node/descriptions.h"
 
 #include <gtest/gtest.h>
 

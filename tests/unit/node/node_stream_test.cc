@@ -1,0 +1,120 @@
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "fakes/fake_accelerator.h"
+#include "fakes/must.h"
+#include "hmc/node.h"
+#include "memory/backends.h"
+#include "memory/copy.h"
+
+// Transfers that are ordered with a user's stream, over a path that lets the device wait (ipc) and
+// one where the engine does (tcp).
+namespace hmc {
+namespace {
+
+using namespace std::chrono_literals;
+using test::must;
+
+constexpr size_t kSize = size_t{3} << 20;
+constexpr auto kPatience = 60s;
+const Device kGpu{DeviceKind::cuda, 0};
+const std::vector<Block> kWhole{{0, 0, kSize}};
+
+class NodeStream : public testing::TestWithParam<const char*> {
+ protected:
+  static Node makeNode() {
+    NodeOptions options;
+    options.transports = {GetParam()};
+    return must(Node::create(options));
+  }
+  static void write(const LocalRegion& to, char byte) {
+    std::string bytes(kSize, byte);
+    ASSERT_TRUE(copy({to.data(), kSize, to.device()}, {bytes.data(), kSize, {}}).ok());
+  }
+  static std::string read(const LocalRegion& from) {
+    std::string bytes(kSize, '?');
+    EXPECT_TRUE(copy({bytes.data(), kSize, {}}, {from.data(), kSize, from.device()}).ok());
+    return bytes;
+  }
+  // A kernel of the user's that has not run yet: it writes 'k' into our memory.
+  void enqueueKernel() {
+    ASSERT_TRUE(gpu.stall(stream, true).ok());
+    const CopyPiece piece{local.data(), kernel.data(), kSize};
+    ASSERT_TRUE(gpu.copy({kGpu, {}, {&piece, 1}}, stream).ok());
+  }
+  void runKernel() { ASSERT_TRUE(gpu.stall(stream, false).ok()); }
+
+  FakeAccelerator& gpu = static_cast<FakeAccelerator&>(*must(findBackend(kGpu)));
+  const DeviceQueue stream = must(gpu.createStream(0));
+  const std::string kernel = std::string(kSize, 'k');
+  Node owner = makeNode();
+  Node node = makeNode();
+  const LocalRegion target = must(owner.allocate("target", kSize, kGpu));
+  const LocalRegion local = must(node.allocate("", kSize, kGpu));
+  const Peer peer = must(node.connect(must(owner.listen("tcp://127.0.0.1:0"))));
+  const RemoteRegion remote = must(peer.open("target"));
+};
+
+TEST_P(NodeStream, aPutWaitsForTheKernelBeforeItAndItsCallerDoesNot) {
+  write(local, 'o');
+  enqueueKernel();
+  Ticket ticket = must(remote.startPut(local, kWhole, {stream.stream, nullptr}));
+  EXPECT_EQ(ticket.wait(20ms).code(), Code::deadlineExceeded);
+  EXPECT_EQ(read(target), std::string(kSize, '\0'));
+  runKernel();
+  EXPECT_TRUE(ticket.wait(kPatience).ok());
+  EXPECT_EQ(read(target), kernel);
+}
+
+TEST_P(NodeStream, aKernelWaitsForTheGetBeforeItWithoutTheHost) {
+  write(target, 'g');
+  write(local, 'o');
+  std::string seen(kSize, '?');
+  Ticket ticket = must(remote.startGet(local, kWhole, {nullptr, stream.stream}));
+  const CopyPiece piece{seen.data(), local.data(), kSize};
+  ASSERT_TRUE(gpu.copy({{}, kGpu, {&piece, 1}}, stream).ok());
+  auto after = must(gpu.event(0));
+  ASSERT_TRUE(after->record(stream).ok());
+  // Nobody waits for the ticket: the stream alone does.
+  ASSERT_TRUE(waitFor(*after, kPatience).ok());
+  EXPECT_EQ(seen, std::string(kSize, 'g'));
+  EXPECT_TRUE(ticket.wait(kPatience).ok());
+}
+
+TEST_P(NodeStream, aStreamGoesOnWhenItsTransferFails) {
+  enqueueKernel();
+  Ticket ticket = must(remote.startGet(local, kWhole, {stream.stream, stream.stream}));
+  auto after = must(gpu.event(0));
+  ASSERT_TRUE(after->record(stream).ok());
+  EXPECT_EQ(must(node.nextPeerEvent(kPatience)).kind, PeerEvent::Kind::joined);
+  owner.close();
+  EXPECT_EQ(must(node.nextPeerEvent(kPatience)).kind, PeerEvent::Kind::left);
+  // What was handed to the device already ends when the device is through with it.
+  if (GetParam() == std::string("ipc")) runKernel();
+  EXPECT_EQ(ticket.wait(kPatience).code(), Code::disconnected);
+  runKernel();
+  EXPECT_TRUE(waitFor(*after, kPatience).ok());
+}
+
+TEST_P(NodeStream, aStreamGoesOnWhenItsNodeIsClosed) {
+  enqueueKernel();
+  Ticket ticket = must(remote.startGet(local, kWhole, {stream.stream, stream.stream}));
+  auto after = must(gpu.event(0));
+  ASSERT_TRUE(after->record(stream).ok());
+  node.close();
+  runKernel();
+  EXPECT_TRUE(waitFor(*after, kPatience).ok());
+  (void)ticket.wait(kPatience);
+}
+
+TEST_P(NodeStream, memoryOfTheHostHasNoStream) {
+  const LocalRegion host = must(node.allocate("", kSize));
+  auto refused = remote.startPut(host, kWhole, {stream.stream, nullptr});
+  EXPECT_EQ(refused.status().code(), Code::invalidArgument);
+}
+
+INSTANTIATE_TEST_SUITE_P(Over, NodeStream, testing::Values("ipc", "tcp"),
+                         [](const auto& info) { return std::string(info.param); });
+
+}  // namespace
+}  // namespace hmc

@@ -26,16 +26,22 @@ class RuntimePin final : public PinnedMemory {
 }  // namespace
 
 Result<DynamicLibrary> openRuntime(const std::vector<std::string>& libraries, const char* fix) {
-  std::string why;
+  std::string broken;
+  std::string absent;
   for (const std::string& name : libraries) {
     auto opened = DynamicLibrary::open(name);
     if (opened.ok()) {
       opened->stay();
       return opened;
     }
-    why += (why.empty() ? "" : "; ") + opened.status().message();
+    const std::string& why = opened.status().message();
+    if (why.find(name + ": cannot open shared object file") == std::string::npos) {
+      broken += why + "; ";
+    } else {
+      absent += (absent.empty() ? "there is no " : ", ") + name;
+    }
   }
-  return error(Code::unsupported, "{}; {}", why, fix);
+  return error(Code::unsupported, "{}{}; {}", broken, absent, fix);
 }
 
 Result<Backend*> makeBackend(Result<Backend::Facts> facts, std::unique_ptr<Runtime> runtime,
@@ -168,6 +174,14 @@ Result<std::unique_ptr<DeviceEvent>> RuntimeBackend::event(int index) {
   HMC_TRY(used.status());
   HMC_ASSIGN(void* made, runtime_->createEvent());
   return std::unique_ptr<DeviceEvent>(std::make_unique<RuntimeEvent>(*this, index, made));
+}
+
+Result<Region> RuntimeBackend::locate(const void* ptr) {
+  return memory_.locate(ptr);
+}
+
+Result<Share> RuntimeBackend::share(const Region& region, ShareFor purpose) {
+  return memory_.share(region, purpose);
 }
 
 Result<std::unique_ptr<Reservation>> RuntimeBackend::reserve(size_t size) {

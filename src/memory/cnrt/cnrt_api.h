@@ -7,7 +7,9 @@
 // - names, arguments, error numbers and structs: cnrt.h of CNRT 6.0.2 (CNToolkit 3.0);
 // - cnrtHostRegister() and cnrtHostUnregister() are named there (cnrtAttrSupportHostRegsiter), and
 //   assumed to have the arguments of CUDA's. A library without them pins nothing;
-// - a process registers 256 MiB of host memory at most: "Cambricon CNRT Developer Guide".
+// - that an MLU370 registers 256 MiB for a process at most is from HUX's support matrix. Host
+// memory
+//   is assumed to count.
 // Queues and notifiers are pointers to structs that nobody looks into, enums are ints.
 namespace hmc::cnrt {
 

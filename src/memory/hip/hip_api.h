@@ -6,9 +6,10 @@
 //
 // Held against hip/hip_runtime_api.h of ROCm 5.2.3 by tests/unit/memory/hip_api_test.cc, where it
 // is installed. Cited, not checked against a header:
-// - hipMemoryTypeDevice became 2 with ROCm 6.0 ("HIP API changes" of its release notes);
-// - hsa_amd_portable_export_dmabuf() of libhsa-runtime64.so.1, hsa_ext_amd.h of ROCm 5.6;
-// - Hygon's DTK has the same functions in libgalaxyhip.so.5, and exports no dma-buf.
+// - hipMemoryTypeDevice became 2 with ROCm 6.0: hip_runtime_api.h of that version;
+// - hsa_amd_portable_export_dmabuf() of libhsa-runtime64.so.1: ROCr's hsa_ext_amd.h, as RCCL calls
+//   it;
+// - Hygon's DTK has the same functions in libgalaxyhip.so.5, and exports no dma-buf: assumed.
 namespace hmc::hip {
 
 struct HipUuid {

@@ -3,12 +3,13 @@
 #include "memory/cuda_shaped_runtime.h"
 
 // What we use of Moore Threads' MUSA beyond what it has in common with CUDA's runtime API. No
-// package of its headers can be had, so all of this is cited and none of it is checked:
-// - names and arguments: "MUSA Runtime API", MUSA SDK 3.1 and 4.x, as third parties declare them
-//   (TileLang's stub of libmusart.so, torch_musa 2.5);
-// - error numbers, 712 and 600 among them: driver_types.h of the MUSA SDK;
-// - musaMemoryType and the flags: the values of CUDA 11, which the SDK says that it keeps;
-// - muMemGetAddressRange(): musa.h, "MUSA Driver API" 4.x; also as _v2, as in CUDA.
+// package of its headers can be had, so none of this is checked by a test:
+// - names and arguments: as TileLang's stub of libmusart.so.4 and .5 exports them, and torch_musa
+//   calls them;
+// - error numbers, 600 and 712 among them: driver_types.h of the MUSA SDK;
+// - kinds of memory and copies, flags, and the size of a handle: assumed to be CUDA's;
+// - muMemGetAddressRange(): as torch_musa and TensorFlow's MUSA plugin call it. Its name may end in
+//   _v2, as in CUDA.
 namespace hmc::musa {
 
 enum : int {

@@ -74,9 +74,10 @@ class UsedDevice {
   const Result<uintptr_t> before_;
 };
 
-// The first of these libraries that can be loaded; it stays, because its threads run until the
-// process ends. The sentence names all of them and ends with `fix`.
-Result<DynamicLibrary> openRuntime(const std::vector<std::string>& libraries, const char* fix);
+// One of these libraries: one that the process has loaded already, else the first that can be
+// loaded. It stays, because its threads run until the process ends. The sentence names all of them
+// and ends with `fix`.
+Result<DynamicLibrary> openRuntime(std::vector<std::string> libraries, const char* fix);
 
 // A function of such a library; unsupported when the library is too old to have it.
 template <class Function>

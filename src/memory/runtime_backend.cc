@@ -1,5 +1,7 @@
 #include "memory/runtime_backend.h"
 
+#include <dlfcn.h>
+
 #include <algorithm>
 
 #include "base/error.h"
@@ -23,9 +25,18 @@ class RuntimePin final : public PinnedMemory {
   const Region host_;
 };
 
+bool isLoaded(const std::string& library) {
+  void* found = dlopen(library.c_str(), RTLD_LAZY | RTLD_NOLOAD);
+  if (found) dlclose(found);
+  return found != nullptr;
+}
+
 }  // namespace
 
-Result<DynamicLibrary> openRuntime(const std::vector<std::string>& libraries, const char* fix) {
+Result<DynamicLibrary> openRuntime(std::vector<std::string> libraries, const char* fix) {
+  // Torch brings a runtime of its own: two of them in a process know nothing of each other's
+  // memory.
+  std::stable_partition(libraries.begin(), libraries.end(), isLoaded);
   std::string broken;
   std::string absent;
   for (const std::string& name : libraries) {

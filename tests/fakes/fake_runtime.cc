@@ -67,10 +67,21 @@ Status FakeRuntime::allowPeer(int index) {
 Result<void*> FakeRuntime::allocate(size_t size) {
   if (size > options_.space) return error(Code::exhausted, "out of memory");
   HMC_ASSIGN(const Region region, accelerator_.allocate(current(), size + kInPage));
+  HMC_TRY(soil(region));
   std::lock_guard lock(mutex_);
   const Region visible = region.slice(kInPage, size);
   allocations_.emplace(visible.ptr, visible);
   return visible.ptr;
+}
+
+// What somebody left there; not all of it, because much of it would take memory.
+Status FakeRuntime::soil(const Region& region) {
+  std::string bytes(std::min(region.size, size_t{1} << 18), '#');
+  const CopyPiece piece{region.ptr, bytes.data(), bytes.size()};
+  HMC_TRY(accelerator_.copy({region.device, Device{}, {&piece, 1}}, {region.device}));
+  HMC_ASSIGN(auto done, accelerator_.event(region.device.index));
+  HMC_TRY(done->record({region.device}));
+  return waitFor(*done, kCopyTimeout);
 }
 
 Status FakeRuntime::release(void* ptr) {

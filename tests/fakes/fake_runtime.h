@@ -12,7 +12,7 @@ namespace hmc {
 // names. It has a current device for each thread, and is stricter than the real ones: streams and
 // events are used with their device current, directions of copies must be true, handles are of
 // whole allocations and not for the process that made them, and allocations begin in the middle of
-// a page.
+// a page and hold what somebody left there.
 class FakeRuntime {
  public:
   struct Options {
@@ -77,6 +77,7 @@ class FakeRuntime {
 
   Device device(int index) const { return {options_.kind, index}; }
   Result<DeviceQueue> queueOf(void* stream);
+  Status soil(const Region& region);
 
   const Options options_;
   FakeAccelerator accelerator_;

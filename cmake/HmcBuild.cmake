@@ -1,5 +1,5 @@
-# Warnings and sanitizers for everything in this project, and two functions: hmc_part() for a
-# folder of src/, hmc_test() for a test program.
+# Warnings and sanitizers for everything in this project, and functions: hmc_part() for a folder
+# of src/, hmc_vendor_part() for one that needs a vendor's headers, hmc_test() for a test program.
 
 add_library(hmc_flags INTERFACE)
 target_compile_options(hmc_flags INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wno-missing-field-initializers)
@@ -31,6 +31,18 @@ function(hmc_part name)
     target_link_libraries(hmc_${name} PUBLIC hmc_${dep})
   endforeach()
   set_property(GLOBAL APPEND PROPERTY HMC_PARTS ${name})
+endfunction()
+
+# hmc_vendor_part(name INCLUDE dir SOURCES ... DEPS ...)
+# A part that needs a vendor's headers. Without them it is not_built.cc alone.
+function(hmc_vendor_part name)
+  cmake_parse_arguments(PART "" "INCLUDE" "SOURCES;DEPS" ${ARGN})
+  if(PART_INCLUDE)
+    hmc_part(${name} SOURCES ${PART_SOURCES} DEPS ${PART_DEPS})
+    target_include_directories(hmc_${name}_objects SYSTEM PRIVATE ${PART_INCLUDE})
+  else()
+    hmc_part(${name} SOURCES not_built.cc DEPS ${PART_DEPS})
+  endif()
 endfunction()
 
 # hmc_test(name SOURCES ... DEPS parts... [LIBS targets...] [LABELS ...])

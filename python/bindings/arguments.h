@@ -12,6 +12,8 @@
 // Converts Python arguments to the core's types. Bad values raise InvalidArgument or OutOfRange.
 namespace hmc::python {
 
+enum class Direction { put, get };
+
 Timeout timeoutFrom(double seconds);
 std::chrono::milliseconds millisecondsFrom(double seconds, const char* what);
 Access accessFrom(const std::string& word);  // "r", "rw"

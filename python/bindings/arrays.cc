@@ -1,9 +1,9 @@
-#include "arrays.h"
-
 #include <cstdint>
 #include <cstring>
 #include <string>
 #include <vector>
+
+#include "regions.h"
 
 // The exchange format of array libraries (DLPack), as far as we read it.
 namespace {
@@ -117,6 +117,14 @@ py::bytearray packed(uintptr_t pointer, const py::tuple& shape, const py::tuple&
   return result;
 }
 
+// Memory that something else owns.
+struct HostView {
+  py::object owner;
+  void* data;
+  size_t size;
+  bool readOnly;
+};
+
 uintptr_t addressOf(const py::object& object) {
   Py_buffer view;
   if (PyObject_GetBuffer(object.ptr(), &view, PyBUF_FULL_RO) != 0) throw py::error_already_set();
@@ -127,7 +135,15 @@ uintptr_t addressOf(const py::object& object) {
 
 }  // namespace
 
+py::memoryview viewOf(py::object owner, void* data, size_t size, bool readOnly) {
+  return py::memoryview(py::cast(HostView{std::move(owner), data, size, readOnly}));
+}
+
 void bindArrays(py::module_& module) {
+  py::class_<HostView>(module, "HostView", py::buffer_protocol()).def_buffer([](HostView& self) {
+    return py::buffer_info(static_cast<uint8_t*>(self.data), static_cast<py::ssize_t>(self.size),
+                           self.readOnly);
+  });
   module.def("read_dlpack", &readDlpack);
   module.def("address_of", &addressOf);
   module.def("packed", &packed);

@@ -1,4 +1,5 @@
 // arguments.h: blocksFrom
+#include <cctype>
 #include <cstring>
 #include <optional>
 
@@ -32,34 +33,21 @@ void readAll(const Py_buffer& view, const char* what, Column& column) {
   }
 }
 
-// By the struct module's code for a native integer.
+template <class Signed>
+void readEither(bool isSigned, const Py_buffer& view, const char* what, Column& column) {
+  isSigned ? readAll<Signed>(view, what, column)
+           : readAll<std::make_unsigned_t<Signed>>(view, what, column);
+}
+
+// By the struct module's code for a native integer, whose case is the sign.
 bool readAs(char code, const Py_buffer& view, const char* what, Column& column) {
-  switch (code) {
-    case 'b':
-      return readAll<signed char>(view, what, column), true;
-    case 'B':
-      return readAll<unsigned char>(view, what, column), true;
-    case 'h':
-      return readAll<short>(view, what, column), true;
-    case 'H':
-      return readAll<unsigned short>(view, what, column), true;
-    case 'i':
-      return readAll<int>(view, what, column), true;
-    case 'I':
-      return readAll<unsigned>(view, what, column), true;
-    case 'n':
-    case 'l':
-      return readAll<long>(view, what, column), true;
-    case 'N':
-    case 'L':
-      return readAll<unsigned long>(view, what, column), true;
-    case 'q':
-      return readAll<long long>(view, what, column), true;
-    case 'Q':
-      return readAll<unsigned long long>(view, what, column), true;
-    default:
-      return false;
-  }
+  if (!std::strchr("bBhHiIlLqQnN", code)) return false;
+  const bool isSigned = std::islower(code) != 0;
+  if (view.itemsize == 1) readEither<int8_t>(isSigned, view, what, column);
+  if (view.itemsize == 2) readEither<int16_t>(isSigned, view, what, column);
+  if (view.itemsize == 4) readEither<int32_t>(isSigned, view, what, column);
+  if (view.itemsize == 8) readEither<int64_t>(isSigned, view, what, column);
+  return true;
 }
 
 // None when the object has no buffer.

@@ -40,6 +40,12 @@ inline uint16_t portArgument(pybind11::handle value, const char* name) {
 inline uint32_t rankArgument(pybind11::handle value, const char* name) {
   return static_cast<uint32_t>(numberArgument(value, name, UINT32_MAX));
 }
+// A method with the arguments that all one-sided transfers share, and `more`.
+template <class Class, class Method, class... More>
+void defOneSided(Class& type, const char* name, Method method, const More&... more) {
+  type.def(name, method, pybind11::arg("ip"), pybind11::arg("port"), pybind11::arg("local_off"),
+           pybind11::arg("remote_off"), more...);
+}
 ConnType connArgument(pybind11::handle value);
 // Seconds, or None for the usual one.
 Communicator::Timeout timeoutArgument(pybind11::handle value);
@@ -82,30 +88,15 @@ struct PythonEnum {
   }
 };
 
-template <>
-struct type_caster<hmc::status_t> : PythonEnum<hmc::status_t> {
-  static handle cast(hmc::status_t value, return_value_policy, handle) {
-    return make("Status", value);
-  }
-};
-template <>
-struct type_caster<hmc::MemoryType> : PythonEnum<hmc::MemoryType> {
-  static handle cast(hmc::MemoryType value, return_value_policy, handle) {
-    return make("MemoryType", value);
-  }
-};
-template <>
-struct type_caster<hmc::ConnType> : PythonEnum<hmc::ConnType> {
-  static handle cast(hmc::ConnType value, return_value_policy, handle) {
-    return make("ConnType", value);
-  }
-};
-template <>
-struct type_caster<hmc::Communicator::CtrlTransport>
-    : PythonEnum<hmc::Communicator::CtrlTransport> {
-  static handle cast(hmc::Communicator::CtrlTransport value, return_value_policy, handle) {
-    return make("CtrlTransport", value);
-  }
-};
+#define HMC_PYTHON_ENUM(type, name)                                                           \
+  template <>                                                                                 \
+  struct type_caster<type> : PythonEnum<type> {                                               \
+    static handle cast(type value, return_value_policy, handle) { return make(name, value); } \
+  };
+HMC_PYTHON_ENUM(hmc::status_t, "Status")
+HMC_PYTHON_ENUM(hmc::MemoryType, "MemoryType")
+HMC_PYTHON_ENUM(hmc::ConnType, "ConnType")
+HMC_PYTHON_ENUM(hmc::Communicator::CtrlTransport, "CtrlTransport")
+#undef HMC_PYTHON_ENUM
 
 }  // namespace pybind11::detail

@@ -34,14 +34,11 @@ py::tuple started(const Start& start) {
   return py::make_tuple(status, id);
 }
 
-py::tuple putNB(Communicator& self, const std::string& ip, uint16_t port, size_t local,
-                size_t remote, size_t size, ConnType type) {
-  return started([&](uint64_t* id) { return self.putNB(ip, port, local, remote, size, id, type); });
-}
-
-py::tuple getNB(Communicator& self, const std::string& ip, uint16_t port, size_t local,
-                size_t remote, size_t size, ConnType type) {
-  return started([&](uint64_t* id) { return self.getNB(ip, port, local, remote, size, id, type); });
+template <auto method>
+py::tuple startNB(Communicator& self, const std::string& ip, uint16_t port, size_t local,
+                  size_t remote, size_t size, ConnType type) {
+  return started(
+      [&](uint64_t* id) { return (self.*method)(ip, port, local, remote, size, id, type); });
 }
 
 py::tuple receiveTag(Communicator& self, CtrlId peer) {
@@ -67,90 +64,83 @@ py::tuple recvDataFrom(Communicator& self, const std::string& ip, uint16_t port,
   });
 }
 
-template <class Class>
-void bindTransfers(Class& communicator) {
+using CommunicatorClass = py::class_<Communicator, std::shared_ptr<Communicator>>;
+
+void bindTransfers(CommunicatorClass& communicator) {
+  using C = Communicator;
   const auto released = py::call_guard<ReleasedGil>();
-  const int rdma = static_cast<int>(ConnType::RDMA);
+  const py::arg ip("ip");
+  const py::arg port("port");
+  const py::arg size("size");
+  const py::arg bias("ptr_bias");
+  const py::arg_v type = py::arg("connType") = static_cast<int>(ConnType::RDMA);
+  const py::arg_v chunk = py::arg("chunk_size") = 0;
+  const py::arg_v inflight = py::arg("max_inflight") = 64;
+  const char* id = "(status, id for wait()).";
+  defOneSided(communicator, "put", &C::put, size, type, released);
+  defOneSided(communicator, "get", &C::get, size, type, released);
+  defOneSided(communicator, "putNB", startNB<&C::putNB>, size, type, id);
+  defOneSided(communicator, "getNB", startNB<&C::getNB>, size, type, id);
+  defOneSided(communicator, "putPipeline", &C::putPipeline, size, chunk, inflight, type, released);
+  defOneSided(communicator, "getPipeline", &C::getPipeline, size, chunk, inflight, type, released);
   communicator
-      .def("put", &Communicator::put, released, py::arg("ip"), py::arg("port"),
-           py::arg("local_off"), py::arg("remote_off"), py::arg("size"), py::arg("connType") = rdma)
-      .def("get", &Communicator::get, released, py::arg("ip"), py::arg("port"),
-           py::arg("local_off"), py::arg("remote_off"), py::arg("size"), py::arg("connType") = rdma)
-      .def("putNB", &putNB, py::arg("ip"), py::arg("port"), py::arg("local_off"),
-           py::arg("remote_off"), py::arg("size"), py::arg("connType") = rdma,
-           "(status, id for wait()).")
-      .def("getNB", &getNB, py::arg("ip"), py::arg("port"), py::arg("local_off"),
-           py::arg("remote_off"), py::arg("size"), py::arg("connType") = rdma,
-           "(status, id for wait()).")
       .def(
-          "wait", [](Communicator& self, uint64_t id) { return self.wait(id); }, released,
-          py::arg("wr_id"))
+          "wait", [](C& self, uint64_t wr) { return self.wait(wr); }, released, py::arg("wr_id"))
       .def(
-          "wait", [](Communicator& self, const Ids& ids) { return self.wait(ids); }, released,
+          "wait", [](C& self, const Ids& ids) { return self.wait(ids); }, released,
           py::arg("wr_ids"))
-      .def("putPipeline", &Communicator::putPipeline, released, py::arg("ip"), py::arg("port"),
-           py::arg("local_off"), py::arg("remote_off"), py::arg("size"), py::arg("chunk_size") = 0,
-           py::arg("max_inflight") = 64, py::arg("connType") = rdma)
-      .def("getPipeline", &Communicator::getPipeline, released, py::arg("ip"), py::arg("port"),
-           py::arg("local_off"), py::arg("remote_off"), py::arg("size"), py::arg("chunk_size") = 0,
-           py::arg("max_inflight") = 64, py::arg("connType") = rdma)
-      .def("sendDataTo", &sendDataTo, py::arg("ip"), py::arg("port"), py::arg("send_buf"),
-           py::arg("buf_size"), py::arg("buf_type"), py::arg("connType") = rdma)
-      .def("recvDataFrom", &recvDataFrom, py::arg("ip"), py::arg("port"), py::arg("recv_buf"),
-           py::arg("buf_size"), py::arg("buf_type"), py::arg("connType") = rdma,
-           "(status, received bytes).")
-      .def("writeTo", &Communicator::writeTo, released, py::arg("ip"), py::arg("ptr_bias"),
-           py::arg("size"), py::arg("connType") = rdma)
-      .def("readFrom", &Communicator::readFrom, released, py::arg("ip"), py::arg("ptr_bias"),
-           py::arg("size"), py::arg("connType") = rdma);
+      .def("sendDataTo", &sendDataTo, ip, port, py::arg("send_buf"), py::arg("buf_size"),
+           py::arg("buf_type"), type)
+      .def("recvDataFrom", &recvDataFrom, ip, port, py::arg("recv_buf"), py::arg("buf_size"),
+           py::arg("buf_type"), type, "(status, received bytes).")
+      .def("writeTo", &C::writeTo, released, ip, bias, size, type)
+      .def("readFrom", &C::readFrom, released, ip, bias, size, type);
 }
 
-template <class Class>
-void bindConnections(Class& communicator) {
-  const auto released = py::call_guard<ReleasedGil>();
+void bindConnections(CommunicatorClass& communicator) {
   using C = Communicator;
+  using Text = const std::string&;
+  const auto released = py::call_guard<ReleasedGil>();
+  const py::arg ip("ip");
+  const py::arg port("port");
+  const py::arg peer("peer_id");
+  const py::arg self("self_id");
+  const py::arg type("connType");
+  const py::arg server("serverType");
   communicator.def("ctrlSend", &C::ctrlSend, released, py::arg("peer"), py::arg("tag"))
       .def("ctrlRecv", &receiveTag, py::arg("peer"), "(status, tag).")
       .def("initCtrlServer", &C::initCtrlServer, released, py::arg("bind_ip"), py::arg("tcp_port"),
            py::arg("uds_path") = "")
       .def("closeCtrl", &C::closeCtrl, released)
-      .def("connectCtrl", &C::connectCtrl, released, py::arg("peer_id"), py::arg("self_id"),
-           py::arg("link"))
-      .def("closeCtrlPeer", &C::closeCtrlPeer, released, py::arg("peer_id"))
-      .def_static("udsPathFor", &C::udsPathFor, py::arg("dir"), py::arg("peer_id"))
+      .def("connectCtrl", &C::connectCtrl, released, peer, self, py::arg("link"))
+      .def("closeCtrlPeer", &C::closeCtrlPeer, released, peer)
+      .def_static("udsPathFor", &C::udsPathFor, py::arg("dir"), peer)
       .def("initServer",
-           static_cast<status_t (C::*)(const std::string&, uint16_t, uint16_t, const std::string&,
-                                       ConnType)>(&C::initServer),
-           released, py::arg("bind_ip"), py::arg("data_port"), py::arg("ctrl_tcp_port"),
-           py::arg("ctrl_uds_path"), py::arg("serverType"))
-      .def("initServer",
-           static_cast<status_t (C::*)(const std::string&, uint16_t, ConnType)>(&C::initServer),
-           released, py::arg("ip"), py::arg("port"), py::arg("serverType"))
+           py::overload_cast<Text, uint16_t, uint16_t, Text, ConnType>(&C::initServer), released,
+           py::arg("bind_ip"), py::arg("data_port"), py::arg("ctrl_tcp_port"),
+           py::arg("ctrl_uds_path"), server)
+      .def("initServer", py::overload_cast<Text, uint16_t, ConnType>(&C::initServer), released, ip,
+           port, server)
       .def(
           "connectTo",
-          [](C& self, CtrlId peer, CtrlId me, const std::string& ip, uint16_t port,
-             const CtrlLink& link,
-             ConnType type) { return self.connectTo(peer, me, ip, port, link, type); },
-          released, py::arg("peer_id"), py::arg("self_id"), py::arg("peer_ip"),
-          py::arg("data_port"), py::arg("ctrl_link"), py::arg("connType"))
+          [](C& me, CtrlId to, CtrlId from, Text host, uint16_t number, const CtrlLink& link,
+             ConnType kind) { return me.connectTo(to, from, host, number, link, kind); },
+          released, peer, self, py::arg("peer_ip"), py::arg("data_port"), py::arg("ctrl_link"),
+          type)
       .def(
           "connectTo",
-          [](C& self, const std::string& ip, uint16_t port, ConnType type) {
-            return self.connectTo(ip, port, type);
+          [](C& me, Text host, uint16_t number, ConnType kind) {
+            return me.connectTo(host, number, kind);
           },
-          released, py::arg("ip"), py::arg("port"), py::arg("connType"))
+          released, ip, port, type)
       .def("closeServer", &C::closeServer, released)
-      .def("disConnect",
-           static_cast<status_t (C::*)(const std::string&, uint16_t, ConnType)>(&C::disConnect),
-           released, py::arg("ip"), py::arg("port"), py::arg("connType"))
-      .def("disConnect", static_cast<status_t (C::*)(const std::string&, ConnType)>(&C::disConnect),
-           released, py::arg("ip"), py::arg("connType"))
-      .def("checkConn",
-           static_cast<status_t (C::*)(const std::string&, uint16_t, ConnType)>(&C::checkConn),
-           released, py::arg("ip"), py::arg("port"), py::arg("connType"))
-      .def("checkConn", static_cast<status_t (C::*)(const std::string&, ConnType)>(&C::checkConn),
-           released, py::arg("ip"), py::arg("connType"))
-      .def("explain", &C::explain, released, py::arg("ip"), py::arg("port"),
+      .def("disConnect", py::overload_cast<Text, uint16_t, ConnType>(&C::disConnect), released, ip,
+           port, type)
+      .def("disConnect", py::overload_cast<Text, ConnType>(&C::disConnect), released, ip, type)
+      .def("checkConn", py::overload_cast<Text, uint16_t, ConnType>(&C::checkConn), released, ip,
+           port, type)
+      .def("checkConn", py::overload_cast<Text, ConnType>(&C::checkConn), released, ip, type)
+      .def("explain", &C::explain, released, ip, port,
            "One line for each transport: whether it serves the peer, and why or why not.");
 }
 
@@ -169,7 +159,7 @@ void bindCommunicator(py::module_& module) {
       .def_readwrite("port", &CtrlLink::port)
       .def_readwrite("uds_path", &CtrlLink::uds_path);
 
-  py::class_<Communicator, std::shared_ptr<Communicator>> communicator(
+  CommunicatorClass communicator(
       module, "Communicator",
       "One-sided transfers between this process's ConnBuffer and those of its peers. Methods "
       "return a hmc.Status; hmc.Session raises exceptions instead.");

@@ -1,9 +1,9 @@
 #include <memory>
 #include <stdexcept>
 
-#include "direction.h"
 #include "documented.h"
 #include "hmc/conn_buffer.h"
+#include "regions.h"
 #include "without_gil.h"
 
 namespace hmc::python {
@@ -29,11 +29,6 @@ struct HostBuffer : Buffer {
   using Buffer::Buffer;
 };
 
-// The same for a ConnBuffer, which it keeps alive.
-struct HostView {
-  std::shared_ptr<ConnBuffer> buffer;
-};
-
 template <class T, class... Arguments>
 std::shared_ptr<T> makeOrRaise(Arguments... arguments) {
   try {
@@ -43,14 +38,10 @@ std::shared_ptr<T> makeOrRaise(Arguments... arguments) {
   }
 }
 
-py::buffer_info bytesAt(void* pointer, size_t size) {
-  return {pointer, 1, py::format_descriptor<uint8_t>::format(), static_cast<py::ssize_t>(size)};
-}
-
-py::tuple allocated(const std::shared_ptr<Memory>& memory, size_t size,
-                    status_t (Memory::*allocate)(void**, size_t)) {
+template <auto method>
+py::tuple allocated(const std::shared_ptr<Memory>& memory, size_t size) {
   void* pointer = nullptr;
-  const status_t status = ((*memory).*allocate)(&pointer, size);
+  const status_t status = ((*memory).*method)(&pointer, size);
   if (status != status_t::SUCCESS) return py::make_tuple(status, py::none());
   if (memory->getMemoryType() == MemoryType::CPU)
     return py::make_tuple(status, std::make_unique<HostBuffer>(memory, pointer, size));
@@ -64,42 +55,36 @@ status_t copying(bool atOnce, const Copy& copy) {
   return copy();
 }
 
-enum class Where { host, device };
-
-// Between the buffer and memory that Python names, which lies on the host or on a device.
-template <Direction direction, Where where>
+// Between the buffer and memory that Python names, on the host or on a device, by a method of
+// ConnBuffer.
+template <auto method, Direction direction, bool host>
 status_t copyBuffer(ConnBuffer& buffer, py::handle object, size_t size, size_t offset) {
-  constexpr bool host = where == Where::host;
   const Place place(object, size, direction == Direction::get);
   const bool atOnce = host && size <= kShortCopy && buffer.mem_type == MemoryType::CPU;
-  return copying(atOnce, [&, at = place.pointer()] {
-    if constexpr (direction == Direction::put)
-      return host ? buffer.writeFromCpu(at, size, offset) : buffer.writeFromGpu(at, size, offset);
-    else
-      return host ? buffer.readToCpu(at, size, offset) : buffer.readToGpu(at, size, offset);
-  });
+  return copying(atOnce, [&] { return (buffer.*method)(place.pointer(), size, offset); });
+}
+constexpr auto kWriteHost = copyBuffer<&ConnBuffer::writeFromCpu, Direction::put, true>;
+constexpr auto kReadHost = copyBuffer<&ConnBuffer::readToCpu, Direction::get, true>;
+constexpr auto kWriteDevice = copyBuffer<&ConnBuffer::writeFromGpu, Direction::put, false>;
+constexpr auto kReadDevice = copyBuffer<&ConnBuffer::readToGpu, Direction::get, false>;
+
+template <auto copyHost, auto copyDevice>
+void copyOrRaise(ConnBuffer& buffer, py::handle object, py::handle size, py::handle offset,
+                 bool host) {
+  check((host ? copyHost : copyDevice)(buffer, object, sizeArgument(size, "nbytes"),
+                                       sizeArgument(offset, "offset")));
 }
 
-template <Direction direction>
-void copyBufferOrRaise(ConnBuffer& buffer, py::handle object, py::handle size, py::handle offset,
-                       bool host) {
-  const auto copy =
-      host ? copyBuffer<direction, Where::host> : copyBuffer<direction, Where::device>;
-  check(copy(buffer, object, sizeArgument(size, "nbytes"), sizeArgument(offset, "offset")));
-}
-
-py::memoryview viewOf(const std::shared_ptr<ConnBuffer>& buffer) {
+py::memoryview bytesOf(const std::shared_ptr<ConnBuffer>& buffer) {
   if (buffer->mem_type != MemoryType::CPU) {
     raise(Code::unsupported,
           "this buffer is memory of an accelerator, which Python cannot look into: copy it "
           "out with get_into()");
   }
-  return py::memoryview(py::cast(HostView{buffer}));
+  return viewOf(py::cast(buffer), buffer->ptr, buffer->buffer_size, false);
 }
 
-using CopyMethod = status_t (Memory::*)(void*, const void*, size_t);
-
-template <CopyMethod method>
+template <auto method>
 status_t copyBetween(Memory& memory, py::handle to, py::handle from, size_t size) {
   const Place target(to, size, true);
   const Place source(from, size, false);
@@ -115,51 +100,41 @@ void bindMemoryClass(py::module_& module) {
       .def_readonly("size", &Buffer::size);
   py::class_<HostBuffer, Buffer>(module, "HostBuffer", py::buffer_protocol(),
                                  "A Buffer of host memory, with the buffer protocol.")
-      .def_buffer([](HostBuffer& self) { return bytesAt(self.pointer, self.size); });
+      .def_buffer([](HostBuffer& self) {
+        return py::buffer_info(static_cast<uint8_t*>(self.pointer),
+                               static_cast<py::ssize_t>(self.size));
+      });
 
   const auto released = py::call_guard<ReleasedGil>();
+  const py::arg to("dest");
+  const py::arg from("src");
+  const py::arg size("size");
+  const py::arg_v type = py::arg("mem_type") = static_cast<int>(MemoryType::DEFAULT);
   py::class_<Memory, std::shared_ptr<Memory>>(
       module, "Memory", "Allocates and copies on one device. Copies are done when they return.")
-      .def(py::init(&makeOrRaise<Memory, int, MemoryType>), py::arg("device_id"),
-           py::arg("mem_type") = static_cast<int>(MemoryType::DEFAULT))
+      .def(py::init(&makeOrRaise<Memory, int, MemoryType>), py::arg("device_id"), type)
       .def("init", &Memory::init)
       .def("free", &Memory::free)
-      .def(
-          "allocateBuffer",
-          [](const std::shared_ptr<Memory>& self, size_t size) {
-            return allocated(self, size, &Memory::allocateBuffer);
-          },
-          py::arg("size"), "(status, Buffer), or (status, None) on failure.")
-      .def(
-          "allocatePeerableBuffer",
-          [](const std::shared_ptr<Memory>& self, size_t size) {
-            return allocated(self, size, &Memory::allocatePeerableBuffer);
-          },
-          py::arg("size"))
+      .def("allocateBuffer", allocated<&Memory::allocateBuffer>, size,
+           "(status, Buffer), or (status, None) on failure.")
+      .def("allocatePeerableBuffer", allocated<&Memory::allocatePeerableBuffer>, size)
       .def(
           "freeBuffer",
           [](Memory& self, Buffer& buffer) {
             return self.freeBuffer(std::exchange(buffer.pointer, nullptr));
           },
           py::arg("buffer"), "Free it now, not with its last reference.")
-      .def("copyHostToDevice", &copyBetween<&Memory::copyHostToDevice>, py::arg("dest"),
-           py::arg("src"), py::arg("size"))
-      .def("copyDeviceToHost", &copyBetween<&Memory::copyDeviceToHost>, py::arg("dest"),
-           py::arg("src"), py::arg("size"))
-      .def("copyDeviceToDevice", &copyBetween<&Memory::copyDeviceToDevice>, py::arg("dest"),
-           py::arg("src"), py::arg("size"))
+      .def("copyHostToDevice", copyBetween<&Memory::copyHostToDevice>, to, from, size)
+      .def("copyDeviceToHost", copyBetween<&Memory::copyDeviceToHost>, to, from, size)
+      .def("copyDeviceToDevice", copyBetween<&Memory::copyDeviceToDevice>, to, from, size)
       .def("setDeviceIdAndMemoryType", &Memory::setDeviceIdAndMemoryType, released,
-           py::arg("device_id"), py::arg("mem_type") = static_cast<int>(MemoryType::DEFAULT))
+           py::arg("device_id"), type)
       .def("getMemoryType", &Memory::getMemoryType)
       .def("getInitStatus", &Memory::getInitStatus)
       .def("getDeviceId", &Memory::getDeviceId);
 }
 
 void bindConnBuffer(py::module_& module) {
-  py::class_<HostView>(module, "HostView", py::buffer_protocol()).def_buffer([](HostView& self) {
-    return bytesAt(self.buffer->ptr, self.buffer->buffer_size);
-  });
-
   const py::arg size("size");
   const py::arg_v bias = py::arg("bias") = 0;
   // Methods with the documented names return a Status; write and read raise.
@@ -172,15 +147,15 @@ void bindConnBuffer(py::module_& module) {
       .def_readonly("buffer_size", &ConnBuffer::buffer_size)
       .def_readonly("mem_type", &ConnBuffer::mem_type)
       .def_readonly("device_id", &ConnBuffer::device_id)
-      .def("view", &viewOf, "The bytes of a buffer in host memory, as a memoryview.")
-      .def("writeFromCpu", copyBuffer<Direction::put, Where::host>, py::arg("src"), size, bias)
-      .def("readToCpu", copyBuffer<Direction::get, Where::host>, py::arg("dest"), size, bias)
-      .def("writeFromGpu", copyBuffer<Direction::put, Where::device>, py::arg("src"), size, bias)
-      .def("readToGpu", copyBuffer<Direction::get, Where::device>, py::arg("dest"), size, bias)
+      .def("view", &bytesOf, "The bytes of a buffer in host memory, as a memoryview.")
+      .def("writeFromCpu", kWriteHost, py::arg("src"), size, bias)
+      .def("readToCpu", kReadHost, py::arg("dest"), size, bias)
+      .def("writeFromGpu", kWriteDevice, py::arg("src"), size, bias)
+      .def("readToGpu", kReadDevice, py::arg("dest"), size, bias)
       .def("copyWithin", &ConnBuffer::copyWithin, py::call_guard<ReleasedGil>(),
            py::arg("dst_bias"), py::arg("src_bias"), size)
-      .def("write", copyBufferOrRaise<Direction::put>)
-      .def("read", copyBufferOrRaise<Direction::get>)
+      .def("write", copyOrRaise<kWriteHost, kWriteDevice>)
+      .def("read", copyOrRaise<kReadHost, kReadDevice>)
       .def("copy_within", [](ConnBuffer& self, py::handle to, py::handle from, py::handle count) {
         const size_t target = sizeArgument(to, "dst_offset");
         const size_t source = sizeArgument(from, "src_offset");
@@ -221,6 +196,11 @@ Place::~Place() {
 void bindMemory(py::module_& module) {
   bindMemoryClass(module);
   bindConnBuffer(module);
+  py::dict kinds;
+#define HMC_ROW(kind, product, type, library) kinds[#kind] = #type;
+  HMC_DEVICE_KINDS(HMC_ROW)
+#undef HMC_ROW
+  module.attr("DEVICE_KINDS") = kinds;
   module.def("memory_supported", &memory_supported, py::call_guard<ReleasedGil>(),
              "The MemoryType that DEFAULT means on this machine.");
 }

@@ -6,7 +6,6 @@
 #include <optional>
 #include <set>
 
-#include "direction.h"
 #include "documented.h"
 #include "hmc/deadline.h"
 #include "without_gil.h"
@@ -48,51 +47,54 @@ class SessionCore {
     }
   }
 
-  ConnType typeFor(const std::string& ip, uint16_t port, py::handle conn, ConnType usual) const {
-    if (!conn.is_none()) return connArgument(conn);
-    auto found = connected_.find({ip, port});
-    return onlyOne(found == connected_.end() ? Types{} : found->second, usual);
-  }
-  ConnType typeFor(const std::string& ip, py::handle conn, ConnType usual) const {
-    if (!conn.is_none()) return connArgument(conn);
-    Types types;
-    for (const auto& [key, some] : connected_) {
-      if (key.first == ip) types.insert(some.begin(), some.end());
-    }
-    return onlyOne(types, usual);
+  // The same for a call that needs no repeating; raises its failure.
+  template <class Call>
+  void run(const Call& call) const {
+    checkPeer(released(call));
   }
 
-  void connect(uint32_t peer, uint32_t self, const std::string& ip, uint16_t port,
-               const CtrlLink& link, ConnType type, Communicator::Timeout timeout) {
-    checkPeer(released([&](Communicator& communicator) {
-      return communicator.connectTo(peer, self, ip, port, link, type, timeout);
-    }));
-    connected_[{ip, port}].insert(type);
+  // What `conn` says, or the only connection to that ip (and port).
+  ConnType typeFor(const std::string& ip, std::optional<uint16_t> port, py::handle conn,
+                   ConnType usual) const {
+    if (!conn.is_none()) return connArgument(conn);
+    std::set<ConnType> types;
+    for (auto one = connected_.lower_bound({ip, port.value_or(0)}); one != connected_.end();
+         ++one) {
+      const auto& [host, number] = one->first;
+      if (host != ip || (port && number != *port)) break;
+      types.insert(one->second.begin(), one->second.end());
+    }
+    return types.size() == 1 ? *types.begin() : usual;
   }
-  void connectLegacy(const std::string& ip, uint16_t port, ConnType type,
-                     Communicator::Timeout timeout) {
-    checkPeer(released([&](Communicator& communicator) {
-      return communicator.connectTo(ip, port, type, timeout);
-    }));
+
+  // With ranks where there is a link for tags.
+  void connect(py::handle ipOf, py::handle portOf, py::handle conn, py::handle timeoutOf,
+               const CtrlLink* link, py::handle peerOf, py::handle selfOf) {
+    const std::string ip = textArgument(ipOf, "ip");
+    const uint16_t port = portArgument(portOf, "port");
+    const ConnType type = connArgument(conn);
+    const Communicator::Timeout timeout = timeoutArgument(timeoutOf);
+    if (link) {
+      const uint32_t peer = rankArgument(peerOf, "peer_id");
+      const uint32_t self = rankArgument(selfOf, "self_id");
+      run([&](Communicator& c) { return c.connectTo(peer, self, ip, port, *link, type, timeout); });
+    } else {
+      run([&](Communicator& c) { return c.connectTo(ip, port, type, timeout); });
+    }
     connected_[{ip, port}].insert(type);
   }
   void disconnect(const std::string& ip, std::optional<uint16_t> port, ConnType type) {
     for (auto& [key, types] : connected_) {
       if (key.first == ip && (!port || key.second == *port)) types.erase(type);
     }
-    check(released([&](Communicator& communicator) {
-      return port ? communicator.disConnect(ip, *port, type) : communicator.disConnect(ip, type);
+    check(released([&](Communicator& c) {
+      return port ? c.disConnect(ip, *port, type) : c.disConnect(ip, type);
     }));
   }
 
  private:
-  using Types = std::set<ConnType>;
-  static ConnType onlyOne(const Types& types, ConnType usual) {
-    return types.size() == 1 ? *types.begin() : usual;
-  }
-
   const std::shared_ptr<Communicator> communicator_;
-  std::map<std::pair<std::string, uint16_t>, Types> connected_;
+  std::map<std::pair<std::string, uint16_t>, std::set<ConnType>> connected_;
 };
 
 std::optional<uint16_t> optionalPort(py::handle port) {
@@ -110,6 +112,17 @@ struct OneSided {
         remote(sizeArgument(remoteOf, "remote_off")),
         size(sizeArgument(sizeOf, "nbytes")),
         type(self.typeFor(ip, port, conn, ConnType::RDMA)) {}
+
+  // Calls a method of Communicator with them, and with `more` before the type.
+  template <auto method, class... More>
+  auto call(Communicator& communicator, More... more) const {
+    return (communicator.*method)(ip, port, local, remote, size, more..., type);
+  }
+  template <auto method, class... More>
+  void run(const SessionCore& self, More... more) const {
+    self.run([&](Communicator& c) { return call<method>(c, more...); });
+  }
+
   const std::string ip;
   const uint16_t port;
   const size_t local;
@@ -118,61 +131,39 @@ struct OneSided {
   const ConnType type;
 };
 
-template <Direction direction>
+template <auto tryMove, auto move>
 void sessionMove(const SessionCore& self, py::handle ip, py::handle port, py::handle local,
                  py::handle remote, py::handle size, py::handle conn) {
   const OneSided t(self, ip, port, local, remote, size, conn);
-  Communicator& communicator = *self.communicator();
-  if (t.size <= kShortCopy &&
-      (direction == Direction::put
-           ? communicator.tryPut(t.ip, t.port, t.local, t.remote, t.size, t.type)
-           : communicator.tryGet(t.ip, t.port, t.local, t.remote, t.size, t.type))) {
-    return;
-  }
-  checkPeer(self.released([&](Communicator& c) {
-    return direction == Direction::put ? c.put(t.ip, t.port, t.local, t.remote, t.size, t.type)
-                                       : c.get(t.ip, t.port, t.local, t.remote, t.size, t.type);
-  }));
+  if (t.size <= kShortCopy && t.call<tryMove>(*self.communicator())) return;
+  t.run<move>(self);
 }
 
-template <Direction direction>
+template <auto start>
 uint64_t sessionStart(const SessionCore& self, py::handle ip, py::handle port, py::handle local,
                       py::handle remote, py::handle size, py::handle conn) {
-  const OneSided t(self, ip, port, local, remote, size, conn);
   uint64_t id = 0;
-  checkPeer(self.released([&](Communicator& c) {
-    return direction == Direction::put
-               ? c.putNB(t.ip, t.port, t.local, t.remote, t.size, &id, t.type)
-               : c.getNB(t.ip, t.port, t.local, t.remote, t.size, &id, t.type);
-  }));
+  OneSided(self, ip, port, local, remote, size, conn).run<start>(self, &id);
   return id;
 }
 
-template <Direction direction>
+template <auto pipeline>
 void sessionPipeline(const SessionCore& self, py::handle ip, py::handle port, py::handle local,
                      py::handle remote, py::handle size, py::handle chunkOf, py::handle inflightOf,
                      py::handle conn) {
-  const OneSided t(self, ip, port, local, remote, size, conn);
   const size_t chunk = sizeArgument(chunkOf, "chunk_size");
   const size_t inflight = sizeArgument(inflightOf, "max_inflight");
-  checkPeer(self.released([&](Communicator& c) {
-    return direction == Direction::put
-               ? c.putPipeline(t.ip, t.port, t.local, t.remote, t.size, chunk, inflight, t.type)
-               : c.getPipeline(t.ip, t.port, t.local, t.remote, t.size, chunk, inflight, t.type);
-  }));
+  OneSided(self, ip, port, local, remote, size, conn).run<pipeline>(self, chunk, inflight);
 }
 
-template <Direction direction>
+template <auto move>
 void moveLegacy(const SessionCore& self, py::handle ipArgument, py::handle offsetOf,
                 py::handle sizeOf, py::handle conn, ConnType usual) {
   const std::string ip = textArgument(ipArgument, "ip");
   const size_t offset = sizeArgument(offsetOf, "bias");
   const size_t size = sizeArgument(sizeOf, "size");
-  const ConnType type = self.typeFor(ip, conn, usual);
-  checkPeer(self.released([&](Communicator& c) {
-    return direction == Direction::put ? c.writeTo(ip, offset, size, type)
-                                       : c.readFrom(ip, offset, size, type);
-  }));
+  const ConnType type = self.typeFor(ip, std::nullopt, conn, usual);
+  self.run([&](Communicator& c) { return (c.*move)(ip, offset, size, type); });
 }
 
 void sessionWait(const SessionCore& self, const py::object& ids, py::handle timeoutOf) {
@@ -185,16 +176,12 @@ void sessionWait(const SessionCore& self, const py::object& ids, py::handle time
     for (const auto& id : ids) all.push_back(numberArgument(id, "wr_id", UINT64_MAX));
   }
   // Ids that are done drop out, so that none is waited for twice.
-  status_t first = status_t::SUCCESS;
   Status why;
   for (uint64_t id : all) {
     const status_t status = self.inShortWaits(
         timeout, status_t::TIMEOUT,
         [&](Communicator& c, Communicator::Timeout slice) { return c.wait(id, slice); });
-    if (first == status_t::SUCCESS && status != status_t::SUCCESS) {
-      first = status;
-      why = lastStatus();
-    }
+    if (why.ok() && status != status_t::SUCCESS) why = lastStatus();
   }
   check(why);
 }
@@ -202,7 +189,7 @@ void sessionWait(const SessionCore& self, const py::object& ids, py::handle time
 void sessionSend(const SessionCore& self, py::handle peerOf, py::handle tagOf) {
   const uint32_t peer = rankArgument(peerOf, "peer");
   const uint64_t tag = numberArgument(tagOf, "tag", UINT64_MAX);
-  checkPeer(self.released([&](Communicator& c) { return c.ctrlSend(peer, tag); }));
+  self.run([&](Communicator& c) { return c.ctrlSend(peer, tag); });
 }
 
 uint64_t sessionReceive(const SessionCore& self, py::handle peerOf, py::handle timeoutOf) {
@@ -216,23 +203,27 @@ uint64_t sessionReceive(const SessionCore& self, py::handle peerOf, py::handle t
   return tag;
 }
 
-void sendData(const SessionCore& self, const std::string& ip, std::optional<uint16_t> port,
-              uintptr_t from, size_t size, MemoryType kind, ConnType type) {
+void sendData(const SessionCore& self, py::handle ipOf, py::handle portOf, uintptr_t from,
+              size_t size, MemoryType kind, ConnType type) {
+  const std::string ip = textArgument(ipOf, "ip");
+  const auto port = optionalPort(portOf);
   void* data = reinterpret_cast<void*>(from);
-  checkPeer(self.released([&](Communicator& c) {
+  self.run([&](Communicator& c) {
     return port ? c.sendDataTo(ip, *port, data, size, kind, type)
                 : c.sendDataTo(ip, data, size, kind, type);
-  }));
+  });
 }
 
-size_t receiveData(const SessionCore& self, const std::string& ip, std::optional<uint16_t> port,
-                   uintptr_t into, size_t size, MemoryType kind, ConnType type) {
+size_t receiveData(const SessionCore& self, py::handle ipOf, py::handle portOf, uintptr_t into,
+                   size_t size, MemoryType kind, ConnType type) {
+  const std::string ip = textArgument(ipOf, "ip");
+  const auto port = optionalPort(portOf);
   void* data = reinterpret_cast<void*>(into);
   size_t count = 0;
-  checkPeer(self.released([&](Communicator& c) {
+  self.run([&](Communicator& c) {
     return port ? c.recvDataFrom(ip, *port, data, size, kind, &count, type)
                 : c.recvDataFrom(ip, data, size, kind, &count, type);
-  }));
+  });
   return count;
 }
 
@@ -280,38 +271,32 @@ constexpr const char* kGetPipeline =
 
 get_remote() in chunks of chunk_size bytes (0: 4 MiB).)";
 
-template <class Class, class Method>
-void defTransfer(Class& session, const char* name, Method method, const char* doc) {
-  session.def(name, method, py::arg("ip"), py::arg("port"), py::arg("local_off"),
-              py::arg("remote_off"), py::arg("nbytes"), py::arg("conn") = py::none(), doc);
-}
-
-template <class Class, class Method>
-void defPipeline(Class& session, const char* name, Method method, const char* doc) {
-  session.def(name, method, py::arg("ip"), py::arg("port"), py::arg("local_off"),
-              py::arg("remote_off"), py::arg("nbytes"), py::arg("chunk_size") = 0,
-              py::arg("max_inflight") = 64, py::arg("conn") = py::none(), doc);
-}
-
 }  // namespace
 
 void bindSession(py::module_& module) {
   module.def("check", [](status_t status) { checkPeer(status); });
   module.def("port_argument", [](py::handle port) { return portArgument(port, "the port"); });
+  using C = Communicator;
+  const py::arg nbytes("nbytes");
+  const py::arg_v chunk = py::arg("chunk_size") = 0;
+  const py::arg_v inflight = py::arg("max_inflight") = 64;
+  const py::arg_v conn = py::arg("conn") = py::none();
+  const py::arg_v timeout = py::arg("timeout") = py::none();
   py::class_<SessionCore> session(module, "SessionCore", "What hmc.Session is built on.");
   session.def(py::init<std::shared_ptr<Communicator>>(), py::arg("comm"));
   session.def_property_readonly("comm", &SessionCore::communicator,
                                 "The Communicator underneath, whose methods return a Status.");
-  defTransfer(session, "put_remote", &sessionMove<Direction::put>, kPutRemote);
-  defTransfer(session, "get_remote", &sessionMove<Direction::get>, kGetRemote);
-  defTransfer(session, "put_nb", &sessionStart<Direction::put>, kPutNb);
-  defTransfer(session, "get_nb", &sessionStart<Direction::get>, kGetNb);
-  defPipeline(session, "put_pipeline", &sessionPipeline<Direction::put>, kPutPipeline);
-  defPipeline(session, "get_pipeline", &sessionPipeline<Direction::get>, kGetPipeline);
-  session.def("wait", &sessionWait, py::arg("wr_id"), py::arg("timeout") = py::none(), kWait)
+  defOneSided(session, "put_remote", sessionMove<&C::tryPut, &C::put>, nbytes, conn, kPutRemote);
+  defOneSided(session, "get_remote", sessionMove<&C::tryGet, &C::get>, nbytes, conn, kGetRemote);
+  defOneSided(session, "put_nb", sessionStart<&C::putNB>, nbytes, conn, kPutNb);
+  defOneSided(session, "get_nb", sessionStart<&C::getNB>, nbytes, conn, kGetNb);
+  defOneSided(session, "put_pipeline", sessionPipeline<&C::putPipeline>, nbytes, chunk, inflight,
+              conn, kPutPipeline);
+  defOneSided(session, "get_pipeline", sessionPipeline<&C::getPipeline>, nbytes, chunk, inflight,
+              conn, kGetPipeline);
+  session.def("wait", &sessionWait, py::arg("wr_id"), timeout, kWait)
       .def("ctrl_send", &sessionSend, py::arg("peer"), py::arg("tag"), kCtrlSend)
-      .def("ctrl_recv", &sessionReceive, py::arg("peer"), py::arg("timeout") = py::none(),
-           kCtrlRecv)
+      .def("ctrl_recv", &sessionReceive, py::arg("peer"), timeout, kCtrlRecv)
       .def(
           "close",
           [](const SessionCore& self) {
@@ -321,49 +306,22 @@ void bindSession(py::module_& module) {
             });
           },
           "close()\n\nClose every connection. Calls of this session that are waiting fail.")
-      .def("_write_to",
-           [](const SessionCore& self, py::handle ip, py::handle offset, py::handle size,
-              py::handle conn,
-              ConnType usual) { moveLegacy<Direction::put>(self, ip, offset, size, conn, usual); })
-      .def("_read_from",
-           [](const SessionCore& self, py::handle ip, py::handle offset, py::handle size,
-              py::handle conn,
-              ConnType usual) { moveLegacy<Direction::get>(self, ip, offset, size, conn, usual); })
-      .def("_connect",
-           [](SessionCore& self, py::handle peer, py::handle me, py::handle ip, py::handle port,
-              const CtrlLink& link, py::handle conn, py::handle timeout) {
-             self.connect(rankArgument(peer, "peer_id"), rankArgument(me, "self_id"),
-                          textArgument(ip, "peer_ip"), portArgument(port, "data_port"), link,
-                          connArgument(conn), timeoutArgument(timeout));
-           })
-      .def("_connect_legacy",
-           [](SessionCore& self, py::handle ip, py::handle port, py::handle conn,
-              py::handle timeout) {
-             self.connectLegacy(textArgument(ip, "ip"), portArgument(port, "port"),
-                                connArgument(conn), timeoutArgument(timeout));
-           })
+      .def("_write_to", moveLegacy<&C::writeTo>)
+      .def("_read_from", moveLegacy<&C::readFrom>)
+      .def("_connect", &SessionCore::connect, py::arg("ip"), py::arg("port"), py::arg("conn"),
+           py::arg("timeout"), py::arg("link") = nullptr, py::arg("peer_id") = py::none(),
+           py::arg("self_id") = py::none())
       .def("_disconnect",
-           [](SessionCore& self, py::handle ip, py::handle port, py::handle conn) {
-             self.disconnect(textArgument(ip, "ip"), optionalPort(port), connArgument(conn));
+           [](SessionCore& self, py::handle ip, py::handle port, py::handle type) {
+             self.disconnect(textArgument(ip, "ip"), optionalPort(port), connArgument(type));
            })
       .def("_type_for",
-           [](const SessionCore& self, py::handle ip, py::handle port, py::handle conn,
+           [](const SessionCore& self, py::handle ip, py::handle port, py::handle type,
               ConnType usual) {
-             const std::string host = textArgument(ip, "ip");
-             const auto number = optionalPort(port);
-             return number ? self.typeFor(host, *number, conn, usual)
-                           : self.typeFor(host, conn, usual);
+             return self.typeFor(textArgument(ip, "ip"), optionalPort(port), type, usual);
            })
-      .def("_send_data",
-           [](const SessionCore& self, py::handle ip, py::handle port, uintptr_t from, size_t size,
-              MemoryType kind, ConnType type) {
-             sendData(self, textArgument(ip, "ip"), optionalPort(port), from, size, kind, type);
-           })
-      .def("_receive_data", [](const SessionCore& self, py::handle ip, py::handle port,
-                               uintptr_t into, size_t size, MemoryType kind, ConnType type) {
-        return receiveData(self, textArgument(ip, "ip"), optionalPort(port), into, size, kind,
-                           type);
-      });
+      .def("_send_data", sendData)
+      .def("_receive_data", receiveData);
 }
 
 }  // namespace hmc::python

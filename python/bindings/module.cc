@@ -1,6 +1,5 @@
 #include <pybind11/pybind11.h>
 
-#include "arrays.h"
 #include "documented.h"
 #include "hmc/version.h"
 #include "regions.h"

@@ -6,7 +6,6 @@
 #include <optional>
 
 #include "errors.h"
-#include "peer.h"
 #include "transfer.h"
 
 namespace hmc::python {
@@ -25,6 +24,12 @@ struct NodeOf {
 struct NoteOf {
   PeerOf peer;
   std::string bytes;
+};
+
+struct PeerEventOf {
+  PeerOf peer;
+  PeerEvent::Kind kind;
+  std::string reason;
 };
 
 std::string listen(NodeOf& self, const std::string& address) {
@@ -91,34 +96,43 @@ PeerOf peerNamed(const NodeOf& self, const std::string& name, double timeout) {
                                    [&](Timeout some) { return node.peer(name, some); }));
 }
 
+PeerOf peerIn(const NodeOf& self, Peer& peer) {
+  return {self.node, Handle<Peer>(std::move(peer))};
+}
+
 std::vector<PeerOf> peers(const NodeOf& self) {
   Node& node = *self.node;
   std::vector<PeerOf> all;
-  for (Peer& peer : withoutGil([&] { return node.peers(); }))
-    all.push_back({self.node, Handle<Peer>(std::move(peer))});
+  for (Peer& peer : withoutGil([&] { return node.peers(); })) all.push_back(peerIn(self, peer));
   return all;
 }
 
-NoteOf noteOf(const NodeOf& self, Result<Note> note) {
-  Note arrived = check(std::move(note));
-  return {{self.node, Handle<Peer>(std::move(arrived.from))}, std::move(arrived.bytes)};
+NoteOf publicOf(const NodeOf& self, Note note) {
+  return {peerIn(self, note.from), std::move(note.bytes)};
 }
 
-NoteOf nextNote(const NodeOf& self, double timeout) {
+PeerEventOf publicOf(const NodeOf& self, PeerEvent event) {
+  return {peerIn(self, event.peer), event.kind, event.reason.message()};
+}
+
+// `next` is &Node::nextNote or &Node::nextPeerEvent.
+template <auto next>
+auto nextOf(const NodeOf& self, double timeout) {
   Node& node = *self.node;
-  auto note = inShortWaits(timeoutFrom(timeout), Code::deadlineExceeded,
-                           [&](Timeout some) { return node.nextNote(some); });
-  return noteOf(self, std::move(note));
+  return publicOf(self, check(inShortWaits(timeoutFrom(timeout), Code::deadlineExceeded,
+                                           [&](Timeout some) { return (node.*next)(some); })));
 }
 
-py::object noteIfAny(const NodeOf& self) {
-  auto note = self.node->nextNote(Timeout(0));
-  if (!note.ok() && note.status().code() == Code::deadlineExceeded) return py::none();
-  return py::cast(noteOf(self, std::move(note)));
+template <auto next>
+py::object nextIfAny(const NodeOf& self) {
+  auto one = ((*self.node).*next)(Timeout(0));
+  if (one.status().code() == Code::deadlineExceeded) return py::none();
+  return py::cast(publicOf(self, check(std::move(one))));
 }
 
-py::object notifications(const py::object& self) {
-  return py::module_::import("hmc.event_loop").attr("notes")(self);
+// The asynchronous iterator of hmc.event_loop over what `take` returns, when `fd` is readable.
+py::object stream(const py::object& self, const char* fd, const char* take) {
+  return py::module_::import("hmc.event_loop").attr("stream")(self.attr(fd), self.attr(take));
 }
 
 void close(NodeOf& self) {
@@ -126,19 +140,31 @@ void close(NodeOf& self) {
   std::exchange(self.named, {});
 }
 
+const char* kindWord(const PeerEventOf& event) {
+  return event.kind == PeerEvent::Kind::joined ? "joined" : "left";
+}
+
 void bindNote(py::module_& module) {
-  py::class_<NoteOf> note(module, "Note", "A message that a peer sent with Peer.notify.");
-  note.attr("__module__") = "hmc";
-  note.def_readonly("peer", &NoteOf::peer, "The peer that sent it.")
-      .def_property_readonly(
-          "data", [](const NoteOf& self) { return py::bytes(self.bytes); }, "The bytes.")
+  PublicClass<NoteOf> note(module, "Note", "A message that a peer sent with Peer.notify.");
+  note.property("peer", "The peer that sent it.", &NoteOf::peer)
+      .property("data", "The bytes.", [](const NoteOf& self) { return py::bytes(self.bytes); })
       .def("__repr__", [](const NoteOf& self) {
         return "<hmc.Note of " + std::to_string(self.bytes.size()) + " bytes from \"" +
                self.peer.peer->name() + "\">";
       });
 }
 
-using NodeClass = py::class_<NodeOf>;
+void bindPeerEvent(py::module_& module) {
+  PublicClass<PeerEventOf> event(module, "PeerEvent", "A peer came or went.");
+  event.property("peer", "Which one.", &PeerEventOf::peer)
+      .property("kind", "\"joined\" or \"left\".", kindWord)
+      .property("reason", "Why it left; empty if it joined.", &PeerEventOf::reason)
+      .def("__repr__", [](const PeerEventOf& self) {
+        return "<hmc.PeerEvent: \"" + self.peer.peer->name() + "\" " + kindWord(self) + ">";
+      });
+}
+
+using NodeClass = PublicClass<NodeOf>;
 
 void bindNodeMemory(NodeClass& node) {
   node.def(
@@ -193,27 +219,50 @@ Connect to the Node that listens at that address; return a Peer.)")
 
 Wait until a peer of that name is connected, whichever side connected.)")
       .def("peers", peers, "peers(self)\n--\n\nAll peers that are connected now.")
-      .def("next_note", nextNote, py::arg("timeout") = 30,
+      .def("next_note", nextOf<&Node::nextNote>, py::arg("timeout") = 30,
            R"(next_note(self, timeout=30)
 --
 
 Wait for a message that a peer sends with Peer.notify; return a Note.)")
-      .def("notifications", notifications, R"(notifications(self)
+      .def(
+          "notifications",
+          [](const py::object& self) { return stream(self, "_note_fd", "_note_if_any"); },
+          R"(notifications(self)
 --
 
 The notes that peers send, until the Node is closed: `async for note in ...`.
 
 Each note goes to one receiver, whether it iterates or calls next_note.)")
+      .def("next_peer_event", nextOf<&Node::nextPeerEvent>, py::arg("timeout") = 30,
+           R"(next_peer_event(self, timeout=30)
+--
+
+Wait until a peer comes or goes, whichever side connected; return a PeerEvent.
+
+The first call begins with the peers that are connected. Each event goes to one
+receiver.)")
+      .def(
+          "peer_events",
+          [](const py::object& self) { return stream(self, "_event_fd", "_event_if_any"); },
+          R"(peer_events(self)
+--
+
+The same until the Node is closed: `async for event in ...`.)")
       .def(
           "_note_fd", [](const NodeOf& self) { return check(self.node->noteFd()); },
           "_note_fd(self)\n--\n\n")
-      .def("_note_if_any", noteIfAny, "_note_if_any(self)\n--\n\n");
+      .def("_note_if_any", nextIfAny<&Node::nextNote>, "_note_if_any(self)\n--\n\n")
+      .def(
+          "_event_fd", [](const NodeOf& self) { return check(self.node->peerEventFd()); },
+          "_event_fd(self)\n--\n\n")
+      .def("_event_if_any", nextIfAny<&Node::nextPeerEvent>, "_event_if_any(self)\n--\n\n");
 }
 
 }  // namespace
 
 void bindNode(py::module_& module) {
   bindNote(module);
+  bindPeerEvent(module);
 
   NodeClass node(module, "Node", R"(One participant: it registers memory and connects to peers.
 
@@ -229,8 +278,9 @@ lease       seconds of silence after which a peer is lost
 
 Leaving the `with` block closes it. Without one it closes when nothing that it made
 is in use any more.)");
-  node.attr("__module__") = "hmc";
-  node.def(
+  node.property("name", "What peers call it.", [](const NodeOf& self) { return self.node->name(); })
+      .property("address", "The address of the first listener, or None.", &NodeOf::address)
+      .def(
           py::init(&makeNode), py::kw_only(), py::arg("name") = "", py::arg("listen") = py::none(),
           py::arg("secret") = "", py::arg("transports") = py::none(), py::arg("channels") = 1,
           py::arg("heartbeat") = 1.0, py::arg("lease") = 10.0,
@@ -238,15 +288,18 @@ is in use any more.)");
 --
 
 )")
-      .def_property_readonly(
-          "name", [](const NodeOf& self) { return self.node->name(); }, "What peers call it.")
-      .def_readonly("address", &NodeOf::address, "The address of the first listener, or None.")
       .def(
           "transports", [](const NodeOf& self) { return self.node->transports(); },
           R"(transports(self)
 --
 
 A PathReport for every transport of this process, best first, usable or not.)")
+      .def(
+          "counters", [](const NodeOf& self) { return self.node->counters(); },
+          R"(counters(self)
+--
+
+TransportCounts of every usable transport: what this Node has moved so far.)")
       .def("close", close, R"(close(self)
 --
 

@@ -1,8 +1,7 @@
-#include "peer.h"
-
 #include <pybind11/stl.h>
 
 #include "errors.h"
+#include "regions.h"
 
 namespace hmc::python {
 
@@ -37,57 +36,63 @@ std::vector<PathReport> explain(const PeerOf& self, const py::object& device, si
 }
 
 void bindPathReport(py::module_& module) {
-  py::class_<PathReport> report(module, "PathReport",
-                                "Whether a transport is used, and why or why not.");
-  report.attr("__module__") = "hmc";
-  report.def_readonly("transport", &PathReport::transport, "Its name.")
-      .def_readonly("usable", &PathReport::usable, "Whether it works here, or with this peer.")
-      .def_readonly("preferred", &PathReport::preferred, "Whether puts use it.")
-      .def_readonly("reason", &PathReport::reason, "Why it is usable, or why it is not.")
-      .def_readonly("used", &PathReport::used,
-                    "How it has reached the peer's regions so far: \"mapped\".")
-      .def_readonly("predicted_ns", &PathReport::predictedNs,
-                    "The typical time of one put of the size asked about, or None.")
-      .def_readonly("measured_ns", &PathReport::measuredNs,
-                    "The time that `hmc bench` measured for it on this host, or None.")
+  PublicClass<PathReport> report(module, "PathReport",
+                                 "Whether a transport is used, and why or why not.");
+  report.property("transport", "Its name.", &PathReport::transport)
+      .property("usable", "Whether it works here, or with this peer.", &PathReport::usable)
+      .property("preferred", "Whether puts use it.", &PathReport::preferred)
+      .property("reason", "Why it is usable, or why it is not.", &PathReport::reason)
+      .property("used", "How it has reached the peer's regions so far: \"mapped\".",
+                &PathReport::used)
+      .property("predicted_ns", "The typical time of one put of the size asked about, or None.",
+                &PathReport::predictedNs)
+      .property("measured_ns", "The time that `hmc bench` measured for it on this host, or None.",
+                &PathReport::measuredNs)
       .def("__repr__", [](const PathReport& self) {
         return "<hmc.PathReport " + self.transport + (self.usable ? ": " : " unusable: ") +
                self.reason + ">";
       });
 }
 
+void bindCounts(py::module_& module) {
+  PublicClass<TransportCounts> counts(module, "TransportCounts",
+                                      "What one transport of a Node did so far.");
+  counts.property("transport", "Its name.", &TransportCounts::transport)
+      .property("operations", "Pieces that it accepted, or that were copied into mapped memory.",
+                &TransportCounts::operations)
+      .property("bytes", "The bytes of those.", &TransportCounts::bytes)
+      .property("retries", "Operations that it had to start again.", &TransportCounts::retries)
+      .property("stalls", "How often it took fewer operations than it was offered.",
+                &TransportCounts::stalls);
+}
+
 void bindPeerFacts(py::module_& module) {
-  py::class_<PeerFacts> facts(module, "PeerFacts", "What Peer.probe returns.");
-  facts.attr("__module__") = "hmc";
-  facts.def_readonly("version", &PeerFacts::version, "The version of HMC at the peer.")
-      .def_property_readonly(
-          "clock_offset", [](const PeerFacts& self) { return seconds(self.clockOffset); },
-          "The peer's wall clock minus ours, in seconds.")
-      .def_property_readonly(
-          "round_trip", [](const PeerFacts& self) { return seconds(self.roundTrip); },
-          "The round-trip time on the control channel in seconds, the best of a few.")
-      .def_readonly("away", &PeerFacts::away, "Whether it is on another host.");
+  PublicClass<PeerFacts> facts(module, "PeerFacts", "What Peer.probe returns.");
+  facts.property("version", "The version of HMC at the peer.", &PeerFacts::version)
+      .property("clock_offset", "The peer's wall clock minus ours, in seconds.",
+                [](const PeerFacts& self) { return seconds(self.clockOffset); })
+      .property("round_trip",
+                "The round-trip time on the control channel in seconds, the best of a few.",
+                [](const PeerFacts& self) { return seconds(self.roundTrip); })
+      .property("away", "Whether it is on another host.", &PeerFacts::away);
 }
 
 }  // namespace
 
 void bindPeer(py::module_& module) {
   bindPathReport(module);
+  bindCounts(module);
   bindPeerFacts(module);
 
-  py::class_<PeerOf> peer(module, "Peer", R"(Another Node that this one is connected to.
+  PublicClass<PeerOf> peer(module, "Peer", R"(Another Node that this one is connected to.
 
 Made by Node.connect, Node.peer and Node.peers. Two are equal if they are the same
 Node; a Node that restarts is another peer.)");
-  peer.attr("__module__") = "hmc";
-  peer.def_property_readonly(
-          "name", [](const PeerOf& self) { return self.peer->name(); }, "Its Node's name.")
-      .def_property_readonly(
-          "id", [](const PeerOf& self) { return self.peer->id(); },
-          "Random, and new for every Node.")
-      .def_property_readonly(
-          "connected", [](const PeerOf& self) { return self.peer->status().ok(); },
-          "False once it is gone.")
+  peer.property("name", "Its Node's name.", [](const PeerOf& self) { return self.peer->name(); })
+      .property("id", "Random, and new for every Node.",
+                [](const PeerOf& self) { return self.peer->id(); })
+      .property("connected", "False once it is gone.",
+                [](const PeerOf& self) { return self.peer->status().ok(); })
       .def("open", open, py::arg("name"), py::arg("timeout") = 30,
            R"(open(self, name, timeout=30)
 --

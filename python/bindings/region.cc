@@ -1,6 +1,5 @@
 #include <cstdint>
 
-#include "call.h"
 #include "errors.h"
 #include "quick_method.h"
 #include "regions.h"
@@ -121,30 +120,38 @@ LocalSide::LocalSide(const Handle<Node>& node, py::handle object, bool writes) {
 }
 
 void bindRegion(py::module_& module) {
-  py::class_<Region> region(module, "Region", py::custom_type_setup(addBuffer),
-                            R"(Memory of this process that transfers use and peers can reach.
+  PublicClass<Region> region(module, "Region", py::custom_type_setup(addBuffer),
+                             R"(Memory of this process that transfers use and peers can reach.
 
 Made by Node.register and Node.allocate. region[a:b] is a part of it, in bytes.
 For CPU memory, numpy.asarray(region) and memoryview(region) show it without a
 copy. It stays registered until the last region, slice, view and transfer that uses
 it is gone; the Node keeps regions that have a name.)");
   regionType = reinterpret_cast<PyTypeObject*>(region.ptr());
-  region.attr("__module__") = "hmc";
   region
-      .def_property_readonly(
-          "name", [](const Region& self) { return self.memory->name(); },
-          "The name that peers open it by; empty if they cannot.")
-      .def_property_readonly(
-          "device", [](const Region& self) { return self.memory->device().toString(); },
-          "Where it lies: \"cpu\", \"cuda:0\".")
-      .def_property_readonly(
-          "access", [](const Region& self) { return accessWord(self.access); },
-          "What peers may do: \"r\" (read) or \"rw\" (read and write).")
-      .def_property_readonly(
-          "pointer", [](const Region& self) { return reinterpret_cast<uintptr_t>(startOf(self)); },
-          "The address of its first byte.")
-      .def_property_readonly("__cuda_array_interface__", cudaArrayInterface,
-                             "For array libraries, if it lies on a CUDA device.")
+      .property("name", "The name that peers open it by; empty if they cannot.",
+                [](const Region& self) { return self.memory->name(); })
+      .property("device", "Where it lies: \"cpu\", \"cuda:0\".",
+                [](const Region& self) { return self.memory->device().toString(); })
+      .property("access", "What peers may do: \"r\" (read) or \"rw\" (read and write).",
+                [](const Region& self) { return accessWord(self.access); })
+      .property("pointer", "The address of its first byte.",
+                [](const Region& self) { return reinterpret_cast<uintptr_t>(startOf(self)); })
+      .property("__cuda_array_interface__", "For array libraries, if it lies on a CUDA device.",
+                cudaArrayInterface)
+      .def(
+          "revoke",
+          [](const Region& self, double timeout) {
+            const Timeout time = timeoutFrom(timeout);
+            check(withoutGil([&, &memory = *self.memory] { return memory.revoke(time); }));
+          },
+          py::arg("timeout") = 30, R"(revoke(self, timeout=30)
+--
+
+Take the memory back: when this returns, no peer reads or writes it any more.
+
+A slice revokes the whole region. A peer that does not confirm in time is
+disconnected, and DeadlineExceeded names it.)")
       .def("__repr__", [](const Region& self) {
         const std::string& name = self.memory->name();
         return "<hmc.Region of " + std::to_string(self.range.size) + " bytes on " +

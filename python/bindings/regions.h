@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <type_traits>
 
 #include "arguments.h"
 #include "handle.h"
@@ -29,15 +30,39 @@ struct Remote {
   Range range;
 };
 
+// The class behind hmc.Peer.
+struct PeerOf {
+  Handle<Node> node;
+  Handle<Peer> peer;
+};
+
 // Its name in errors.
 std::string title(const Region& region);
 std::string title(const Remote& remote);
 
+// A class of the package. Its properties come before its methods, which pybind11 adds.
+template <class T>
+class PublicClass : public pybind11::class_<T> {
+ public:
+  template <class... More>
+  PublicClass(pybind11::module_& module, const char* name, const More&... more)
+      : pybind11::class_<T>(module, name, more...) {
+    this->attr("__module__") = "hmc";
+  }
+  template <class Get>
+  PublicClass& property(const char* name, const char* doc, const Get& get) {
+    if constexpr (std::is_member_object_pointer_v<Get>)
+      this->def_readonly(name, get, doc);
+    else
+      this->def_property_readonly(name, get, doc);
+    return *this;
+  }
+};
+
 // What both have in Python: a length, and slices.
 template <class T>
-void bindRange(pybind11::class_<T>& type) {
-  type.def_property_readonly(
-          "nbytes", [](const T& self) { return self.range.size; }, "Its length in bytes.")
+void bindRange(PublicClass<T>& type) {
+  type.property("nbytes", "Its length in bytes.", [](const T& self) { return self.range.size; })
       .def("__len__", [](const T& self) { return self.range.size; })
       .def(
           "__getitem__",
@@ -55,6 +80,9 @@ void bindRange(pybind11::class_<T>& type) {
 Region registerObject(const Handle<Node>& node, pybind11::handle object, const std::string& name,
                       Access access);
 
+// The bytes at an address as a memoryview, which keeps their owner alive.
+pybind11::memoryview viewOf(pybind11::object owner, void* data, size_t size, bool readOnly);
+
 // The local side of a transfer: a Region, or anything else, which is registered for this transfer.
 class LocalSide {
  public:
@@ -71,6 +99,7 @@ class LocalSide {
   std::optional<Region> made_;
 };
 
+void bindArrays(pybind11::module_& module);
 void bindRegion(pybind11::module_& module);
 void bindRemote(pybind11::module_& module);
 void bindTransfer(pybind11::module_& module);

@@ -1,4 +1,3 @@
-#include "direction.h"
 #include "errors.h"
 #include "quick_method.h"
 #include "transfer.h"
@@ -17,10 +16,8 @@ const char* word(Direction direction) {
   return direction == Direction::put ? "put" : "get";
 }
 
-[[noreturn]] void refuseSize(Direction direction, const Remote& remote, size_t size) {
-  raise(Code::outOfRange, std::string(word(direction)) + " of " + std::to_string(size) +
-                              " bytes passes the end of the " + std::to_string(remote.range.size) +
-                              " bytes of " + title(remote));
+std::string sized(Direction direction, size_t size) {
+  return std::string(word(direction)) + " of " + std::to_string(size) + " bytes";
 }
 
 // `shape` is a vector of blocks, or Strided.
@@ -35,12 +32,11 @@ Transfer begin(Direction direction, const Remote& remote, const Region& local, c
 }
 
 Block whole(Direction direction, const Remote& remote, const Region& local) {
-  if (local.range.size > remote.range.size) refuseSize(direction, remote, local.range.size);
+  if (local.range.size > remote.range.size) {
+    raise(Code::outOfRange, sized(direction, local.range.size) + " passes the end of the " +
+                                std::to_string(remote.range.size) + " bytes of " + title(remote));
+  }
   return {local.range.offset, remote.range.offset, local.range.size};
-}
-
-std::string attempt(Direction direction, const Remote& remote, size_t size) {
-  return std::string(word(direction)) + " of " + std::to_string(size) + " bytes, " + title(remote);
 }
 
 bool atOnce(Direction direction, const Remote& remote, const Region& local, const Block& block) {
@@ -70,7 +66,7 @@ void move(Direction direction, const Remote& self, py::handle object, double tim
   if (atOnce(direction, self, *local, block)) return;
   if (self.memory->mapped()) return copyAll(direction, self, *local, block, time);
   Transfer transfer = begin(direction, self, *local, std::vector<Block>{block});
-  finish(transfer.ticket, time, attempt(direction, self, block.size));
+  finish(transfer.ticket, time, sized(direction, block.size) + ", " + title(self));
 }
 
 template <Direction direction>
@@ -102,14 +98,6 @@ Transfer startBlocks(const Remote& self, py::handle object, py::handle localOffs
                blocksFrom(localOffsets, remoteOffsets, sizes, local->range, self.range));
 }
 
-template <Direction direction>
-void moveBlocks(const Remote& self, py::handle object, py::handle localOffsets,
-                py::handle remoteOffsets, py::handle sizes, double timeout) {
-  const Timeout time = timeoutFrom(timeout);
-  Transfer transfer = startBlocks<direction>(self, object, localOffsets, remoteOffsets, sizes);
-  finish(transfer.ticket, time, std::string(word(direction)) + " of blocks, " + title(self));
-}
-
 // The pieces of one side must lie within its range.
 void checkStrided(size_t offset, size_t stride, size_t count, size_t length, size_t end,
                   const char* side) {
@@ -138,17 +126,17 @@ Transfer startStrided(const Remote& self, py::handle object, size_t localOffset,
                        self.range.offset + remoteOffset, remoteStride, count, length});
 }
 
-template <Direction direction>
-void moveStrided(const Remote& self, py::handle object, size_t localOffset, size_t localStride,
-                 size_t remoteOffset, size_t remoteStride, size_t count, size_t length,
-                 double timeout) {
-  const Timeout time = timeoutFrom(timeout);
-  Transfer transfer = startStrided<direction>(self, object, localOffset, localStride, remoteOffset,
-                                              remoteStride, count, length);
-  finish(transfer.ticket, time, std::string(word(direction)) + " of pieces, " + title(self));
+// The method that starts the same and waits for it.
+template <class... Arguments>
+auto blocking(const char* what, Transfer (*start)(const Remote&, Arguments...)) {
+  return [=](const Remote& self, Arguments... arguments, double timeout) {
+    const Timeout time = timeoutFrom(timeout);
+    Transfer transfer = start(self, arguments...);
+    finish(transfer.ticket, time, what + title(self));
+  };
 }
 
-using RemoteClass = py::class_<Remote>;
+using RemoteClass = PublicClass<Remote>;
 
 void bindMoves(RemoteClass& remote) {
   addQuickMethod(remote, "put", moveMethod<Direction::put>,
@@ -188,7 +176,8 @@ void bindBlocks(RemoteClass& remote) {
   const py::arg sizes("sizes");
   const py::arg_v timeout = py::arg("timeout") = 30;
   remote
-      .def("put_blocks", moveBlocks<Direction::put>, local, here, there, sizes, timeout,
+      .def("put_blocks", blocking("put of blocks, ", startBlocks<Direction::put>), local, here,
+           there, sizes, timeout,
            R"(put_blocks(self, local, local_offsets, remote_offsets, sizes, timeout=30)
 --
 
@@ -197,7 +186,8 @@ Copy many blocks in one transfer, from `local` to this region.
 Offsets and sizes are in bytes. Each is an array of integers: numpy's, array.array,
 a list; `sizes` may be one int for all blocks. If one block is out of range, none
 moves.)")
-      .def("get_blocks", moveBlocks<Direction::get>, local, here, there, sizes, timeout,
+      .def("get_blocks", blocking("get of blocks, ", startBlocks<Direction::get>), local, here,
+           there, sizes, timeout,
            R"(get_blocks(self, local, local_offsets, remote_offsets, sizes, timeout=30)
 --
 
@@ -226,7 +216,7 @@ void defStrided(RemoteClass& remote, const char* name, Function function, const 
 void bindStrided(RemoteClass& remote) {
   const py::arg_v timeout = py::arg("timeout") = 30;
   defStrided(
-      remote, "put_strided", moveStrided<Direction::put>,
+      remote, "put_strided", blocking("put of pieces, ", startStrided<Direction::put>),
       R"(put_strided(self, local, *, local_offset=0, local_stride, remote_offset=0, remote_stride, count, length, timeout=30)
 --
 
@@ -236,7 +226,7 @@ On each side the first piece is at the offset and the others follow at the strid
 both in bytes.)",
       timeout);
   defStrided(
-      remote, "get_strided", moveStrided<Direction::get>,
+      remote, "get_strided", blocking("get of pieces, ", startStrided<Direction::get>),
       R"(get_strided(self, local, *, local_offset=0, local_stride, remote_offset=0, remote_stride, count, length, timeout=30)
 --
 
@@ -267,22 +257,32 @@ void bindRemote(py::module_& module) {
 
 Made by Peer.open. remote[a:b] is a part of it, in bytes. When the peer is gone, its
 methods raise PeerLost: connect and open again.)");
-  remote.attr("__module__") = "hmc";
   remote
-      .def_property_readonly(
-          "name", [](const Remote& self) { return self.name; }, "The name it was opened by.")
-      .def_property_readonly(
-          "device", [](const Remote& self) { return self.memory->device().toString(); },
-          "Where it lies at the peer: \"cpu\", \"cuda:0\".")
-      .def_property_readonly(
-          "access", [](const Remote& self) { return accessWord(self.memory->access()); },
-          "What we may do: \"r\" or \"rw\".")
-      .def_property_readonly(
-          "transport", [](const Remote& self) { return self.memory->transport(); },
-          "The transport that the smallest puts take.")
-      .def_property_readonly(
-          "path", [](const Remote& self) { return self.memory->path(); },
-          "The transports that reach this memory, and how: \"ipc (mapped)\".")
+      .property("name", "The name it was opened by.", [](const Remote& self) { return self.name; })
+      .property("device", "Where it lies at the peer: \"cpu\", \"cuda:0\".",
+                [](const Remote& self) { return self.memory->device().toString(); })
+      .property("access", "What we may do: \"r\" or \"rw\".",
+                [](const Remote& self) { return accessWord(self.memory->access()); })
+      .property("transport", "The transport that the smallest puts take.",
+                [](const Remote& self) { return self.memory->transport(); })
+      .property("path", "The transports that reach this memory, and how: \"ipc (mapped)\".",
+                [](const Remote& self) { return self.memory->path(); })
+      .def(
+          "data",
+          [](const py::object& self) -> py::object {
+            const auto& there = py::cast<const Remote&>(self);
+            auto* at = static_cast<char*>(there.memory->data());
+            if (!at) return py::none();
+            return viewOf(self, at + there.range.offset, there.range.size,
+                          there.memory->access() == Access::read);
+          },
+          R"(data(self)
+--
+
+The peer's bytes as a memoryview if they are CPU memory that is mapped here, else None.
+
+numpy.asarray(remote.data()) shows them as an array, without a copy. Once the peer is
+gone or has revoked the region, the bytes are no longer the peer's.)")
       .def("__repr__", [](const Remote& self) {
         return "<hmc.RemoteRegion of " + std::to_string(self.range.size) + " bytes on " +
                self.memory->device().toString() + ", \"" + self.name + "\" by " +

@@ -64,14 +64,15 @@ void finish(Ticket& ticket, Timeout timeout, const std::string& what) {
 }
 
 void bindTransfer(py::module_& module) {
-  py::class_<Transfer> transfer(module, "Transfer",
-                                R"(A put, a get, or a batch of them, under way.
+  PublicClass<Transfer> transfer(module, "Transfer",
+                                 R"(A put, a get, or a batch of them, under way.
 
 Use `await transfer` in asyncio, or transfer.wait(). Some transports make progress
 only while this process waits. Dropping the object does not stop the transfer, and
 the memory on both sides stays alive until it has ended.)");
-  transfer.attr("__module__") = "hmc";
   transfer
+      .property("path", "The transport that carries it and how, such as \"ipc (mapped)\".",
+                [](const Transfer& self) { return self.ticket.path(); })
       .def(
           "wait",
           [](Transfer& self, double timeout) {
@@ -99,9 +100,6 @@ Stop it. When this returns, no byte of it moves any more, here or at the peer.
 
 wait() then raises Cancelled, unless the transfer was done before. This waits for
 the peer's answer, at most twice the Node's lease.)")
-      .def_property_readonly(
-          "path", [](const Transfer& self) { return self.ticket.path(); },
-          "The transport that carries it and how, such as \"ipc (mapped)\".")
       .def("__await__", await,
            "__await__(self)\n--\n\nWait in asyncio; cancelling the task cancels the transfer.")
       .def("__repr__",

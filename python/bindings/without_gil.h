@@ -30,6 +30,11 @@ auto withoutGil(Work&& work) {
   return std::forward<Work>(work)();
 }
 
+// Calls a Python function with one argument or two. If the interpreter ends meanwhile, the thread
+// stays in here, for the reason that takeGil() gives.
+pybind11::object callPython(pybind11::handle function, pybind11::handle first,
+                            pybind11::handle second = {});
+
 // Destroys without the GIL, because saying goodbye to peers takes a moment.
 template <class T>
 std::shared_ptr<T> sharedWithoutGil(T* made) {

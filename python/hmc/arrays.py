@@ -15,9 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, Iterable, Optional, Tuple
 
-# The core's names for kinds of devices, by torch's and by DLPack's numbers.
-_TORCH_KINDS = {"cpu": "cpu", "cuda": "cuda", "hip": "hip", "mlu": "cnrt", "npu": "acl",
-                "musa": "musa"}
+# The core's names for kinds of devices, where torch has another, and by DLPack's numbers.
+_TORCH_KINDS = {"mlu": "cnrt", "npu": "acl"}
 _DLPACK_KINDS = {1: "cpu", 2: "cuda", 3: "cpu", 10: "hip", 11: "cpu", 13: "cuda"}
 
 
@@ -61,13 +60,11 @@ def span_of(obj: Any) -> Span:
     if is_tensor(obj):
         return _of_tensor(obj)
     found = _of_buffer(obj)
-    for name, reader in (("__array_interface__", _of_array_interface),
-                         ("__cuda_array_interface__", _of_cuda_interface),
-                         ("__dlpack__", _of_dlpack)):
-        if found is not None:
-            return found
-        if hasattr(obj, name):
-            found = reader(obj)
+    for name, device in (("__array_interface__", "cpu"), ("__cuda_array_interface__", "cuda")):
+        if found is None and hasattr(obj, name):
+            found = _of_interface(obj, getattr(obj, name), device)
+    if found is None and hasattr(obj, "__dlpack__"):
+        found = _of_dlpack(obj)
     if found is None:
         raise TypeError(
             "%s has no memory to move: pass bytes, bytearray, memoryview, a numpy array, a torch tensor, or "
@@ -154,8 +151,8 @@ def _of_tensor(tensor: Any) -> Span:
 
 
 def _tensor_device(device: Any) -> str:
-    kind = _TORCH_KINDS.get(device.type)
-    if kind is None:
+    kind = _TORCH_KINDS.get(device.type, device.type)
+    if kind not in _core.DEVICE_KINDS:
         raise ValueError("HMC does not know torch's device %s" % device)
     if kind == "cpu":
         return kind
@@ -180,14 +177,6 @@ def _of_buffer(obj: Any) -> Optional[Span]:
 def _of_view(view: memoryview) -> Span:
     return Span(_core.address_of(view), view.shape or (), view.strides, view.itemsize, "cpu",
                 not view.readonly, view)
-
-
-def _of_array_interface(obj: Any) -> Optional[Span]:
-    return _of_interface(obj, obj.__array_interface__, "cpu")
-
-
-def _of_cuda_interface(obj: Any) -> Optional[Span]:
-    return _of_interface(obj, obj.__cuda_array_interface__, "cuda")
 
 
 def _of_interface(obj: Any, interface: Dict[str, Any], device: str) -> Optional[Span]:

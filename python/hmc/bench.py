@@ -7,21 +7,24 @@ binding library, the same transfer made by C++, bare copies.
 import argparse
 import array
 import asyncio
+import contextlib
 import json
 import os
 import platform
 import random
 import select
 import signal
+import socket
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from typing import Any, Callable, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 import hmc
 from hmc._core import Baseline
+from hmc.plot import time_text
 
 BLOCKS = 100000
 BLOCK = 4096
@@ -29,26 +32,15 @@ AWAITED = 10000
 TIMEOUT = 60  # seconds for the other process
 
 
-class Target:
+Target = Dict[str, Any]
+
+
+def target(what: str, measured: str, against: str, value: float, limit: float, unit: str = "x",
+           most: bool = True) -> Target:
     """A measurement, its baseline, and the limit for the two."""
-
-    def __init__(self, what: str, measured: str, against: str, value: float, limit: float,
-                 unit: str = "x", most: bool = True) -> None:
-        self.what = what
-        self.measured = measured
-        self.against = against
-        self.value = value
-        self.limit = limit
-        self.met = value <= limit if most else value >= limit
-        self.rule = "%s %g %s" % ("<=" if most else ">=", limit, unit)
-
-
-def duration(nanoseconds: float) -> str:
-    """The time in the unit that suits it."""
-    for unit, size in (("ns", 1), ("us", 1e3), ("ms", 1e6)):
-        if nanoseconds < 1000 * size:
-            return "%.3g %s" % (nanoseconds / size, unit)
-    return "%.3g s" % (nanoseconds / 1e9)
+    return {"what": what, "measured": measured, "against": against, "value": value,
+            "limit": "%s %g %s" % ("<=" if most else ">=", limit, unit),
+            "met": value <= limit if most else value >= limit}
 
 
 def nanoseconds_each(call: Callable[[], Any], rounds: int) -> float:
@@ -75,38 +67,34 @@ class Turns:
         self.difference = statistics.median(one[0] - one[1] for one in pairs)
 
 
-class Server:
+class Server(NamedTuple):
     """The other process: a Node with a pool, and a Session's server."""
 
-    def __init__(self) -> None:
-        # Two benchmarks may run at the same time.
-        self.folder = tempfile.TemporaryDirectory(prefix="hmc-bench-")
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "hmc.bench", "--serve", self.folder.name],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        assert self.process.stdin and self.process.stdout
-        self._input = self.process.stdin
-        self._output = self.process.stdout
-        ready = select.select([self._output], [], [], TIMEOUT)[0]
-        line = self._output.readline() if ready else b""
-        if not line:
-            self.process.kill()
-            raise hmc.HMCError("the benchmark's other process %s; its status is %d" % (
-                "ended" if ready else "printed nothing for %d s" % TIMEOUT, self.process.wait()))
-        self.facts = json.loads(line)
+    process: "subprocess.Popen[bytes]"
+    folder: str
+    facts: Dict[str, Any]
 
-    def __enter__(self) -> "Server":
-        return self
 
-    def __exit__(self, *_: Any) -> None:
-        self._input.close()
+@contextlib.contextmanager
+def other_process() -> Iterator[Server]:
+    """Start it, and end it with the `with` block."""
+    # A folder of its own, because two benchmarks may run at the same time.
+    with tempfile.TemporaryDirectory(prefix="hmc-bench-") as folder, subprocess.Popen(
+            [sys.executable, "-m", "hmc.bench", "--serve", folder],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin and process.stdout
         try:
-            self.process.wait(TIMEOUT)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-        self._output.close()
-        self.folder.cleanup()
+            ready = select.select([process.stdout], [], [], TIMEOUT)[0]
+            line = process.stdout.readline() if ready else b""
+            if not line:
+                raise hmc.HMCError("the benchmark's other process %s" % (
+                    "ended" if ready else "printed nothing for %d s" % TIMEOUT))
+            yield Server(process, folder, json.loads(line))
+            process.stdin.close()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(TIMEOUT)
+        finally:
+            process.kill()
 
 
 def serve(folder: str) -> None:
@@ -117,33 +105,27 @@ def serve(folder: str) -> None:
     session.init_server(bind_ip="127.0.0.1", ucx_port=ports[0], rdma_port=ports[1],
                         ctrl_tcp_port=ports[2], self_id=0)
     with hmc.Node(name="bench server", listen="tcp://127.0.0.1:0") as node:
-        pool = node.allocate(BLOCKS * BLOCK, name="pool")
+        node.allocate(BLOCKS * BLOCK, name="pool")
         print(json.dumps({"address": node.address, "data": ports[0], "ctrl": ports[2]}),
               flush=True)
         sys.stdin.read()
-        del pool
     session.close_server()
 
 
 def free_ports(count: int) -> List[int]:
     """Ports that nothing listens on now."""
-    import socket
-
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
-    finally:
-        for one in sockets:
-            one.close()
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
 
 
 def small_puts(server: Server, seconds: float) -> Iterator[Target]:
     """Eight bytes, by the documented call and through a handle."""
     nothing = Baseline()
     session = hmc.create_session(buffer_size=1 << 20, local_ip="127.0.0.1")
-    session.set_ctrl_uds_dir(server.folder.name)
+    session.set_ctrl_uds_dir(server.folder)
     session.connect(peer_id=0, self_id=1, peer_ip="127.0.0.1", data_port=server.facts["data"],
                     ctrl_tcp_port=server.facts["ctrl"], conn=hmc.ConnType.IPC)
     arguments = ("127.0.0.1", server.facts["data"], 0, 0, 8, hmc.ConnType.IPC)
@@ -160,7 +142,7 @@ def call_target(what: str, ours: Callable[[], Any], nothing: Callable[[], Any],
              seconds: float) -> Target:
     turns = Turns(lambda: nanoseconds_each(ours, 2000), lambda: nanoseconds_each(nothing, 2000),
                   seconds)
-    return Target(what, duration(turns.ours), "an empty call %s" % duration(turns.theirs),
+    return target(what, time_text(turns.ours), "an empty call %s" % time_text(turns.theirs),
                turns.ratio, 3)
 
 
@@ -178,7 +160,7 @@ def large_puts(server: Server, seconds: float) -> Iterator[Target]:
 
             turns = Turns(lambda: nanoseconds_each(puts, 1) / rounds,
                           lambda: Baseline.puts(remote, local, rounds), seconds)
-            yield Target("put of %d MiB" % (size >> 20), "%.3g GB/s" % (size / turns.ours),
+            yield target("put of %d MiB" % (size >> 20), "%.3g GB/s" % (size / turns.ours),
                       "C++ %.3g GB/s" % (size / turns.theirs), 1 / turns.ratio, 0.98, most=False)
 
 
@@ -200,8 +182,8 @@ def many_blocks(server: Server, seconds: float) -> Iterator[Target]:
         turns = Turns(
             lambda: nanoseconds_each(put, 1),
             lambda: Baseline.copies(bare, local, offsets[1], offsets[0], BLOCK), 4 * seconds)
-    yield Target("%d blocks of 4 KiB in one call" % BLOCKS, duration(turns.ours),
-              "bare copies %s" % duration(turns.theirs), turns.difference / BLOCKS, 50,
+    yield target("%d blocks of 4 KiB in one call" % BLOCKS, time_text(turns.ours),
+              "bare copies %s" % time_text(turns.theirs), turns.difference / BLOCKS, 50,
               "ns each beyond")
 
 
@@ -217,7 +199,7 @@ def awaited(server: Server, seconds: float) -> Iterator[Target]:
             return (time.perf_counter_ns() - start) / AWAITED
 
         each = statistics.median(asyncio.run(all_at_once()) for _ in range(5))
-        yield Target("%d transfers awaited at once, over tcp" % AWAITED, duration(each) + " each",
+        yield target("%d transfers awaited at once, over tcp" % AWAITED, time_text(each) + " each",
                   "", each / 1000, 30, "us")
 
         async def until_timeout() -> float:
@@ -235,7 +217,7 @@ def awaited(server: Server, seconds: float) -> Iterator[Target]:
             share = asyncio.run(until_timeout())
         finally:
             server.process.send_signal(signal.SIGCONT)
-        yield Target("awaiting a peer that is stopped", "%.2g %% of a core" % (share * 100), "",
+        yield target("awaiting a peer that is stopped", "%.2g %% of a core" % (share * 100), "",
                   share * 100, 1, "%")
 
 
@@ -245,24 +227,22 @@ def imports(_server: Server, _seconds: float) -> Iterator[Target]:
     times = [int(subprocess.run([sys.executable, "-c", code], check=True, timeout=TIMEOUT,
                                 stdout=subprocess.PIPE).stdout) for _ in range(11)]
     took = statistics.median(times)
-    yield Target("import hmc", duration(took), "", took / 1e6, 60, "ms")
+    yield target("import hmc", time_text(took), "", took / 1e6, 60, "ms")
 
 
 def show(targets: List[Target], as_json: bool) -> None:
     """The table, or one JSON object a target."""
     if as_json:
-        print(json.dumps([{"what": target.what, "measured": target.measured, "against": target.against,
-                           "value": target.value, "limit": target.rule, "met": target.met}
-                          for target in targets], indent=2))
+        print(json.dumps(targets, indent=2))
         return
-    rows = [("what", "measured", "against", "value", "limit", "result")]
-    for target in targets:
-        rows.append((target.what, target.measured, target.against, "%.2f" % target.value, target.rule,
-                     "met" if target.met else "MISSED"))
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    rows = [["what", "measured", "against", "value", "limit", "result"]]
+    for one in targets:
+        rows.append(list(dict(one, value="%.2f" % one["value"],
+                              met="met" if one["met"] else "MISSED").values()))
+    widths = [max(map(len, column)) for column in zip(*rows)]
     for row in rows:
         print("  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
-    print("  %d of %d met" % (sum(target.met for target in targets), len(targets)))
+    print("  %d of %d met" % (sum(one["met"] for one in targets), len(targets)))
 
 
 def main(arguments: List[str]) -> Optional[str]:
@@ -281,7 +261,7 @@ def main(arguments: List[str]) -> Optional[str]:
             platform.python_version(), hmc.__version__, platform.machine(), os.cpu_count() or 1,
             os.getloadavg()[0]))
     targets: List[Target] = []
-    with Server() as server:
+    with other_process() as server:
         for part in (small_puts, large_puts, many_blocks, awaited, imports):
             targets.extend(part(server, options.seconds))
     show(targets, options.json)

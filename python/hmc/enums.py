@@ -1,6 +1,8 @@
 """The documented enumerations, as integers with names."""
 
-from enum import IntEnum
+from enum import EnumMeta, IntEnum
+
+from . import _core
 
 
 class Status(IntEnum):
@@ -14,16 +16,19 @@ class Status(IntEnum):
     NOT_FOUND = 5
 
 
-class MemoryType(IntEnum):
-    """Where memory lies. DEFAULT is the accelerator of this machine, or the CPU."""
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    # The other members are known at run time: the rows of HMC_DEVICE_KINDS in include/hmc/device.h.
+    class _Members(EnumMeta):
+        def __getattr__(cls, name: str) -> "MemoryType": ...
 
-    DEFAULT = 0
-    CPU = 1
-    NVIDIA_GPU = 2
-    AMD_GPU = 3
-    CAMBRICON_MLU = 4
-    HUAWEI_ASCEND_NPU = 5
-    MOORE_GPU = 6
+    class MemoryType(IntEnum, metaclass=_Members):
+        DEFAULT = 0
+        CPU = 1
+else:
+    MemoryType = IntEnum("MemoryType", ["DEFAULT"] + list(_core.DEVICE_KINDS.values()), start=0,
+                         module=__name__)
+    MemoryType.__doc__ = "Where memory lies. DEFAULT is the accelerator of this machine, or the CPU."
 
 
 class ConnType(IntEnum):

@@ -1,4 +1,4 @@
-"""Transfers and notes in asyncio: the event loop watches the core's descriptors, no thread polls.
+"""Transfers, notes and peer events in asyncio: the event loop watches the core's descriptors, no thread polls.
 
 Any loop with add_reader() works, because only documented methods of loops are used. This module is
 imported when something is first awaited.
@@ -10,10 +10,12 @@ import os
 import threading
 import weakref
 from asyncio import AbstractEventLoop, CancelledError, Future, get_running_loop, shield
-from typing import AsyncIterator, Dict, MutableMapping
+from typing import AsyncIterator, Callable, Dict, MutableMapping, Optional, TypeVar
 
 from . import _core
 from .errors import PeerLost
+
+_T = TypeVar("_T")
 
 
 class _Watch:
@@ -72,21 +74,21 @@ async def outcome(transfer: _core.Transfer) -> None:
     transfer.wait(0)
 
 
-async def notes(node: _core.Node) -> AsyncIterator[_core.Note]:
-    """What Node.notifications() does."""
+async def stream(fileno: Callable[[], int], take: Callable[[], Optional[_T]]) -> AsyncIterator[_T]:
+    """What `take` returns when the descriptor is readable, until the Node is closed."""
     loop = get_running_loop()
     # A duplicate, because a loop allows one reader for each descriptor.
-    descriptor = os.dup(node._note_fd())
+    descriptor = os.dup(fileno())
     try:
         while True:
             try:
-                note = node._note_if_any()
+                one = take()
             except PeerLost:  # the Node was closed
                 return
-            if note is None:
+            if one is None:
                 await _readable(loop, descriptor)
             else:
-                yield note
+                yield one
     finally:
         os.close(descriptor)
 

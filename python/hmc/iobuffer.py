@@ -11,16 +11,12 @@ if TYPE_CHECKING:
     # Anything with the buffer protocol, DLPack or __cuda_array_interface__, or a torch tensor.
     _Array = Any
 
-_BY_KIND = {"cpu": MemoryType.CPU, "cuda": MemoryType.NVIDIA_GPU, "hip": MemoryType.AMD_GPU,
-            "cnrt": MemoryType.CAMBRICON_MLU, "acl": MemoryType.HUAWEI_ASCEND_NPU,
-            "musa": MemoryType.MOORE_GPU}
-
 _DEVICES = (None, "cpu", "cuda", "ptr")
 
 
 def memory_type_of(span: arrays.Span) -> MemoryType:
     """The MemoryType of what hmc.arrays found."""
-    return _BY_KIND[span.device.split(":")[0]]
+    return MemoryType[_core.DEVICE_KINDS[span.device.split(":")[0]]]
 
 
 def memory_type_from_torch_tensor(t: Any, *, default: Optional[MemoryType] = None) -> MemoryType:

@@ -12,7 +12,7 @@ import json
 import os
 import subprocess
 import sys
-from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from .__main__ import PROGRAM
 
@@ -29,7 +29,7 @@ class PlotError(Exception):
 
 
 class Measurement(NamedTuple):
-    """One line of `hmc bench`, as in its JSON and CSV."""
+    """One line of `hmc bench`, as in its CSV."""
 
     section: str
     who: str
@@ -37,9 +37,17 @@ class Measurement(NamedTuple):
     path: str
     bytes: int
     unit: str
-    value: float
+    value: float  # 0 for what was not measured: no logarithmic axis shows it
     ceiling: str
     ceiling_value: float
+
+    def label(self) -> str:
+        """Of the measured line: "hmc, ipc"; competitors also say what they did."""
+        return ", ".join([self.who] + ([self.what] if self.who != "hmc" else []) + [self.path])
+
+    def reads(self) -> bool:
+        """A get, or what a competitor calls a read; everything else moves bytes the other way."""
+        return self.what.startswith("get") or self.what.endswith("read")
 
 
 class Run(NamedTuple):
@@ -49,40 +57,21 @@ class Run(NamedTuple):
     measurements: List[Measurement]
 
 
-def number(text: Any) -> float:
-    """0 for what was not measured: no logarithmic axis shows it."""
-    return float(text or 0)
-
-
-def parse_json(text: str) -> Run:
-    """What `hmc bench --json` printed."""
-    run = json.loads(text)
-    measurements = []
-    for one in run["measurements"]:
-        ceiling = one["ceiling"] or {"name": "", "value": 0}
-        measurements.append(Measurement(
-            one["section"], one["who"], one["what"], one["path"], int(one["bytes"]), one["unit"],
-            number(one["value"]), ceiling["name"], number(ceiling["value"])))
-    return Run(run["header"], measurements)
-
-
-def parse_csv(text: str) -> Run:
-    """What `hmc bench --csv` printed."""
-    run = Run({}, [])
-    for one in csv.DictReader(io.StringIO(text)):
-        if one["record"] == "header":
-            run.header[one["name"]] = one["text"]
-        elif one["record"] == "measurement":
-            run.measurements.append(Measurement(
-                one["section"], one["who"], one["what"], one["path"], int(one["bytes"]),
-                one["unit"], number(one["value"]), one["ceiling"], number(one["ceiling_value"])))
-    return run
-
-
 def parse(text: str, source: str) -> Run:
-    """Either of the two; `source` is for the error."""
+    """What `hmc bench --json` or `--csv` printed; `source` is for the error."""
     try:
-        run = parse_json(text) if text.lstrip().startswith("{") else parse_csv(text)
+        if text.lstrip().startswith("{"):
+            header, rows = (json.loads(text)[name] for name in ("header", "measurements"))
+            for row in rows:
+                ceiling = row["ceiling"] or {"name": "", "value": 0}
+                row.update(ceiling=ceiling["name"], ceiling_value=ceiling["value"])
+        else:
+            records = list(csv.DictReader(io.StringIO(text)))
+            header = {one["name"]: one["text"] for one in records if one["record"] == "header"}
+            rows = [one for one in records if one["record"] == "measurement"]
+        kinds = Measurement.__annotations__
+        run = Run(header, [Measurement(**{name: kind(row[name] or kind())
+                                          for name, kind in kinds.items()}) for row in rows])
     except (ValueError, KeyError, TypeError) as error:
         raise PlotError("%s is not what `hmc bench --json` or `--csv` prints: %s: %s" % (
             source, type(error).__name__, error)) from None
@@ -92,58 +81,26 @@ def parse(text: str, source: str) -> Run:
     return run
 
 
+def in_unit(value: float, units: Tuple[str, ...], step: int) -> str:
+    """The value in the first unit that keeps it below `step`, or in the last one."""
+    for unit in units[:-1]:
+        if value < step:
+            return "%.4g %s" % (value, unit)
+        value /= step
+    return "%.4g %s" % (value, units[-1])
+
+
 def size_text(size: float, _position: Any = None) -> str:
     """64 KiB"""
-    for unit in ("B", "KiB", "MiB"):
-        if size < 1024:
-            break
-        size /= 1024
-    else:
-        unit = "GiB"
-    return "%g %s" % (size, unit)
+    return in_unit(size, ("B", "KiB", "MiB", "GiB"), 1024)
 
 
 def time_text(nanoseconds: float, _position: Any = None) -> str:
     """1.5 us"""
-    for unit, size in (("ns", 1.0), ("us", 1e3), ("ms", 1e6)):
-        if nanoseconds < 1000 * size:
-            return "%.3g %s" % (nanoseconds / size, unit)
-    return "%.3g s" % (nanoseconds / 1e9)
+    return in_unit(float("%.3g" % nanoseconds), ("ns", "us", "ms", "s"), 1000)
 
 
-def speed_text(speed: float, _position: Any = None) -> str:
-    """0.001"""
-    return "%g" % speed
-
-
-def reads(one: Measurement) -> bool:
-    """A get, or what a competitor calls a read; everything else moves bytes the other way."""
-    return one.what.startswith("get") or one.what.endswith("read")
-
-
-def label_of(one: Measurement) -> str:
-    """Of the measured line: "hmc, ipc"; competitors also say what they did."""
-    return ", ".join([one.who] + ([one.what] if one.who != "hmc" else []) + [one.path])
-
-
-def ceiling_label(one: Measurement) -> str:
-    """The same ceiling is measured again beside every transport."""
-    return "ceiling of %s: %s" % (one.path, one.ceiling)
-
-
-class Looks:
-    """A colour and a marker for each measured line, the same in every panel."""
-
-    def __init__(self, measurements: Iterable[Measurement]) -> None:
-        labels = dict.fromkeys(label_of(one) for one in measurements if one.section != CONTROL)
-        self._places = {label: place for place, label in enumerate(labels)}
-
-    def of(self, one: Measurement) -> Tuple[str, str]:
-        place = self._places[label_of(one)]
-        return COLOURS[place % len(COLOURS)], MARKERS[place % len(MARKERS)]
-
-
-def draw_panel(axes: Any, measurements: List[Measurement], looks: Looks) -> None:
+def draw_panel(axes: Any, measurements: List[Measurement], places: Dict[str, int]) -> None:
     """The lines of one panel; both scales are logarithmic."""
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
@@ -152,13 +109,15 @@ def draw_panel(axes: Any, measurements: List[Measurement], looks: Looks) -> None
     lines: Dict[str, Dict[int, float]] = {}
     styles: Dict[str, Dict[str, Any]] = {}
     for one in measurements:
-        colour, marker = looks.of(one)
-        ours = one.who == "hmc"
+        place = places[one.label()]
+        colour, ours = COLOURS[place % len(COLOURS)], one.who == "hmc"
+        # The same ceiling is measured again beside every transport.
         for label, value, style in (
-                (ceiling_label(one), one.ceiling_value,
+                ("ceiling of %s: %s" % (one.path, one.ceiling), one.ceiling_value,
                  {"linestyle": "--", "linewidth": 1.2, "alpha": 0.8}),
-                (label_of(one), one.value,
-                 {"marker": marker, "markersize": 4, "linewidth": 1.8 if ours else 1.0,
+                (one.label(), one.value,
+                 {"marker": MARKERS[place % len(MARKERS)], "markersize": 4,
+                  "linewidth": 1.8 if ours else 1.0,
                   "markerfacecolor": colour if ours else "white"})):
             if value > 0 and one.bytes > 0:
                 lines.setdefault(label, {})[one.bytes] = value
@@ -173,43 +132,38 @@ def draw_panel(axes: Any, measurements: List[Measurement], looks: Looks) -> None
         axes.text(0.5, 0.5, "not measured", transform=axes.transAxes, ha="center", color="gray")
 
 
-def control_text(measurements: List[Measurement]) -> str:
-    """Tag round trips have one size, so they are words."""
-    lines = ["%s, %s: %s (%s %s)" % (one.what, one.path, time_text(one.value), one.ceiling,
-                                     time_text(one.ceiling_value))
-             for one in measurements if one.section == CONTROL]
-    return "\n".join(lines)
-
-
 def draw(run: Run) -> Any:
     """The whole picture: a matplotlib Figure."""
     figure = importlib.import_module("matplotlib.figure").Figure(figsize=(11, 12),
                                                                  layout="constrained")
-    function_formatter = importlib.import_module("matplotlib.ticker").FuncFormatter
-    looks = Looks(run.measurements)
+    formatter = importlib.import_module("matplotlib.ticker").FuncFormatter
+    # A colour and a marker for each measured line, the same in every panel.
+    labels = dict.fromkeys(one.label() for one in run.measurements if one.section != CONTROL)
+    places = {label: place for place, label in enumerate(labels)}
     figure.suptitle("HMC %s\n%s" % (run.header.get("hmc", ""), "  ·  ".join(
         run.header[name] for name in ("machine", "date") if name in run.header)), fontsize=11)
     grid = figure.subplots(3, 2)
-    rows = ((LATENCY, "latency of one blocking %s", "time; lower is better"),
-            (BANDWIDTH, "bandwidth of many %ss in flight", "GB/s; higher is better"))
-    for row, (section, title, unit) in enumerate(rows):
-        for column, what in enumerate(("put", "get")):
-            axes = grid[row][column]
-            draw_panel(axes, [one for one in run.measurements
-                              if one.section == section and reads(one) == (what == "get")], looks)
-            axes.set_title(title % what)
-            axes.set_ylabel(unit)
-            if column:
-                axes.sharey(grid[row][0])
     batches = [one for one in run.measurements if one.section.startswith(BATCH)]
-    grid[2][0].set_title(batches[0].section if batches else "batches")
-    grid[2][0].set_ylabel("time of the batch; lower is better")
-    draw_panel(grid[2][0], batches, looks)
-    for axes in list(grid[0]) + list(grid[1]) + [grid[2][0]]:
-        axes.set_xlabel("size of a block" if axes is grid[2][0] else "size of one operation")
-        axes.xaxis.set_major_formatter(function_formatter(size_text))
-        in_seconds = axes not in grid[1]
-        axes.yaxis.set_major_formatter(function_formatter(time_text if in_seconds else speed_text))
+    panels: List[Any] = [(grid[2][0], batches[0].section if batches else "batches",
+                          "time of the batch; lower is better", "size of a block", time_text,
+                          batches)]
+    for row, section, title, unit, text in (
+            (0, LATENCY, "latency of one blocking %s", "time; lower is better", time_text),
+            (1, BANDWIDTH, "bandwidth of many %ss in flight", "GB/s; higher is better",
+             lambda speed, _: "%g" % speed)):
+        for column, what in enumerate(("put", "get")):
+            panels.append((grid[row][column], title % what, unit, "size of one operation", text,
+                           [one for one in run.measurements
+                            if one.section == section and one.reads() == (what == "get")]))
+    for axes, title, unit, size, text, measurements in panels:
+        draw_panel(axes, measurements, places)
+        axes.set_title(title)
+        axes.set_ylabel(unit)
+        axes.set_xlabel(size)
+        axes.xaxis.set_major_formatter(formatter(size_text))
+        axes.yaxis.set_major_formatter(formatter(text))
+    for puts, gets in grid[:2]:
+        gets.sharey(puts)
     draw_legend(grid, run)
     return figure
 
@@ -225,8 +179,11 @@ def draw_legend(grid: Any, run: Run) -> None:
     cell.axis("off")
     cell.legend([handles[label] for label in labels], labels, loc="upper left", frameon=False,
                 fontsize=9)
-    cell.text(0.02, 0.02, control_text(run.measurements), transform=cell.transAxes, fontsize=9,
-              va="bottom")
+    # Tag round trips have one size, so they are words.
+    tags = ["%s, %s: %s (%s %s)" % (one.what, one.path, time_text(one.value), one.ceiling,
+                                    time_text(one.ceiling_value))
+            for one in run.measurements if one.section == CONTROL]
+    cell.text(0.02, 0.02, "\n".join(tags), transform=cell.transAxes, fontsize=9, va="bottom")
 
 
 def check_can_draw(path: str) -> None:
@@ -239,11 +196,8 @@ def check_can_draw(path: str) -> None:
         raise PlotError("--plot needs matplotlib: `apt install python3-matplotlib` or "
                         "`pip install matplotlib` (%s)" % error) from None
     existed = os.path.exists(path)
-    try:
-        with open(path, "ab"):
-            pass
-    except OSError as error:
-        raise PlotError("--plot %s: %s" % (path, error.strerror)) from None
+    with open(path, "ab"):
+        pass
     if not existed:
         os.unlink(path)
 
@@ -255,10 +209,7 @@ def measure(arguments: List[str]) -> str:
             raise PlotError("--plot draws a sweep: leave out %s" % wrong)
     shown = "--json" in arguments or "--csv" in arguments
     command = [PROGRAM, "bench"] + arguments + ([] if shown else ["--json"])
-    try:
-        done = subprocess.run(command, stdout=subprocess.PIPE, universal_newlines=True, check=False)
-    except OSError as error:
-        raise PlotError("%s cannot be run: %s" % (PROGRAM, error.strerror)) from None
+    done = subprocess.run(command, stdout=subprocess.PIPE, universal_newlines=True, check=False)
     if shown or done.returncode != 0:
         sys.stdout.write(done.stdout)
     if done.returncode != 0:
@@ -272,8 +223,8 @@ def main(arguments: List[str]) -> Optional[str]:
         prog="python -m hmc bench", allow_abbrev=False, usage="%(prog)s --plot FILE [options]",
         description="Draws latency, bandwidth and batches over size. All other options are those "
                     "of `hmc bench`.")
-    parser.add_argument("--plot", metavar="FILE", required=True, help="%s by its name" % ", ".join(
-        SUFFIXES))
+    parser.add_argument("--plot", metavar="FILE", required=True,
+                        help="%s by its name" % ", ".join(SUFFIXES))
     parser.add_argument("--from-json", "--from-csv", metavar="FILE", dest="source",
                         help="draw what an earlier `hmc bench --json` or `--csv` printed, and "
                              "measure nothing")

@@ -1,222 +1,104 @@
 """How processes that know one address find each other.
 
-Rank 0 listens there. Every other rank connects and sends a description of itself; when all have,
-rank 0 sends the whole list back. Messages are lines of JSON, each with an HMAC of HMC_SECRET.
+Rank 0 is a Node that listens there. Every other rank connects and sends a description of itself;
+when all have, rank 0 sends the whole list back. HMC_SECRET keeps strangers out.
 """
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import json
 import os
-import selectors
-import socket
 import threading
 import time
 
+from . import _core
 from .errors import DeadlineExceeded, HMCError, InvalidArgument, PeerLost, PermissionDenied
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, List
-
-_LONGEST_MESSAGE = 1 << 20
+    from typing import Any, Dict, List
 
 
 def gather(store: str, rank: int, world: int, mine: Any, timeout: float) -> List[Any]:
     """Exchange `mine` with all ranks, which call this too; return everyone's, in order of rank."""
-    host, port = _address(store)
-    deadline = time.monotonic() + timeout
-    if rank == 0:
-        return _serve(host, port, world, mine, deadline)
-    return _join(host, port, rank, mine, deadline)
-
-
-def _address(store):
-    host, colon, port = store.rpartition(":")
+    _, colon, port = store.rpartition(":")
     if not colon or not port.isdigit():
         raise InvalidArgument("the store %r is no address: it looks like 10.0.0.1:29500" % store)
-    return host.strip("[]"), int(port)
+    end = time.monotonic() + timeout
+    with _core.Node(name="rank %d" % rank, secret=os.environ.get("HMC_SECRET", ""),
+                    transports=["tcp"]) as node:
+        if rank == 0:
+            node.listen("tcp://" + store)
+            return _serve(node, world, mine, end)
+        return _join(node, store, rank, mine, end)
 
 
-def _serve(host, port, world, mine, deadline):
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as listener, _Members() as members:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((host, port))
-        listener.listen(world)
-        found = members.collect(listener, world, mine, deadline)
-        everyone = [found[rank] for rank in range(world)]
-        members.send({"members": everyone})
+def _left(end: float) -> float:
+    return max(end - time.monotonic(), 0.001)
+
+
+def _send(peer: _core.Peer, value: Dict[str, Any], end: float) -> None:
+    peer.notify(json.dumps(value).encode(), _left(end))
+
+
+def _serve(node: _core.Node, world: int, mine: Any, end: float) -> List[Any]:
+    members: Dict[int, Any] = {0: mine}
+    peers: Dict[int, _core.Peer] = {}
+    while len(members) < world:
+        try:
+            note = node.next_note(_left(end))
+        except DeadlineExceeded:
+            missing = ", ".join(map(str, sorted(set(range(world)) - set(members))))
+            raise DeadlineExceeded("rank %s of %d did not connect in time: start it, or allow a "
+                                   "longer timeout" % (missing, world)) from None
+        try:
+            request = json.loads(note.data)
+            rank, member = int(request["rank"]), request["member"]
+        except (ValueError, KeyError, TypeError):
+            continue  # not a rank of ours
+        if rank in members or not 0 < rank < world:
+            _send(note.peer, {"refused": "rank %r is taken or not one of 1 to %d"
+                                         % (rank, world - 1)}, end)
+            continue
+        members[rank], peers[rank] = member, note.peer
+    everyone = [members[rank] for rank in range(world)]
+    for rank, peer in peers.items():
+        try:
+            _send(peer, {"members": everyone}, end)
+        except PeerLost as error:
+            raise PeerLost("rank %d disconnected before all ranks had joined: %s" % (rank, error))
     return everyone
 
 
-class _Members:
-    """The connections to rank 0. One that sends nothing, or nonsense, does not hold up the rest."""
-
-    def __init__(self):
-        self._selector = selectors.DefaultSelector()
-        self._joined = {}  # rank: its connection, and the nonce that our answer has to carry
-        self._rejected = ""
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        for connection, _ in self._joined.values():
-            connection.close()
-        for key in list(self._selector.get_map().values()):
-            if key.data is not None:
-                key.data.connection.close()
-        self._selector.close()
-
-    def collect(self, listener, world, mine, deadline):
-        """Wait until every rank has joined; return their descriptions by rank."""
-        found = {0: mine}
-        self._selector.register(listener, selectors.EVENT_READ)
-        while len(found) < world:
-            ready = self._selector.select(_left(deadline))
-            if not ready and time.monotonic() >= deadline:
-                missing = ", ".join(map(str, sorted(set(range(world)) - set(found))))
-                raise DeadlineExceeded("rank %s of %d did not connect in time: start it, or allow "
-                                       "a longer timeout%s" % (missing, world, self._rejected))
-            for key, _ in ready:
-                try:
-                    self._handle(key, listener, world, found, deadline)
-                except (HMCError, ValueError, KeyError, TypeError, OSError) as error:
-                    self._rejected = "; a connection was rejected: %s" % error
-                    if key.data is not None:
-                        self._selector.unregister(key.fileobj)
-                        key.data.connection.close()
-        return found
-
-    def _handle(self, key, listener, world, found, deadline):
-        if key.data is None:
-            pending = _Pending(_Connection(listener.accept()[0], deadline))
-            self._selector.register(pending.connection.socket, selectors.EVENT_READ, pending)
-            return
-        request = key.data.request()
-        if request is None:
-            return
-        connection, rank, nonce = key.data.connection, request["rank"], request["nonce"]
-        if rank in found or not 0 < rank < world:
-            sentence = "rank %r is taken or not one of 1 to %d" % (rank, world - 1)
-            connection.send({"refused": sentence}, nonce)
-            raise InvalidArgument(sentence)
-        self._selector.unregister(connection.socket)
-        found[rank] = request["member"]
-        self._joined[rank] = connection, nonce
-
-    def send(self, value):
-        for rank, (connection, nonce) in self._joined.items():
-            try:
-                connection.send(value, nonce)
-            except OSError as error:
-                raise PeerLost("rank %d disconnected before all ranks had joined: %s"
-                               % (rank, error))
-
-
-class _Pending:
-    """A connection that has been challenged to prove that it knows the secret."""
-
-    def __init__(self, connection):
-        self.connection = connection
-        self._nonce = os.urandom(16).hex()
-        connection.send(self._nonce)
-
-    def request(self):
-        """What it asks for, or None until all of it is here."""
-        line = self.connection.poll()
-        if line is None:
-            return None
+def _join(node: _core.Node, store: str, rank: int, mine: Any, end: float) -> List[Any]:
+    peer = _connect(node, store, end)
+    _send(peer, {"rank": rank, "member": mine}, end)
+    while True:
         try:
-            return self.connection.verify(line, self._nonce)
-        except PermissionDenied:
-            # Without the secret this answer fails verification too, which tells the peer why.
-            self.connection.send({"refused": "another HMC_SECRET"})
-            raise
-
-
-def _join(host, port, rank, mine, deadline):
-    connection = _Connection(_connect(host, port, deadline), deadline)
-    try:
-        challenge = connection.receive()
-        nonce = os.urandom(16).hex()
-        connection.send({"rank": rank, "member": mine, "nonce": nonce}, challenge)
-        answer = connection.receive(nonce)
-    finally:
-        connection.close()
+            answer = json.loads(node.next_note(min(_left(end), 0.5)).data)
+            break
+        except DeadlineExceeded:
+            if not peer.connected:
+                raise PeerLost("rank 0 at %s ended before all ranks had joined" % store) from None
+            if time.monotonic() >= end:
+                raise DeadlineExceeded("rank 0 at %s still waits for other ranks: start them, or "
+                                       "allow a longer timeout" % store) from None
     if "refused" in answer:
-        raise InvalidArgument("rank 0 at %s:%d refused us: %s" % (host, port, answer["refused"]))
-    return answer["members"]
+        raise InvalidArgument("rank 0 at %s refused us: %s" % (store, answer["refused"]))
+    return list(answer["members"])
 
 
-def _connect(host, port, deadline):
+def _connect(node: _core.Node, store: str, end: float) -> _core.Peer:
     never = threading.Event()
     while True:
         try:
-            return socket.create_connection((host, port), timeout=_left(deadline))
-        except OSError as error:
-            if _left(deadline) <= 0.05:
-                raise DeadlineExceeded("rank 0 does not answer at %s:%d: %s; start it, or allow a "
-                                       "longer timeout" % (host, port, error))
+            return node.connect("tcp://" + store, _left(end))
+        except PermissionDenied as error:
+            raise PermissionDenied("rank 0 and this rank have different secrets: set HMC_SECRET to "
+                                   "the same value for all ranks (%s)" % error) from None
+        except HMCError as error:
+            if _left(end) <= 0.05:
+                raise DeadlineExceeded("rank 0 does not answer at %s: %s; start it, or allow a "
+                                       "longer timeout" % (store, error)) from None
         # No event says that a listener has appeared, so try again soon.
         never.wait(0.02)
-
-
-def _left(deadline):
-    return max(deadline - time.monotonic(), 0.001)
-
-
-class _Connection:
-    """Messages over a socket: each is one line, an HMAC and a JSON value."""
-
-    def __init__(self, connected, deadline):
-        self.socket = connected
-        self.deadline = deadline
-        self.unread = b""
-
-    def send(self, value, nonce=""):
-        text = json.dumps(value)
-        self.socket.settimeout(_left(self.deadline))
-        self.socket.sendall(("%s %s\n" % (_hmac(nonce, text), text)).encode())
-
-    def receive(self, nonce=None):
-        """The next message. With a nonce, its HMAC must cover that nonce."""
-        line = None
-        while line is None:
-            line = self.poll()
-        self.unread = b""
-        return self.verify(line, nonce)
-
-    def poll(self):
-        """The next line, or None while it is incomplete. Waits for more bytes."""
-        self.socket.settimeout(_left(self.deadline))
-        try:
-            more = self.socket.recv(65536)
-        except socket.timeout:
-            raise DeadlineExceeded("the other side of the rendezvous stopped answering")
-        self.unread += more
-        if not more or len(self.unread) > _LONGEST_MESSAGE:
-            raise InvalidArgument("not a rendezvous of hmc.collective: %r" % self.unread[:40])
-        # The two sides take turns, so nothing follows the end of a line.
-        return self.unread[:-1] if self.unread.endswith(b"\n") else None
-
-    @staticmethod
-    def verify(line, nonce):
-        digest, space, text = line.decode().partition(" ")
-        if not space:
-            raise InvalidArgument("not a rendezvous of hmc.collective: %r" % line[:40])
-        if nonce is not None and not hmac.compare_digest(digest, _hmac(nonce, text)):
-            raise PermissionDenied("rank 0 and this rank have different secrets: set HMC_SECRET to "
-                                   "the same value for all ranks")
-        return json.loads(text)
-
-    def close(self):
-        self.socket.close()
-
-
-def _hmac(nonce, text):
-    secret = os.environ.get("HMC_SECRET", "")
-    return hmac.new(secret.encode(), (nonce + text).encode(), hashlib.sha256).hexdigest()

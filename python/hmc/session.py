@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     # Anything with the buffer protocol, DLPack or __cuda_array_interface__, or a torch tensor.
     _Array = Any
     _Conn = Optional[ConnType]
+    _Where = Tuple[int, _Conn, Optional[int]]  # bias, conn, size
 
 
 def create_session(*, device_id: int = 0, buffer_size: int = 128 * 1024 * 1024,
@@ -137,12 +138,12 @@ class Session(_core.SessionCore):
                             "self_id=, peer_ip=, data_port=, ctrl_tcp_port=")
         conn = ConnType.RDMA if conn is None else conn
         if peer_id is None and self_id is None:
-            self._connect_legacy(ip, port, conn, timeout)
+            self._connect(ip, port, conn, timeout)
             return
         if peer_id is None or self_id is None:
             raise TypeError("connect needs both ranks, peer_id= and self_id=, or neither")
         link = self._control_link(peer_id, ip, ctrl_tcp_port, uds_dir)
-        self._connect(peer_id, self_id, ip, port, link, conn, timeout)
+        self._connect(ip, port, conn, timeout, link, peer_id, self_id)
         self.id = self_id
 
     def _control_link(self, peer_id: int, ip: str, ctrl_tcp_port: Optional[int],
@@ -193,8 +194,7 @@ class Session(_core.SessionCore):
         """get_remote() and buf.get_into() in one call; returns the number of bytes."""
         size = _room(dst, nbytes)
         self.get_remote(ip, port, local_off, remote_off, size, conn)
-        self.buf.get_into(dst, nbytes=size, offset=local_off, device=device)
-        return size
+        return self.buf.get_into(dst, nbytes=size, offset=local_off, device=device)
 
     def put(self, ip: str, data: _Array, *args: Any, bias: Optional[int] = None, conn: _Conn = None,
             size: Optional[int] = None, device: Optional[str] = None) -> int:
@@ -202,9 +202,13 @@ class Session(_core.SessionCore):
 
         put(ip, data, bias=0, conn=ConnType.UCX, size=None); bias and conn may come in either order.
         """
-        bias, conn, size = _sorted_out(args, bias, conn, size)
+        return self._put(ip, data, _sorted_out(args, bias, conn, size), device, ConnType.UCX)
+
+    def _put(self, ip: str, data: _Array, where: _Where, device: Optional[str],
+             usual: ConnType) -> int:
+        bias, conn, size = where
         size = self.buf.put(data, nbytes=size, offset=bias, device=device)
-        self._write_to(ip, bias, size, conn, ConnType.UCX)
+        self._write_to(ip, bias, size, conn, usual)
         return size
 
     def get_into(self, ip: str, dest: _Array, *args: Any, bias: Optional[int] = None,
@@ -215,11 +219,14 @@ class Session(_core.SessionCore):
         get_into(ip, dest, bias=0, conn=ConnType.UCX, size=None); without size, as much as fits. On
         a server it waits for the peer to connect.
         """
-        bias, conn, size = _sorted_out(args, bias, conn, size)
+        return self._get_into(ip, dest, _sorted_out(args, bias, conn, size), device, ConnType.UCX)
+
+    def _get_into(self, ip: str, dest: _Array, where: _Where, device: Optional[str],
+                  usual: ConnType) -> int:
+        bias, conn, size = where
         size = _room(dest, size)
-        self._read_from(ip, bias, size, conn, ConnType.UCX)
-        self.buf.get_into(dest, nbytes=size, offset=bias, device=device)
-        return size
+        self._read_from(ip, bias, size, conn, usual)
+        return self.buf.get_into(dest, nbytes=size, offset=bias, device=device)
 
     def get(self, ip: Any, size: Any, *args: Any, bias: Optional[int] = None,
             conn: _Conn = None) -> bytes:
@@ -233,19 +240,12 @@ class Session(_core.SessionCore):
     def put_torch_cuda(self, ip: str, t: _Array, *args: Any, bias: Optional[int] = None,
                        conn: _Conn = None, size: Optional[int] = None) -> int:
         """put() of a tensor on an accelerator, over ConnType.RDMA unless told otherwise."""
-        bias, conn, size = _sorted_out(args, bias, conn, size)
-        size = self.buf.put(t, nbytes=size, offset=bias, device="cuda")
-        self._write_to(ip, bias, size, conn, ConnType.RDMA)
-        return size
+        return self._put(ip, t, _sorted_out(args, bias, conn, size), "cuda", ConnType.RDMA)
 
     def get_torch_cuda(self, ip: str, t: _Array, *args: Any, bias: Optional[int] = None,
                        conn: _Conn = None, size: Optional[int] = None) -> int:
         """get_into() for a tensor on an accelerator, over ConnType.RDMA unless told otherwise."""
-        bias, conn, size = _sorted_out(args, bias, conn, size)
-        size = _room(t, size)
-        self._read_from(ip, bias, size, conn, ConnType.RDMA)
-        self.buf.get_into(t, nbytes=size, offset=bias, device="cuda")
-        return size
+        return self._get_into(ip, t, _sorted_out(args, bias, conn, size), "cuda", ConnType.RDMA)
 
     def write_to(self, ip: str, ptr_bias: int, size: int, conn: _Conn = None) -> None:
         """Copy our buffer at `ptr_bias` to the peer's at the same offset."""
@@ -314,7 +314,7 @@ def _room(dst: _Array, nbytes: Optional[int]) -> int:
 
 
 def _sorted_out(args: Sequence[Any], bias: Optional[int], conn: _Conn,
-                size: Optional[int]) -> Tuple[int, _Conn, Optional[int]]:
+                size: Optional[int]) -> _Where:
     """The documented orders (conn, bias, size) and (bias, conn, size), told apart by type."""
     numbers = []
     for value in args:

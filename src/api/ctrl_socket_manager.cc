@@ -37,46 +37,46 @@ Result<MessageKind> kindOf(CtrlMsgType type, size_t size) {
                static_cast<int>(type), size);
 }
 
-// A Node and what is known of its peers.
-struct Running {
-  Running(Settings from, std::shared_ptr<Sessions> with, std::shared_ptr<NodeImpl> made)
-      : settings(std::move(from)),
-        sessions(std::move(with)),
-        node(std::move(made)),
-        listeners(node),
-        ranks(node, sessions) {}
-  ~Running() { node->close(); }
-
-  // When a process dials itself it has both ends; what was sent arrives at the one that was
-  // dialled.
-  bool hears(const PeerState& peer, const std::string& ip) const {
-    bool ownDial = peer.channel().initiator() && peer.channel().peer().id == node->id();
-    return peer.channel().remoteHost() == ip && !ownDial;
-  }
-  // The connected one that we dialled at that address; null if there is none.
-  std::shared_ptr<PeerState> dialledAt(const std::string& ip) {
-    std::lock_guard lock(mutex);
-    auto found = dialled.find(ip);
-    const bool connected = found != dialled.end() && found->second->channel().status().ok();
-    return connected ? found->second : nullptr;
-  }
-
-  const Settings settings;
-  const std::shared_ptr<Sessions> sessions;
-  const std::shared_ptr<NodeImpl> node;
-  Listeners listeners;
-  Ranks ranks;
-  std::mutex mutex;
-  std::map<std::string, std::shared_ptr<PeerState>> dialled;  // guarded by mutex, by address
-  std::map<std::string, int> numbers;                         // guarded by mutex, by address
-};
-
 }  // namespace
 
 // What a CtrlSocketManager stands on: a Node that it makes when it is first needed and drops in
 // stop() and closeAll().
 class CtrlSocketManager::Impl {
  public:
+  // A Node and what is known of its peers.
+  struct Running {
+    Running(Settings from, std::shared_ptr<Sessions> with, std::shared_ptr<NodeImpl> made)
+        : settings(std::move(from)),
+          sessions(std::move(with)),
+          node(std::move(made)),
+          listeners(node),
+          ranks(node, sessions) {}
+    ~Running() { node->close(); }
+
+    // When a process dials itself it has both ends; what was sent arrives at the one that was
+    // dialled.
+    bool hears(const PeerState& peer, const std::string& ip) const {
+      bool ownDial = peer.channel().initiator() && peer.channel().peer().id == node->id();
+      return peer.channel().remoteHost() == ip && !ownDial;
+    }
+    // The connected one that we dialled at that address; null if there is none.
+    std::shared_ptr<PeerState> dialledAt(const std::string& ip) {
+      std::lock_guard lock(mutex);
+      auto found = dialled.find(ip);
+      const bool connected = found != dialled.end() && found->second->channel().status().ok();
+      return connected ? found->second : nullptr;
+    }
+
+    const Settings settings;
+    const std::shared_ptr<Sessions> sessions;
+    const std::shared_ptr<NodeImpl> node;
+    Listeners listeners;
+    Ranks ranks;
+    std::mutex mutex;
+    std::map<std::string, std::shared_ptr<PeerState>> dialled;  // guarded by mutex, by address
+    std::map<std::string, int> numbers;                         // guarded by mutex, by address
+  };
+
   // Null while there is none.
   std::shared_ptr<Running> current() const {
     std::lock_guard lock(mutex_);

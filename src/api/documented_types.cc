@@ -3,7 +3,7 @@
 #include <array>
 
 #include "base/error.h"
-#include "base/last_error.h"
+#include "base/error.h"
 
 namespace hmc {
 

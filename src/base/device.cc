@@ -1,5 +1,7 @@
 #include "hmc/device.h"
 
+#include <fmt/format.h>
+
 #include <charconv>
 
 #include "base/error.h"
@@ -13,12 +15,6 @@ constexpr const char* kNames[] = {
     HMC_DEVICE_KINDS(HMC_ROW)
 #undef HMC_ROW
 };
-
-std::string allNames() {
-  std::string names;
-  for (const char* name : kNames) names += (names.empty() ? "" : ", ") + std::string(name);
-  return names;
-}
 
 bool readIndex(const char* first, const char* last, int& index) {
   auto [stop, problem] = std::from_chars(first, last, index);
@@ -45,7 +41,7 @@ Status parseDevice(const std::string& text, Device& device) {
   if (!kind) {
     return error(Code::invalidArgument,
                  "device \"{}\": the kinds are {}, with a number as in \"cuda:1\"", text,
-                 allNames());
+                 fmt::join(kNames, ", "));
   }
   int index = 0;
   if (colon != std::string::npos &&

@@ -20,9 +20,8 @@ Result<DynamicLibrary> DynamicLibrary::open(const std::string& path) {
   return DynamicLibrary(path, handle);
 }
 
-void DynamicLibrary::Close::operator()(void* handle) const {
-  dlclose(handle);
-}
+DynamicLibrary::DynamicLibrary(std::string path, void* handle)
+    : path_(std::move(path)), handle_(handle, dlclose) {}
 
 Result<void*> DynamicLibrary::address(const char* name) const {
   void* found = dlsym(handle_.get(), name);

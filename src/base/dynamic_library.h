@@ -30,14 +30,11 @@ class DynamicLibrary {
   void stay() const;
 
  private:
-  struct Close {
-    void operator()(void* handle) const;
-  };
-  DynamicLibrary(std::string path, void* handle) : path_(std::move(path)), handle_(handle) {}
+  DynamicLibrary(std::string path, void* handle);
   Result<void*> address(const char* name) const;
 
   std::string path_;
-  std::unique_ptr<void, Close> handle_;
+  std::unique_ptr<void, int (*)(void*)> handle_;
 };
 
 }  // namespace hmc

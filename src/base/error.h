@@ -25,6 +25,10 @@ std::string errnoText(int errnum);
 Status errnoStatus(const std::string& what);
 Status errnoStatus(const std::string& what, int errnum);
 
+// What lastError() and lastStatus() answer on this thread from now on. Only the facades in api/
+// call it.
+void setLastStatus(Status status);
+
 #define HMC_CONCAT_INNER(a, b) a##b
 #define HMC_CONCAT(a, b) HMC_CONCAT_INNER(a, b)
 

@@ -106,10 +106,6 @@ FdExchange::FdExchange(std::string name, Fd listener, std::shared_ptr<Loop> loop
       loop_(std::move(loop)),
       retry_(*loop_) {}
 
-FdExchange::~FdExchange() {
-  loop_->stop();
-}
-
 Result<std::string> FdExchange::offer(int fd) {
   Fd copy(fcntl(fd, F_DUPFD_CLOEXEC, 0));
   if (!copy) return errnoStatus("duplicate a descriptor");

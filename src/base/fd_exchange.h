@@ -19,7 +19,7 @@ namespace hmc {
 class FdExchange {
  public:
   static Result<std::unique_ptr<FdExchange>> create();
-  ~FdExchange();
+  ~FdExchange() { loop_->stop(); }
 
   // The abstract name others dial.
   const std::string& name() const { return name_; }

@@ -15,12 +15,12 @@ class Lease {
  public:
   using Clock = Deadline::Clock;
 
-  explicit Lease(std::chrono::milliseconds length) : length_(length), heard_(ticks(Clock::now())) {}
+  explicit Lease(std::chrono::milliseconds length) : length_(length), heard_(Clock::now()) {}
 
   // A heartbeat arrived. False when it came too late.
   bool hear() {
     if (expired()) return false;
-    heard_.store(ticks(Clock::now()), std::memory_order_relaxed);
+    heard_.store(Clock::now(), std::memory_order_relaxed);
     return true;
   }
   bool expired() {
@@ -30,20 +30,14 @@ class Lease {
     return true;
   }
   // Was nothing heard for so long, whatever has ended it?
-  bool silent() const {
-    return ticks(Clock::now()) - heard_.load(std::memory_order_relaxed) > ticks(length_);
-  }
+  bool silent() const { return Clock::now() - heard_.load(std::memory_order_relaxed) > length_; }
   // The end of a channel: whatever arrives now comes from nobody.
   void revoke() { expired_.store(true, std::memory_order_relaxed); }
   std::chrono::milliseconds length() const { return length_; }
 
  private:
-  static int64_t ticks(Clock::time_point at) { return ticks(at.time_since_epoch()); }
-  static int64_t ticks(Clock::duration span) {
-    return std::chrono::duration_cast<std::chrono::microseconds>(span).count();
-  }
   const std::chrono::milliseconds length_;
-  std::atomic<int64_t> heard_;
+  std::atomic<Clock::time_point> heard_;
   std::atomic<bool> expired_{false};
 };
 

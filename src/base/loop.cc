@@ -16,10 +16,6 @@ Result<std::shared_ptr<Loop>> Loop::create(const char* threadName, BusyPoll busy
   return loop;
 }
 
-Loop::~Loop() {
-  stop();
-}
-
 void Loop::post(Task task) {
   std::lock_guard lock(mutex_);
   if (stopped_) return;
@@ -146,16 +142,12 @@ bool Loop::Watch::change(uint32_t add, uint32_t remove) {
 
 void Loop::Timer::after(std::chrono::milliseconds time, Task task) {
   cancel();
-  due_ = Clock::now() + time;
   task_ = std::move(task);
-  loop_.timers_.emplace(due_, this);
+  entry_ = loop_.timers_.emplace(Clock::now() + time, this);
 }
 
 void Loop::Timer::cancel() {
-  if (!std::exchange(task_, nullptr)) return;
-  auto [first, last] = loop_.timers_.equal_range(due_);
-  while (first != last && first->second != this) ++first;
-  if (first != last) loop_.timers_.erase(first);
+  if (std::exchange(task_, nullptr)) loop_.timers_.erase(entry_);
 }
 
 }  // namespace hmc

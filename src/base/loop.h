@@ -37,7 +37,7 @@ class Loop {
   static Result<std::shared_ptr<Loop>> create(const char* threadName) {
     return create(threadName, BusyPoll());
   }
-  ~Loop();  // as stop()
+  ~Loop() { stop(); }
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
 
@@ -95,8 +95,8 @@ class Loop {
    private:
     friend class Loop;
     Loop& loop_;
-    Clock::time_point due_;
-    Task task_;  // none: not set
+    std::multimap<Clock::time_point, Timer*>::iterator entry_;  // of a task that is set
+    Task task_;                                                 // none: not set
   };
 
  private:

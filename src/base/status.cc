@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "base/last_error.h"
+#include "base/error.h"
 
 namespace hmc {
 
@@ -50,14 +50,11 @@ Status Status::within(const std::string& where) const {
 }
 
 namespace {
-Status& lastStatusOfThisThread() {
-  thread_local Status status;
-  return status;
-}
+thread_local Status lastOfThisThread;
 }  // namespace
 
 const Status& lastStatus() {
-  return lastStatusOfThisThread();
+  return lastOfThisThread;
 }
 
 const std::string& lastError() {
@@ -65,7 +62,7 @@ const std::string& lastError() {
 }
 
 void setLastStatus(Status status) {
-  lastStatusOfThisThread() = std::move(status);
+  lastOfThisThread = std::move(status);
 }
 
 }  // namespace hmc

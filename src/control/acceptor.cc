@@ -11,7 +11,124 @@ namespace {
 constexpr std::chrono::milliseconds kAcceptPause{100};
 }
 
-Acceptor::Acceptor(Owner& owner, Loop& loop, std::string id, std::string secret,
+PendingConnection::PendingConnection(PendingOwner& owner, Loop& loop,
+                                     std::unique_ptr<ByteStream> stream, SocketEnds ends,
+                                     std::string where, AcceptorHandshake handshake)
+    : owner_(owner),
+      loop_(loop),
+      stream_(std::move(stream)),
+      ends_(std::move(ends)),
+      where_(std::move(where)),
+      handshake_(std::move(handshake)),
+      patience_(loop) {}
+
+Status PendingConnection::start(std::chrono::milliseconds patience) {
+  HMC_ASSIGN(watch_, loop_.watch(stream_->fd(), EPOLLIN, [this](uint32_t) { readable(); }));
+  patience_.after(patience, [this, patience] {
+    drop(error(Code::deadlineExceeded,
+               "the connection from {} did not finish its handshake in {} ms", where_,
+               patience.count()));
+  });
+  return Status();
+}
+
+void PendingConnection::readable() {
+  auto self = shared_from_this();
+  char bytes[4096];
+  while (watch_) {
+    Moved moved = stream_->read(bytes, sizeof(bytes));
+    if (moved.ended || moved.errnum != 0) {
+      return drop(error(Code::disconnected,
+                        "the connection from {} was closed before its handshake was over", where_));
+    }
+    if (moved.bytes == 0) break;
+    Status status = takeBytes({bytes, moved.bytes});
+    if (!status.ok()) return drop(status);
+  }
+}
+
+Status PendingConnection::takeBytes(std::string_view bytes) {
+  if (introduced_) {
+    return error(Code::failed, "the connection from {} sent data before its handshake was answered",
+                 where_);
+  }
+  reader_.feed(bytes);
+  while (watch_ && !introduced_) {
+    HMC_ASSIGN(auto frame, reader_.next());
+    if (!frame) return Status();
+    HMC_TRY(takeFrame(*frame));
+  }
+  return Status();
+}
+
+Status PendingConnection::takeFrame(const Frame& frame) {
+  if (!challenged_ && frame.type == FrameType::hello) {
+    auto challenge = handshake_.takeHello(frame.payload);
+    if (!challenge.ok()) {
+      if (challenge.status().code() == Code::unsupported) refuse(challenge.status());
+      return challenge.status();
+    }
+    challenged_ = true;
+    say(FrameType::challenge, *challenge);
+    return Status();
+  }
+  if (challenged_ && frame.type == FrameType::ident) {
+    auto ident = handshake_.takeIdent(frame.payload);
+    if (!ident.ok()) {
+      refuse(ident.status());
+      return ident.status();
+    }
+    ident_ = *std::move(ident);
+    if (!reader_.empty()) {
+      return error(Code::failed,
+                   "the connection from {} sent data before its handshake was answered", where_);
+    }
+    introduced_ = true;
+    owner_.introduced(shared_from_this());
+    return Status();
+  }
+  return error(Code::failed,
+               "the connection from {} sent a frame of type {} instead of its handshake", where_,
+               static_cast<int>(frame.type));
+}
+
+// The handshake's frames are small and the socket's buffer empty: what does not fit goes to
+// somebody who does not read, and is not worth a queue.
+void PendingConnection::say(FrameType type, std::string_view payload) {
+  std::string bytes = frameBytes(type, payload);
+  iovec part{bytes.data(), bytes.size()};
+  stream_->write({&part, 1});
+}
+
+void PendingConnection::yield() {
+  say(FrameType::yield, {});
+  drop(Status());
+}
+
+void PendingConnection::refuse(const Status& why) {
+  if (!watch_) return;
+  say(FrameType::refused, encodeStatus(why));
+  drop(why);
+}
+
+std::unique_ptr<ByteStream> PendingConnection::take() {
+  watch_.reset();
+  patience_.cancel();
+  auto stream = std::move(stream_);
+  owner_.dropped(shared_from_this(), Status());
+  return stream;
+}
+
+void PendingConnection::drop(const Status& why) {
+  if (!watch_) return;
+  auto self = shared_from_this();
+  watch_.reset();
+  patience_.cancel();
+  stream_.reset();
+  owner_.dropped(self, why);
+}
+
+Acceptor::Acceptor(PendingOwner& owner, Loop& loop, std::string id, std::string secret,
                    std::chrono::milliseconds patience)
     : owner_(owner),
       loop_(loop),
@@ -61,8 +178,8 @@ void Acceptor::take(const Address& at, Fd socket) {
   std::string where =
       at.isUnix ? at.toString() : fmt::format("{}:{}", ends.remoteHost, ends.remotePort);
   auto pending = std::make_shared<PendingConnection>(
-      static_cast<PendingConnection::Owner&>(*this), loop_, socketStream(std::move(socket)),
-      std::move(ends), std::move(where), AcceptorHandshake(secret_, id_));
+      static_cast<PendingOwner&>(*this), loop_, socketStream(std::move(socket)), std::move(ends),
+      std::move(where), AcceptorHandshake(secret_, id_));
   Status status = pending->start(patience_);
   if (!status.ok()) return logWarn("a connection was turned away: {}", status.message());
   pending_.insert(pending);
@@ -78,7 +195,7 @@ void Acceptor::introduced(const std::shared_ptr<PendingConnection>& pending) {
 void Acceptor::dropped(const std::shared_ptr<PendingConnection>& pending, const Status& why) {
   if (pending_.erase(pending) == 0) return;
   if (!why.ok()) logDebug("{}", why.message());
-  owner_.dropped(pending);
+  owner_.dropped(pending, why);
   if (pending->isIntroduced()) return;
   --inHandshake_;
   acceptMore();

@@ -23,24 +23,21 @@ class SocketStream final : public ByteStream {
   int fd() const override { return socket_.get(); }
 
   Moved read(char* into, size_t size) override {
-    ssize_t got = 0;
-    do {
-      got = recv(socket_.get(), into, size, MSG_DONTWAIT);
-    } while (got < 0 && errno == EINTR);
+    const auto got = retried([&] { return recv(socket_.get(), into, size, MSG_DONTWAIT); });
     if (got == 0) return {.ended = true};
     return outcome(got);
   }
 
   Moved write(std::span<const iovec> parts) override {
-    if (Small small(parts); small.fits) return sendAll(small.bytes, small.size);
+    constexpr int kSendFlags = MSG_DONTWAIT | MSG_NOSIGNAL;
+    Small small(parts);
     msghdr message{};
     message.msg_iov = const_cast<iovec*>(parts.data());
     message.msg_iovlen = parts.size();
-    ssize_t sent = 0;
-    do {
-      sent = sendmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
-    } while (sent < 0 && errno == EINTR);
-    return outcome(sent);
+    return outcome(retried([&] {
+      return small.fits ? send(socket_.get(), small.bytes, small.size, kSendFlags)
+                        : sendmsg(socket_.get(), &message, kSendFlags);
+    }));
   }
 
   void finishWriting() override { shutdown(socket_.get(), SHUT_WR); }
@@ -61,14 +58,14 @@ class SocketStream final : public ByteStream {
     bool fits = true;
   };
 
-  Moved sendAll(const char* bytes, size_t size) {
-    ssize_t sent = 0;
+  template <class Call>
+  static ssize_t retried(const Call& call) {
+    ssize_t moved = 0;
     do {
-      sent = send(socket_.get(), bytes, size, MSG_DONTWAIT | MSG_NOSIGNAL);
-    } while (sent < 0 && errno == EINTR);
-    return outcome(sent);
+      moved = call();
+    } while (moved < 0 && errno == EINTR);
+    return moved;
   }
-
   static Moved outcome(ssize_t moved) {
     if (moved >= 0) return {.bytes = static_cast<size_t>(moved)};
     if (errno == EAGAIN || errno == EWOULDBLOCK) return {};

@@ -158,15 +158,21 @@ Result<ControlImpl::ChannelPtr> ControlImpl::dialOnce(const Address& address,
                dialler.who());
 }
 
+template <class Handshaken>
+ChannelFacts ControlImpl::factsOf(const Handshaken& connection, Identity peer) const {
+  ChannelFacts facts;
+  facts.peer = std::move(peer);
+  facts.ends = connection.ends();
+  facts.where = connection.where();
+  facts.credentials = connection.credentials();
+  facts.lease = options_.lease;
+  return facts;
+}
+
 Result<ControlImpl::ChannelPtr> ControlImpl::open(Dialler& dialler, const Welcome& welcome,
                                                   Deadline deadline) {
-  ChannelFacts facts;
-  facts.peer = {dialler.peerId(), welcome.name, welcome.attributes};
+  ChannelFacts facts = factsOf(dialler, {dialler.peerId(), welcome.name, welcome.attributes});
   facts.initiator = true;
-  facts.ends = dialler.ends();
-  facts.where = dialler.where();
-  facts.credentials = dialler.credentials();
-  facts.lease = options_.lease;
   bool offered = !welcome.token.empty();
   if (offered) {
     auto fd = FdExchange::fetch(welcome.exchange, welcome.token, earlier(deadline, kRingPatience));
@@ -220,7 +226,7 @@ bool ControlImpl::claim(const Ident& ident) {
   return true;
 }
 
-void ControlImpl::dropped(const PendingPtr& pending) {
+void ControlImpl::dropped(const PendingPtr& pending, const Status&) {
   std::erase_if(held_, [&](const Held& held) { return held.pending == pending; });
 }
 
@@ -264,12 +270,7 @@ void ControlImpl::joinAgain(const PendingPtr& pending, const ChannelPtr& channel
 void ControlImpl::accept(const PendingPtr& pending) {
   const Ident& ident = pending->ident();
   Welcome welcome{options_.name, attributes(), {}, {}};
-  ChannelFacts facts;
-  facts.peer = {ident.id, ident.name, ident.attributes};
-  facts.ends = pending->ends();
-  facts.where = pending->where();
-  facts.credentials = pending->credentials();
-  facts.lease = options_.lease;
+  ChannelFacts facts = factsOf(*pending, {ident.id, ident.name, ident.attributes});
   if (!hostId_.empty() && ident.hostId == hostId_) {
     auto ring = RingMemory::create();
     auto token = ring.ok() ? fds_.offer(ring->fd.get()) : Result<std::string>(ring.status());

@@ -16,7 +16,7 @@
 
 namespace hmc::control {
 
-class ControlImpl final : public Control, private ChannelOwner, private Acceptor::Owner {
+class ControlImpl final : public Control, private ChannelOwner, private PendingOwner {
  public:
   ControlImpl(ControlOptions options, FdExchange& fds, ControlEvents& events,
               std::shared_ptr<Loop> loop);
@@ -53,10 +53,12 @@ class ControlImpl final : public Control, private ChannelOwner, private Acceptor
 
   // Which of two conversations with one peer stays; on the control thread.
   void introduced(const PendingPtr& pending) override;
-  void dropped(const PendingPtr& pending) override;
+  void dropped(const PendingPtr& pending, const Status& why) override;
   void decideAgain(const std::string& peerId);
   template <class Test>
   std::vector<Held> takeHeld(Test settled);
+  template <class Handshaken>
+  ChannelFacts factsOf(const Handshaken& connection, Identity peer) const;
   void decideAgain(const std::vector<Held>& held);
   void joinAgain(const PendingPtr& pending, const ChannelPtr& channel);
   bool claim(const Ident& ident);

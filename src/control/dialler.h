@@ -4,10 +4,10 @@
 #include <optional>
 #include <string>
 
-#include "control/address.h"
 #include "control/byte_stream.h"
 #include "control/frame.h"
 #include "control/handshake.h"
+#include "control/socket.h"
 #include "hmc/deadline.h"
 
 namespace hmc::control {

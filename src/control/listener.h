@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/fd.h"
-#include "control/address.h"
+#include "control/socket.h"
 #include "hmc/result.h"
 
 namespace hmc::control {

@@ -99,19 +99,16 @@ const Plugins& plugins() {
   return *instance;
 }
 
-Result<Backend*> notInThisBuild(const Row& row) {
-  return error(Code::unsupported,
-               "this build has no {} backend ({} memory); name a library that provides one in "
-               "HMC_MEMORY_PLUGIN, or use host memory",
-               row.product, deviceKindName(row.kind));
-}
-
 Result<Backend*> load(const Row& row) {
   for (const Plugin& plugin : plugins().loaded) {
     if (plugin.backend->facts().kind == row.kind) return plugin.backend;
   }
-  Load loader = loaderOf(row.kind);
-  auto built = loader ? loader() : notInThisBuild(row);
+  Result<Backend*> built =
+      error(Code::unsupported,
+            "this build has no {} backend ({} memory); name a library that provides one in "
+            "HMC_MEMORY_PLUGIN, or use host memory",
+            row.product, deviceKindName(row.kind));
+  if (Load loader = loaderOf(row.kind)) built = loader();
   if (built.ok()) return built;
   return Status(built.status().code(), built.status().message() + plugins().failures);
 }

@@ -60,51 +60,39 @@ HMC_STREAMING_LOOP(streamAvx2, "avx2", __m256i, _mm256_loadu_si256, _mm256_strea
 HMC_STREAMING_LOOP(streamAvx512, "avx512f", __m512i, _mm512_loadu_si512, _mm512_stream_si512)
 #undef HMC_STREAMING_LOOP
 
-// Non-temporal stores are not ordered with the flag that tells a peer the bytes are there.
-void fence() {
-  _mm_sfence();
-}
-
 }  // namespace
 
 const bool kHasFastStringCopy = hasFastStringCopy();
 
+#endif
+
 std::vector<StreamingLoop> streamingLoops() {
   std::vector<StreamingLoop> loops;
+#if defined(__x86_64__)
   if (__builtin_cpu_supports("avx512f")) loops.push_back({"AVX-512", streamAvx512});
   if (__builtin_cpu_supports("avx2")) loops.push_back({"AVX2", streamAvx2});
   loops.push_back({"SSE2", streamSse2});
+#endif
   return loops;
 }
 
-#else
-
-std::vector<StreamingLoop> streamingLoops() {
-  return {};
-}
-
 namespace {
-void fence() {}
-}  // namespace
-
-#endif
-
-namespace {
-
-StreamingLoop widestLoop() {
-  auto loops = streamingLoops();
-  return loops.empty() ? StreamingLoop{"none", nullptr} : loops.front();
-}
 
 // How many bytes from the front were copied; the caller does the rest.
 size_t copyStreaming(char* dst, const char* src, size_t size) {
-  static const StreamingLoop kLoop = widestLoop();
+  static const auto kWidest = [] {
+    const auto loops = streamingLoops();
+    return loops.empty() ? nullptr : loops.front().copy;
+  }();
   const size_t head = -reinterpret_cast<uintptr_t>(dst) % 64;
-  if (!kLoop.copy || size < head + kStreamingGroup) return 0;
+  if (!kWidest || size < head + kStreamingGroup) return 0;
   std::memcpy(dst, src, head);
   const size_t groups = (size - head) / kStreamingGroup;
-  kLoop.copy(dst + head, src + head, groups);
-  fence();
+  kWidest(dst + head, src + head, groups);
+#if defined(__x86_64__)
+  // Non-temporal stores are not ordered with the flag that tells a peer the bytes are there.
+  _mm_sfence();
+#endif
   return head + groups * kStreamingGroup;
 }
 

@@ -84,10 +84,9 @@ Result<std::unique_ptr<PendingCopy>> PendingCopy::startStaged(const Region& dst,
   std::unique_ptr<PendingCopy> copy(new PendingCopy(dst.slice(0, src.size), src));
   HMC_ASSIGN(copy->to_, Side::on(dst.device, kFromHost));
   HMC_ASSIGN(copy->from_, Side::on(src.device, kToHost));
-  HMC_ASSIGN(auto buffer, BorrowedBuffer::take());
-  buffer->pinFor(*copy->to_->backend);
-  buffer->pinFor(*copy->from_->backend);
-  copy->buffer_.emplace(std::move(buffer));
+  HMC_ASSIGN(copy->buffer_, borrowBuffer());
+  copy->buffer_->pinFor(*copy->to_->backend);
+  copy->buffer_->pinFor(*copy->from_->backend);
   copy->fromTheEnd_ = fromTheEnd;
   if (src.size > 0) HMC_TRY(copy->enqueueRead());
   return copy;
@@ -95,18 +94,20 @@ Result<std::unique_ptr<PendingCopy>> PendingCopy::startStaged(const Region& dst,
 
 PendingCopy::~PendingCopy() {
   // Nobody knows how long a device still reads or writes it.
-  if (buffer_ && done_ < src_.size) buffer_->abandon();
+  if (buffer_ && done_ < src_.size) {
+    StagingBuffer::abandon(std::unique_ptr<StagingBuffer>(buffer_.release()));
+  }
 }
 
 Status PendingCopy::enqueueRead() {
   writing_ = false;
-  piece_ = std::min((*buffer_)->size(), src_.size - done_);
-  return from_->enqueue((*buffer_)->region(piece_), src_.slice(offset(), piece_));
+  piece_ = std::min(buffer_->size(), src_.size - done_);
+  return from_->enqueue(buffer_->region(piece_), src_.slice(offset(), piece_));
 }
 
 Status PendingCopy::enqueueWrite() {
   writing_ = true;
-  return to_->enqueue(dst_.slice(offset(), piece_), (*buffer_)->region(piece_));
+  return to_->enqueue(dst_.slice(offset(), piece_), buffer_->region(piece_));
 }
 
 // One step, if the device is done with the last one. True when it was.

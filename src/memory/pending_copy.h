@@ -55,7 +55,7 @@ class PendingCopy {
   const Region src_;
   std::optional<Side> from_;  // of a staged copy
   std::optional<Side> to_;    // of a staged copy, or of one that a device does by itself
-  std::optional<BorrowedBuffer> buffer_;  // of a staged copy
+  BorrowedBuffer buffer_;     // of a staged copy
   bool fromTheEnd_ = false;
   bool writing_ = true;  // the piece has left the buffer, or never passes through it
   size_t piece_ = 0;     // bytes that are under way

@@ -35,24 +35,24 @@ void StagingBuffer::abandon(std::unique_ptr<StagingBuffer> buffer) {
   all().abandoned.push_back(std::move(buffer));
 }
 
-Result<BorrowedBuffer> BorrowedBuffer::take() {
+Result<BorrowedBuffer> borrowBuffer() {
   {
     std::lock_guard lock(all().mutex);
     auto& buffers = all().idle;
     if (!buffers.empty()) {
-      auto last = std::move(buffers.back());
+      BorrowedBuffer last(buffers.back().release());
       buffers.pop_back();
-      return BorrowedBuffer(std::move(last));
+      return last;
     }
   }
-  HMC_ASSIGN(auto made, StagingBuffer::create(kSize));
-  return BorrowedBuffer(std::move(made));
+  HMC_ASSIGN(auto made, StagingBuffer::create(kBorrowedSize));
+  return BorrowedBuffer(made.release());
 }
 
-BorrowedBuffer::~BorrowedBuffer() {
-  if (!buffer_) return;
+void GiveBack::operator()(StagingBuffer* buffer) const {
+  std::unique_ptr<StagingBuffer> ours(buffer);
   std::lock_guard lock(all().mutex);
-  if (all().idle.size() < Buffers::kMostIdle) all().idle.push_back(std::move(buffer_));
+  if (all().idle.size() < Buffers::kMostIdle) all().idle.push_back(std::move(ours));
 }
 
 }  // namespace hmc

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "memory/cpu/mapping.h"
+#include "memory/mapping.h"
 #include "memory/device_pins.h"
 
 namespace hmc {
@@ -27,23 +27,13 @@ class StagingBuffer {
   DevicePins pins_;  // last: unpinned first
 };
 
-// Takes a buffer that was used before, or makes one; back it goes at the end. Those that wait for
-// the next user are few and stay pinned. Safe from any thread.
-class BorrowedBuffer {
- public:
-  static constexpr size_t kSize = size_t{4} << 20;
-
-  static Result<BorrowedBuffer> take();
-  BorrowedBuffer(BorrowedBuffer&&) = default;
-  BorrowedBuffer& operator=(BorrowedBuffer&&) = delete;
-  ~BorrowedBuffer();
-
-  StagingBuffer* operator->() const { return buffer_.get(); }
-  void abandon() { StagingBuffer::abandon(std::move(buffer_)); }
-
- private:
-  explicit BorrowedBuffer(std::unique_ptr<StagingBuffer> buffer) : buffer_(std::move(buffer)) {}
-  std::unique_ptr<StagingBuffer> buffer_;
+// A buffer of kBorrowedSize that was used before, or a new one; back it goes at the end. Those that
+// wait for the next user are few and stay pinned. Safe from any thread.
+struct GiveBack {
+  void operator()(StagingBuffer* buffer) const;
 };
+using BorrowedBuffer = std::unique_ptr<StagingBuffer, GiveBack>;
+inline constexpr size_t kBorrowedSize = size_t{4} << 20;
+Result<BorrowedBuffer> borrowBuffer();
 
 }  // namespace hmc

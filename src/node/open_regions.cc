@@ -22,21 +22,12 @@ Status OpenRegions::add(RemoteMapping& mapping, uint64_t number) {
   std::lock_guard lock(mutex_);
   if (revokedMeanwhile_.count(number) > 0) return mapping.revokedStatus();
   mappings_.emplace(number, &mapping);
-  numbers_.emplace(&mapping, number);
   return Status();
 }
 
 void OpenRegions::remove(const RemoteMapping& mapping) {
   std::lock_guard lock(mutex_);
-  auto found = numbers_.find(&mapping);
-  if (found == numbers_.end()) return;
-  auto [first, last] = mappings_.equal_range(found->second);
-  for (auto one = first; one != last; ++one) {
-    if (one->second != &mapping) continue;
-    mappings_.erase(one);
-    break;
-  }
-  numbers_.erase(found);
+  std::erase_if(mappings_, [&](const auto& one) { return one.second == &mapping; });
 }
 
 namespace {

@@ -47,7 +47,6 @@ class OpenRegions {
 
  private:
   std::mutex mutex_;
-  std::map<const RemoteMapping*, uint64_t> numbers_;  // guarded by mutex_
   std::multimap<uint64_t, RemoteMapping*> mappings_;  // guarded by mutex_, by region
   size_t pending_ = 0;                                // guarded by mutex_
   std::set<uint64_t> revokedMeanwhile_;               // guarded by mutex_: while there are pending

@@ -104,13 +104,13 @@ class RemoteMapping {
   using Self = std::shared_ptr<RemoteMapping>;
   static Result<Ticket> start(const Self& self, OpKind kind,
                               const std::shared_ptr<LocalMemory>& local,
-                              const std::vector<Block>& blocks, const StreamOrder& order);
+                              const std::vector<Block>& blocks, const StreamOrder& order = {});
   static Result<Ticket> start(const Self& self, OpKind kind,
                               const std::shared_ptr<LocalMemory>& local, const Strided& shape,
-                              const StreamOrder& order);
+                              const StreamOrder& order = {});
   static Result<Ticket> start(const Self& self, OpKind kind,
                               const std::shared_ptr<LocalMemory>& local, std::vector<Shape> shapes,
-                              const StreamOrder& order);
+                              const StreamOrder& order = {});
   Result<std::shared_ptr<TransferState>> start(OpKind kind,
                                                std::shared_ptr<const LocalMemory> local,
                                                std::vector<Shape> shapes,

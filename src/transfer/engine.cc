@@ -34,6 +34,19 @@ bool Engine::touches(DeviceKind kind) const {
   return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
 }
 
+// What is on its way arrives within the lease, or the link goes. The Link's contract: everything
+// pending then finishes within another.
+template <class Wait>
+void Engine::endOrClose(const Route& route, const Completion& completion, const char* what,
+                        Wait wait) {
+  wait(Deadline(route.lease));
+  if (completion.done()) return;
+  route.link->close(error(Code::cancelled, "{}, and the peer did not answer within {} ms", what,
+                          route.lease.count()));
+  poller_.kick();
+  while (!completion.done()) wait(Deadline(route.lease));
+}
+
 Status Engine::run(OpKind kind, const Route& route, uint64_t localOffset, uint64_t remoteOffset,
                    size_t size, std::chrono::nanoseconds timeout) {
   if (size <= transport_->facts().largest && size <= Poster::kLargestPiece && !route.staged &&
@@ -48,12 +61,14 @@ Status Engine::run(OpKind kind, const Route& route, uint64_t localOffset, uint64
           &completion};
     if (ops_.post(*route.link, {&op, 1}, 0) == 1) {
       if (completion.done()) return completion.status();
-      Deadline deadline(timeout);
-      do {
-        poller_.round(&completion, poller_.kicks(), deadline);
-      } while (!completion.done() && !deadline.passed());
+      auto waitUntil = [&](Deadline deadline) {
+        do {
+          poller_.round(&completion, poller_.kicks(), deadline);
+        } while (!completion.done() && !deadline.passed());
+      };
+      waitUntil(Deadline(timeout));
       if (completion.done()) return completion.status();
-      end(*route.link, completion, route.lease);
+      endOrClose(route, completion, "a transfer passed its deadline", waitUntil);
       return completion.status().ok() ? Status() : late(kind);
     }
   }
@@ -105,29 +120,9 @@ bool Engine::test(Transfer& transfer) {
 
 Status Engine::cancel(Transfer& transfer) {
   Poster::stop(transfer, error(Code::cancelled, "the transfer was cancelled"));
-  wait(transfer, transfer.route.lease);
-  if (!transfer.done()) {
-    transfer.route.link->close(
-        error(Code::cancelled, "a transfer was cancelled, and the peer did not answer within {} ms",
-              transfer.route.lease.count()));
-    poller_.kick();
-    while (!transfer.done()) wait(transfer, transfer.route.lease);
-  }
+  endOrClose(transfer.route, transfer.completion, "a transfer was cancelled",
+             [&](Deadline until) { wait(transfer, until); });
   return transfer.completion.status();
-}
-
-// Waits out one posted operation after its deadline: what is on its way arrives, or the link goes.
-void Engine::end(Link& link, const Completion& completion, std::chrono::milliseconds lease) {
-  Deadline patience(lease);
-  while (!completion.done() && !patience.passed())
-    poller_.round(&completion, poller_.kicks(), patience);
-  if (completion.done()) return;
-  link.close(error(Code::cancelled,
-                   "a transfer passed its deadline, and the peer did not answer within {} ms",
-                   lease.count()));
-  poller_.kick();
-  // The Link's contract: everything pending finishes within the lease.
-  while (!completion.done()) poller_.round(&completion, poller_.kicks(), lease);
 }
 
 }  // namespace hmc

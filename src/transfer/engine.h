@@ -55,7 +55,8 @@ class Engine {
 
  private:
   Status runSlowly(OpKind kind, const Route& route, const Shape& shape, Deadline deadline);
-  void end(Link& link, const Completion& completion, std::chrono::milliseconds lease);
+  template <class Wait>
+  void endOrClose(const Route& route, const Completion& completion, const char* what, Wait wait);
 
   std::atomic<uint64_t> lastId_{0};
   // These outlive the transport, whose threads tell them of ends.

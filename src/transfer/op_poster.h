@@ -18,7 +18,7 @@ class OpPoster {
   size_t post(Link& link, std::span<const Op> ops, uint64_t transfer) const {
     UseGate& gate = ops.front().remote->gate();
     if (!gate.enter()) [[unlikely]]
-      return refuse(ops);
+      return failAll(ops, memoryRevoked());
     const size_t accepted = link.post(ops);
     gate.leave();
     size_t bytes = 0;
@@ -30,12 +30,6 @@ class OpPoster {
   }
 
  private:
-  static size_t refuse(std::span<const Op> ops) {
-    const Status why = memoryRevoked();
-    for (const Op& op : ops) op.completion->fail(why);
-    return ops.size();
-  }
-
   TransportCounters& counters_;
   Tracer* const tracer_;
 };

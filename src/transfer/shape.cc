@@ -19,11 +19,9 @@ uint64_t endOf(uint64_t offset, uint64_t stride, uint64_t count, uint64_t length
 
 Status outside(const Shape& shape, const char* what, const char* side, uint64_t offset,
                uint64_t size) {
-  if (shape.count == 1) {
-    return rangeError(what, shape.length, side, offset, size);
-  }
-  return rangeError(fmt::format("{} of {} pieces", what, shape.count).c_str(), shape.length, side,
-                    offset, size);
+  const std::string all =
+      shape.count == 1 ? what : fmt::format("{} of {} pieces", what, shape.count);
+  return rangeError(all.c_str(), shape.length, side, offset, size);
 }
 
 }  // namespace

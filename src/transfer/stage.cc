@@ -7,25 +7,22 @@ namespace hmc {
 
 Result<std::unique_ptr<StageSlot>> StagePool::take(const Device& device) {
   HMC_ASSIGN(Backend * backend, findBackend(device));
-  HMC_ASSIGN(auto slot, takeAny());
-  slot->host->pinFor(*backend);
-  return slot;
-}
-
-Result<std::unique_ptr<StageSlot>> StagePool::takeAny() {
+  std::unique_ptr<StageSlot> slot;
   {
     std::lock_guard lock(mutex_);
     if (!idle_.empty()) {
-      auto slot = std::move(idle_.back());
+      slot = std::move(idle_.back());
       idle_.pop_back();
-      return slot;
     }
   }
-  auto slot = std::make_unique<StageSlot>();
-  HMC_ASSIGN(slot->host, StagingBuffer::create(kSlotSize));
-  // Peers never reach a slot: its key is not handed out.
-  HMC_ASSIGN(slot->registration,
-             transport_.registerRegion(slot->host->region(kSlotSize), Access::read));
+  if (!slot) {
+    slot = std::make_unique<StageSlot>();
+    HMC_ASSIGN(slot->host, StagingBuffer::create(kSlotSize));
+    // Peers never reach a slot: its key is not handed out.
+    HMC_ASSIGN(slot->registration,
+               transport_.registerRegion(slot->host->region(kSlotSize), Access::read));
+  }
+  slot->host->pinFor(*backend);
   return slot;
 }
 

@@ -28,8 +28,6 @@ class StagePool {
   void give(std::unique_ptr<StageSlot> slot);
 
  private:
-  Result<std::unique_ptr<StageSlot>> takeAny();
-
   Transport& transport_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<StageSlot>> idle_;  // guarded by mutex_

@@ -18,6 +18,11 @@ Status memoryRevoked() {
   return error(Code::notFound, "the peer has taken that memory back");
 }
 
+size_t failAll(std::span<const Op> ops, const Status& why) {
+  for (const Op& op : ops) op.completion->fail(why);
+  return ops.size();
+}
+
 Status checkRange(OpKind kind, uint64_t offset, uint64_t size, uint64_t memorySize, Access access) {
   if (!fits(offset, size, memorySize)) {
     return rangeError(opName(kind), size, "remote ", offset, memorySize);

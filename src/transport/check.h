@@ -15,6 +15,9 @@ Status checkRange(OpKind kind, uint64_t offset, uint64_t size, uint64_t memorySi
 // What an operation on memory gets whose owner has taken it back.
 Status memoryRevoked();
 
+// Answers how many, as post() does.
+size_t failAll(std::span<const Op> ops, const Status& why);
+
 // The origin's part of point 7: does the operation have a size that one may have, lie inside the
 // peer's memory, and not write where it may only read?
 Status checkOp(const Op& op, size_t largest);

@@ -1,6 +1,7 @@
 #include "transport/counters.h"
 
-#include <bit>
+#include <bitset>
+#include <mutex>
 
 namespace hmc {
 
@@ -11,21 +12,21 @@ constinit thread_local uint32_t TransportCounters::ownCell = 0;
 class TransportCounters::CellOwner {
  public:
   CellOwner() {
-    uint64_t before = taken.load(std::memory_order_relaxed);
-    while (~before != 0) {
-      const int free = std::countr_one(before);
-      if (!taken.compare_exchange_weak(before, before | uint64_t{1} << free)) continue;
-      ownCell = static_cast<uint32_t>(free);
-      return;
+    std::lock_guard lock(mutex);
+    for (uint32_t i = 1; i < kCells && ownCell == 0; ++i) {
+      if (!taken[i]) ownCell = i;
     }
+    taken[ownCell] = true;
   }
   ~CellOwner() {
-    if (ownCell != 0) taken.fetch_and(~(uint64_t{1} << ownCell));
+    std::lock_guard lock(mutex);
+    taken[ownCell] = false;
     ownCell = 0;
   }
 
  private:
-  static inline std::atomic<uint64_t> taken{1};  // a bit for each cell
+  static inline std::mutex mutex;
+  static inline std::bitset<kCells> taken;  // guarded by mutex; the first does not count
 };
 
 void TransportCounters::countInShared(uint64_t operations, uint64_t bytes) {

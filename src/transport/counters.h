@@ -40,6 +40,7 @@ class TransportCounters {
     std::atomic<uint64_t> bytes{0};
   };
   class CellOwner;
+  static constexpr uint32_t kCells = 256;
 
   static void add(std::atomic<uint64_t>& sum, uint64_t more) {
     sum.store(sum.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
@@ -49,7 +50,7 @@ class TransportCounters {
   // Which cell no other living thread writes, in all of these; 0 when there is none. The model
   // spares every count a function call; it is a few bytes of the static TLS space.
   [[gnu::tls_model("initial-exec")]] static constinit thread_local uint32_t ownCell;
-  std::array<Cell, 64> cells_;  // the first is for all threads that have none of their own
+  std::array<Cell, kCells> cells_;  // the first is for all threads that have none of their own
 };
 
 }  // namespace hmc

@@ -11,12 +11,6 @@ std::unique_lock<std::mutex> Export::hold() {
   return lock;
 }
 
-// The flag comes first: a thread that holds it over and over must not keep remove() waiting.
-void Export::remove() {
-  removed_.store(true, std::memory_order_relaxed);
-  std::lock_guard lock(mutex_);
-}
-
 Status Export::removed(OpKind kind, uint64_t size) {
   return error(Code::notFound, "{} of {} bytes: that memory is no longer registered", opName(kind),
                size);
@@ -40,7 +34,9 @@ void Exports::remove(uint64_t id) {
     removed = std::move(found->second);
     exports_.erase(found);
   }
-  removed->remove();
+  // The flag comes first: a thread that holds it over and over must not keep us waiting.
+  removed->removed_.store(true, std::memory_order_relaxed);
+  std::lock_guard lock(removed->mutex_);
 }
 
 std::shared_ptr<Export> Exports::find(uint64_t id) {

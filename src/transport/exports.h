@@ -29,8 +29,6 @@ class Export {
 
  private:
   friend class Exports;
-  void remove();
-
   std::mutex mutex_;
   std::atomic<bool> removed_{false};
 };

@@ -1,7 +1,8 @@
 #include "contract/memory_contract.h"
 #include "memory/cuda/cuda_backend.h"
 
-// On a real GPU; see tests/fakes for machines without one.
+// On a real GPU, and once more (HMC_FAKE_LIBCUDA) on tests/fakes/fake_libcuda.cc, which
+// LD_LIBRARY_PATH puts before the real one.
 namespace hmc {
 
 namespace {
@@ -36,6 +37,10 @@ std::vector<MemoryContractCase> memoryContractCases() {
 
 TEST(CudaContract, runsOnAGpu) {
   auto made = cuda::CudaBackend::create();
+#ifdef HMC_FAKE_LIBCUDA
+  ASSERT_TRUE(made.ok()) << made.status().toString();
+  EXPECT_EQ((*made)->facts().devices[0].name.rfind("Fake GPU", 0), 0u);
+#endif
   if (!made.ok()) GTEST_SKIP() << made.status().message();
   EXPECT_GT((*made)->facts().deviceCount(), 0);
 }

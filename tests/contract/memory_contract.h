@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "base/error.h"
+#include "contract/second_process.h"
+#include "fakes/pattern.h"
 #include "memory/backend.h"
 #include "memory/copy.h"
 
@@ -46,14 +48,18 @@ class MemoryContract : public testing::TestWithParam<MemoryContractCase> {
   DeviceKind otherKind() const {
     return backend->facts().kind == DeviceKind::musa ? DeviceKind::hip : DeviceKind::musa;
   }
+  // What the process that started this one shares with it.
+  Region attachInherited() {
+    auto share = SecondProcess::inheritedShare();
+    EXPECT_TRUE(share.ok()) << share.status().toString();
+    auto region = share.ok() ? backend->attach(*share) : share.status();
+    EXPECT_TRUE(region.ok()) << region.status().toString();
+    return region.ok() ? *region : Region{};
+  }
   int lastDevice() const { return backend->facts().deviceCount() - 1; }
   void release(const Region& region) { EXPECT_TRUE(backend->release(region.ptr).ok()); }
 
-  static std::string pattern(size_t size, unsigned seed) {
-    std::string bytes(size, '\0');
-    for (size_t i = 0; i < size; ++i) bytes[i] = static_cast<char>((i * 131 + seed) % 251);
-    return bytes;
-  }
+  static std::string pattern(size_t size, unsigned seed) { return test::pattern(size, seed); }
   static Region hostRegion(std::string& bytes) { return {bytes.data(), bytes.size(), Device{}}; }
 
   static DeviceQueue queueOf(const Region& dst, const Region& src) {

@@ -33,13 +33,11 @@ TEST_P(MemoryContract, sharesNothingBeyondAnAllocation) {
 
 // The other half of the next test, run in a second process.
 TEST_P(MemoryContract, DISABLED_secondProcessAnswersInSharedMemory) {
-  auto share = SecondProcess::inheritedShare();
-  ASSERT_TRUE(share.ok()) << share.status().toString();
-  auto region = backend->attach(*share);
-  ASSERT_TRUE(region.ok()) << region.status().toString();
-  ASSERT_EQ(read(*region), pattern(70000, 21));
-  write(*region, pattern(70000, 22));
-  EXPECT_TRUE(backend->detach(*region).ok());
+  const Region region = attachInherited();
+  ASSERT_TRUE(region.ptr);
+  ASSERT_EQ(read(region), pattern(70000, 21));
+  write(region, pattern(70000, 22));
+  EXPECT_TRUE(backend->detach(region).ok());
 }
 
 TEST_P(MemoryContract, sharesMemoryWithAnotherProcess) {
@@ -80,13 +78,11 @@ TEST_P(MemoryContract, attachesTheSameMemoryMoreThanOnce) {
 
 // The other half of the next test, run in a second process with the devices in another order.
 TEST_P(MemoryContract, DISABLED_secondProcessFindsTheDeviceByItsUuid) {
-  auto share = SecondProcess::inheritedShare();
-  ASSERT_TRUE(share.ok()) << share.status().toString();
-  auto region = backend->attach(*share);
-  ASSERT_TRUE(region.ok()) << region.status().toString();
-  EXPECT_EQ(region->device.index, 1);
-  EXPECT_EQ(read(*region), pattern(5000, 31));
-  EXPECT_TRUE(backend->detach(*region).ok());
+  const Region region = attachInherited();
+  ASSERT_TRUE(region.ptr);
+  EXPECT_EQ(region.device.index, 1);
+  EXPECT_EQ(read(region), pattern(5000, 31));
+  EXPECT_TRUE(backend->detach(region).ok());
 }
 
 TEST_P(MemoryContract, DISABLED_secondProcessDoesNotSeeTheDevice) {

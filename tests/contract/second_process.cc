@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <vector>
 
@@ -37,8 +38,9 @@ std::string unhex(const std::string& text) {
 std::string filterFor(const std::string& test) {
   const auto* info = testing::UnitTest::GetInstance()->current_test_info();
   std::string name = info->name();
+  const size_t parameter = std::min(name.rfind('/'), name.size());
   return std::string("--gtest_filter=") + info->test_suite_name() + "." + test +
-         name.substr(name.rfind('/'));
+         name.substr(parameter);
 }
 
 // This program again, with more variables in its environment. -1 when it cannot be started.
@@ -48,9 +50,12 @@ pid_t spawnSelf(std::string filter, std::vector<std::string> more) {
   char* arguments[] = {self.data(), filter.data(), disabledToo.data(), nullptr};
   std::vector<char*> variables;
   for (char** entry = environ; *entry; ++entry) {
-    std::string_view text(*entry);
+    const std::string_view text(*entry);
+    const std::string_view name = text.substr(0, text.find('=') + 1);
+    auto isSame = [&](const std::string& one) { return one.compare(0, name.size(), name) == 0; };
     // A test runner's wishes about reports and shards are not for the second process.
-    if (text.substr(0, 6) != "GTEST_") variables.push_back(*entry);
+    const bool isRunners = name.substr(0, 6) == "GTEST_";
+    if (!isRunners && std::none_of(more.begin(), more.end(), isSame)) variables.push_back(*entry);
   }
   for (std::string& variable : more) variables.push_back(variable.data());
   variables.push_back(nullptr);

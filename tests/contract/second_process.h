@@ -12,8 +12,8 @@ namespace hmc {
 // not survive one.
 class SecondProcess {
  public:
-  // The exit status of that process: 0 when its test passed. It has the parameter of the test that
-  // runs now, and one more variable in its environment, as "NAME=value".
+  // The exit status of that process: 0 when its test passed. It has the parameter, if any, of the
+  // test that runs now, and one more variable in its environment, as "NAME=value".
   static int run(const std::string& test, const Share& share, const std::string& variable = "");
   // In the second process: what run() was given.
   static Result<Share> inheritedShare();

@@ -192,6 +192,12 @@ std::unique_ptr<RemoteMemory> TransportContract::import(Link& link, const Buffer
   return *std::move(remote);
 }
 
+Start TransportContract::start(size_t size) {
+  Start made{localBuffer(*a_, size), targetBuffer(*b_, size), connect(), nullptr};
+  made.remote = import(*made.ends.a, made.target);
+  return made;
+}
+
 // A transport that cannot run here brings no candidates.
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(TransportContract);
 INSTANTIATE_TEST_SUITE_P(All, TransportContract, testing::ValuesIn(subjects()), subjectName);

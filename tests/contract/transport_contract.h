@@ -108,6 +108,14 @@ struct Ends {
   std::unique_ptr<Link> b;
 };
 
+// What most tests begin with: memory at both sides, a link, and the target as that sees it.
+struct Start {
+  Buffer local;
+  Buffer target;
+  Ends ends;
+  std::unique_ptr<RemoteMemory> remote;
+};
+
 class TransportContract : public testing::TestWithParam<Subject> {
  protected:
   void SetUp() override;
@@ -121,6 +129,7 @@ class TransportContract : public testing::TestWithParam<Subject> {
   // Memory of the subject's kind for peers to reach.
   Buffer targetBuffer(Transport& transport, size_t size, Access access = Access::readWrite) const;
   std::unique_ptr<RemoteMemory> import(Link& link, const Buffer& target) const;
+  Start start(size_t size);
 
   // "As two processes would have them": whatever a test does on a_, nobody calls b_.
   std::unique_ptr<Transport> a_;

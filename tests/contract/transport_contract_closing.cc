@@ -57,10 +57,7 @@ const Status kWhy(Code::cancelled, "the test closes this link");
 }  // namespace
 
 TEST_P(TransportContract, aClosedLinkFailsEveryOperationWithTheReason) {
-  Buffer local = localBuffer(*a_, kPieces * kPiece);
-  Buffer target = targetBuffer(*b_, kPieces * kPiece);
-  Ends ends = connect();
-  auto remote = import(*ends.a, target);
+  auto [local, target, ends, remote] = start(kPieces * kPiece);
   fill(target.region().slice(0, kPiece), 1);
   ends.a->close(kWhy);
   ends.a->close(Status(Code::failed, "a second reason"));
@@ -107,9 +104,9 @@ TEST_P(TransportContract, destroyingALinkFencesPutAndGet) {
   for (int round = 0; round < 12; ++round) {
     SCOPED_TRACE(round);
     const bool put = round % 2 == 0;
+    const Buffer& written = put ? target : local;
     Ends ends = connect();
     auto remote = import(*ends.a, target);
-    const Buffer& written = put ? target : local;
     Flood flood(put ? OpKind::put : OpKind::get, local, *remote);
     ASSERT_TRUE(transfer(*a_, *ends.a, OpKind::put, local, 0, *remote, 0, 10).ok());
     flood.post(*ends.a);
@@ -141,12 +138,9 @@ TEST_P(TransportContract, closeFromAnotherThreadLetsProgressGoOn) {
 }
 
 TEST_P(TransportContract, aPeerThatClosesEndsOurOperations) {
-  Buffer local = localBuffer(*a_, kPieces * kPiece);
-  Buffer target = targetBuffer(*b_, kPieces * kPiece);
   for (int round = 0; round < 6; ++round) {
     SCOPED_TRACE(round);
-    Ends ends = connect();
-    auto remote = import(*ends.a, target);
+    auto [local, target, ends, remote] = start(kPieces * kPiece);
     ASSERT_TRUE(transfer(*a_, *ends.a, OpKind::put, local, 0, *remote, 0, 10).ok());
     Flood flood(OpKind::put, local, *remote);
     flood.post(*ends.a);

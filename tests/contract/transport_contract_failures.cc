@@ -74,10 +74,7 @@ TEST_P(TransportContract, readOnlyMemoryRefusesPutAndServesGet) {
 }
 
 TEST_P(TransportContract, anOperationBeyondTheEndFailsAndTouchesNothing) {
-  Buffer local = localBuffer(*a_, 4096);
-  Buffer target = targetBuffer(*b_, 4096);
-  Ends ends = connect();
-  auto remote = import(*ends.a, target);
+  auto [local, target, ends, remote] = start(4096);
   fill(local.region(), 1);
   fill(target.region(), 2);
   for (OpKind kind : {OpKind::put, OpKind::get}) {
@@ -97,11 +94,8 @@ TEST_P(TransportContract, anOperationBeyondTheEndFailsAndTouchesNothing) {
 }
 
 TEST_P(TransportContract, memoryThatIsNoLongerRegisteredIsNotReached) {
-  Buffer local = localBuffer(*a_, 4096);
-  Buffer gone = targetBuffer(*b_, 4096);
+  auto [local, gone, ends, remoteGone] = start(4096);
   Buffer kept = targetBuffer(*b_, 4096);
-  Ends ends = connect();
-  auto remoteGone = import(*ends.a, gone);
   auto remoteKept = import(*ends.a, kept);
   fill(local.region(), 1);
   ASSERT_TRUE(transfer(*a_, *ends.a, OpKind::put, local, 0, *remoteGone, 0, 4096).ok());
@@ -126,11 +120,8 @@ TEST_P(TransportContract, aRefusedOperationTakesNoneOfItsNeighboursAlong) {
   if (!candidate().unregisterStops) GTEST_SKIP() << "no software at the target can stop it";
   constexpr size_t kPiece = 9000;
   constexpr size_t kPieces = 90;
-  Buffer local = localBuffer(*a_, kPieces * kPiece);
-  Buffer gone = targetBuffer(*b_, kPieces * kPiece);
+  auto [local, gone, ends, remoteGone] = start(kPieces * kPiece);
   Buffer kept = targetBuffer(*b_, kPieces * kPiece);
-  Ends ends = connect();
-  auto remoteGone = import(*ends.a, gone);
   auto remoteKept = import(*ends.a, kept);
   gone.registration.reset();
   for (size_t i = 0; i < kPieces; ++i) {

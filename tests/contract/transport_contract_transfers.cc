@@ -10,10 +10,7 @@ namespace hmc::contract {
 
 TEST_P(TransportContract, putAndGetMoveEverySizeToOddOffsets) {
   constexpr size_t kRoom = (size_t{9} << 20) + 64;
-  Buffer local = localBuffer(*a_, kRoom);
-  Buffer target = targetBuffer(*b_, kRoom);
-  Ends ends = connect();
-  auto remote = import(*ends.a, target);
+  auto [local, target, ends, remote] = start(kRoom);
 
   uint64_t seed = 0;
   for (size_t size : {1u, 2u, 3u, 7u, 8u, 63u, 64u, 65u, 511u, 4095u, 4096u, 4097u, 65535u, 65536u,
@@ -33,10 +30,7 @@ TEST_P(TransportContract, putAndGetMoveEverySizeToOddOffsets) {
 }
 
 TEST_P(TransportContract, aPutTouchesNothingAroundIt) {
-  Buffer local = localBuffer(*a_, 8192);
-  Buffer target = targetBuffer(*b_, 8192);
-  Ends ends = connect();
-  auto remote = import(*ends.a, target);
+  auto [local, target, ends, remote] = start(8192);
   for (size_t size : {1u, 9u, 100u, 4097u}) {
     fill(target.region(), 1);
     fill(local.region().slice(0, size), 2);
@@ -48,10 +42,7 @@ TEST_P(TransportContract, aPutTouchesNothingAroundIt) {
 }
 
 TEST_P(TransportContract, aFinishedPutIsInTheTargetsMemory) {
-  Buffer local = localBuffer(*a_, 4096);
-  Buffer target = targetBuffer(*b_, 4096);
-  Ends ends = connect();
-  auto remote = import(*ends.a, target);
+  auto [local, target, ends, remote] = start(4096);
   for (uint64_t round = 0; round < 2000; ++round) {
     const size_t size = 1 + round * 37 % 700;
     fill(local.region().slice(0, size), round);
@@ -65,10 +56,7 @@ TEST_P(TransportContract, aFinishedPutIsInTheTargetsMemory) {
 }
 
 TEST_P(TransportContract, aFinishedGetIsInOurMemory) {
-  Buffer local = localBuffer(*a_, 4096);
-  Buffer target = targetBuffer(*b_, 4096);
-  Ends ends = connect();
-  auto remote = import(*ends.a, target);
+  auto [local, target, ends, remote] = start(4096);
   for (uint64_t round = 0; round < 2000; ++round) {
     const size_t size = 1 + round * 37 % 700;
     fill(target.region().slice(3, size), round);
@@ -81,11 +69,8 @@ TEST_P(TransportContract, aFinishedGetIsInOurMemory) {
 TEST_P(TransportContract, thousandsOfOperationsInOnePostAllFinish) {
   constexpr size_t kOps = 5000;
   constexpr size_t kSize = 24;
-  Buffer local = localBuffer(*a_, kOps * kSize);
+  auto [local, target, ends, remote] = start(kOps * kSize);
   Buffer back = localBuffer(*a_, kOps * kSize);
-  Buffer target = targetBuffer(*b_, kOps * kSize);
-  Ends ends = connect();
-  auto remote = import(*ends.a, target);
   fill(local.region(), 7);
 
   for (OpKind kind : {OpKind::put, OpKind::get}) {
@@ -106,10 +91,7 @@ TEST_P(TransportContract, thousandsOfOperationsInOnePostAllFinish) {
 TEST_P(TransportContract, putsAndGetsOfOnePostMayBeMixed) {
   constexpr size_t kPiece = 40000;
   constexpr size_t kPieces = 100;
-  Buffer local = localBuffer(*a_, kPieces * kPiece);
-  Buffer target = targetBuffer(*b_, kPieces * kPiece);
-  Ends ends = connect();
-  auto remote = import(*ends.a, target);
+  auto [local, target, ends, remote] = start(kPieces * kPiece);
   for (size_t i = 0; i < kPieces; ++i) {
     const Buffer& source = i % 2 == 0 ? local : target;
     fill(source.region().slice(i * kPiece, kPiece), i);

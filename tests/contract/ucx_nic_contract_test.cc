@@ -1,6 +1,7 @@
 #include <dlfcn.h>
 
 #include "contract/transport_contract.h"
+#include "fakes/quiet_ucx.h"
 #include "transport/ucx/ucx.h"
 
 namespace hmc::contract {
@@ -8,12 +9,11 @@ namespace hmc::contract {
 // Against tests/fakes/fake_ucx_nic, which UCX_ROOT puts before the real library. Within one
 // process: that NIC does not know of a peer that is gone.
 std::vector<Candidate> candidates() {
-  Candidate candidate;
-  candidate.name = "ucx";
-  candidate.make = [] { return ucx::create(); };
-  candidate.memories = {heapMemory(), hostMemory()};
-  candidate.acrossProcesses = false;
-  return {candidate};
+  test::keepUcxFromHookingMemory();
+  return {{.name = "ucx",
+           .make = [] { return ucx::create(); },
+           .memories = {heapMemory(), hostMemory()},
+           .acrossProcesses = false}};
 }
 
 namespace {
@@ -44,11 +44,11 @@ TEST_P(TransportContract, putsAndGetsGoThroughTheNic) {
 
 // A refusal breaks the path. What was under way with it is done all the same, and counted.
 TEST_P(TransportContract, whatIsLostWithARefusedOperationIsSentAgain) {
+  Ends ends = connect();
   Buffer local = localBuffer(*a_, 8192);
   Buffer target = targetBuffer(*b_, 4096);
-  Buffer gone = targetBuffer(*b_, 4096);
-  Ends ends = connect();
   auto remote = import(*ends.a, target);
+  Buffer gone = targetBuffer(*b_, 4096);
   auto refused = import(*ends.a, gone);
   gone.registration.reset();
   Completion good(1);

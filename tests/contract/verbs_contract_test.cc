@@ -6,12 +6,10 @@ namespace hmc::contract {
 // None where there is no RDMA device: `make test-rdma` runs this where there is one.
 std::vector<Candidate> candidates() {
   if (!verbs::create().ok()) return {};
-  Candidate candidate;
-  candidate.name = "verbs";
-  candidate.make = [] { return verbs::create({.channels = 2}); };
-  candidate.memories = {heapMemory(), hostMemory()};
-  candidate.reachesStoppedTarget = true;
-  return {candidate};
+  return {{.name = "verbs",
+           .make = [] { return verbs::create({.channels = 2}); },
+           .memories = {heapMemory(), hostMemory()},
+           .reachesStoppedTarget = true}};
 }
 
 TEST(VerbsDevice, isHere) {

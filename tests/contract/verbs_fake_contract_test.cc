@@ -5,12 +5,10 @@ namespace hmc::contract {
 
 // Against tests/fakes/fake_libibverbs, which LD_LIBRARY_PATH puts before the real one.
 std::vector<Candidate> candidates() {
-  Candidate candidate;
-  candidate.name = "verbs";
-  candidate.make = [] { return verbs::create({.channels = 2}); };
-  candidate.memories = {heapMemory(), hostMemory()};
-  candidate.acrossProcesses = false;
-  return {candidate};
+  return {{.name = "verbs",
+           .make = [] { return verbs::create({.channels = 2}); },
+           .memories = {heapMemory(), hostMemory()},
+           .acrossProcesses = false}};
 }
 
 }  // namespace hmc::contract

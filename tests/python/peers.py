@@ -4,6 +4,7 @@ import contextlib
 import importlib.util
 import os
 import random
+import signal
 import socket
 import subprocess
 import sys
@@ -96,6 +97,18 @@ class Child:
     def tell(self, line=""):
         self.process.stdin.write(line + "\n")
         self.process.stdin.flush()
+
+    def stop(self):
+        """Stop it in its tracks, and return when it stands."""
+        self.send(signal.SIGSTOP)
+        os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WNOWAIT)
+
+    def send(self, number):
+        self.process.send_signal(number)
+
+    def ends(self):
+        """Its exit status, when it ends by itself."""
+        return self.process.wait(PATIENCE)
 
     def finish(self):
         """Its exit status and whatever else it printed."""

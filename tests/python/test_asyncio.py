@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import hmc
-from node_peers import PATIENCE, SERVER, Process, pair
+from node_peers import SERVER, pair
+from peers import PATIENCE, Child
 
 SIZE = 1 << 20
 
@@ -31,8 +32,8 @@ GIVEN_UP = (hmc.Cancelled, hmc.PeerLost)
 
 def standing_still(lease):
     """The remote side of a peer that stands still, and the peer."""
-    with Process(SERVER, "tcp") as server, hmc.Node(lease=lease, heartbeat=0.2) as node:
-        remote = node.connect(server.line()).open("pool")
+    with Child(SERVER, "tcp") as server, hmc.Node(lease=lease, heartbeat=0.2) as node:
+        remote = node.connect(server.answer()).open("pool")
         server.stop()
         yield remote, server
 
@@ -66,8 +67,8 @@ def test_transfers_are_awaited(sides, size):
 
 
 def test_a_failure_is_raised_where_it_is_awaited():
-    with Process(SERVER, "tcp") as server, hmc.Node() as node:
-        remote = node.connect(server.line()).open("pool")
+    with Child(SERVER, "tcp") as server, hmc.Node() as node:
+        remote = node.connect(server.answer()).open("pool")
         server.stop()
 
         async def lose():
@@ -177,9 +178,9 @@ def test_other_kinds_of_loops_work(sides):
 
 
 def test_a_closed_node_ends_what_is_awaited():
-    with Process(SERVER, "tcp") as server:
+    with Child(SERVER, "tcp") as server:
         node = hmc.Node(lease=1.0, heartbeat=0.2)
-        remote = node.connect(server.line()).open("pool")
+        remote = node.connect(server.answer()).open("pool")
         server.stop()
 
         async def close():

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import hmc
-from node_peers import PATIENCE, pair
+from node_peers import pair
+from peers import PATIENCE
 
 BLOCK = 64
 COUNT = 256

@@ -1,5 +1,6 @@
 """Collectives of several processes, at every number of them."""
 
+import concurrent.futures
 import contextlib
 import socket
 import sys
@@ -148,13 +149,21 @@ except hmc.HMCError as error:
         assert second.answer() == "refused"
 
 
+def connected(store, end):
+    """A connection to rank 0, which may not listen yet."""
+    host, port = store.split(":")
+    while True:
+        with contextlib.suppress(ConnectionRefusedError):
+            return socket.create_connection((host, int(port)), timeout=PATIENCE)
+        assert time.monotonic() < end
+
+
 def test_strangers_hold_nobody_up():
     store = "%s:%d" % (HERE, free_port())
-    end = time.monotonic() + PATIENCE
     with ThreadPoolExecutor(2) as pool, contextlib.ExitStack() as strangers:
         first = pool.submit(rendezvous.gather, store, 0, 2, "zero", PATIENCE)
         for word in (b"", b"GET / HTTP/1.1\r\n\r\n", b"0 {}\n", b"0 " + b"9" * (2 << 20)):
-            stranger = rendezvous._connect(*rendezvous._address(store), end)
+            stranger = connected(store, time.monotonic() + PATIENCE)
             strangers.enter_context(stranger)
             with contextlib.suppress(OSError):  # rejected before all of it was sent
                 stranger.sendall(word)
@@ -162,14 +171,25 @@ def test_strangers_hold_nobody_up():
         assert first.result(PATIENCE) == second.result(PATIENCE) == ["zero", "one"]
 
 
-def test_a_rejected_connection_is_named_when_a_rank_is_missing():
-    with socket.socket() as listener, rendezvous._Members() as members:
-        listener.bind((HERE, 0))
-        listener.listen()
-        with socket.create_connection(listener.getsockname()) as stranger:
-            stranger.sendall(b"nonsense\n")
-            with pytest.raises(hmc.DeadlineExceeded, match="rank 1 of 2.*in time.*rejected.*nonsense"):
-                members.collect(listener, 2, None, time.monotonic())
+def test_a_rank_that_is_taken_is_refused():
+    store = "%s:%d" % (HERE, free_port())
+    with ThreadPoolExecutor(4) as pool:
+        first = pool.submit(rendezvous.gather, store, 0, 3, "zero", PATIENCE)
+        twins = [pool.submit(rendezvous.gather, store, 1, 3, "one", PATIENCE) for _ in range(2)]
+        done = concurrent.futures.wait(twins, PATIENCE, concurrent.futures.FIRST_COMPLETED).done
+        with pytest.raises(hmc.InvalidArgument, match="refused us: rank 1 is taken"):
+            done.pop().result()
+        assert rendezvous.gather(store, 2, 3, "two", PATIENCE) == first.result(PATIENCE)
+
+
+def test_a_rank_0_that_ends_too_early_is_named():
+    store = "%s:%d" % (HERE, free_port())
+    with ThreadPoolExecutor(1) as pool, hmc.Node(listen="tcp://" + store) as node:
+        joining = pool.submit(rendezvous.gather, store, 1, 3, "one", PATIENCE)
+        node.next_note(PATIENCE)
+        node.close()
+        with pytest.raises(hmc.PeerLost, match="ended before all ranks had joined"):
+            joining.result(PATIENCE)
 
 
 def test_ranks_that_do_not_connect_are_named(tmp_path):

@@ -1,5 +1,7 @@
 """The C++ classes by their own names, whose methods answer a Status."""
 
+import pickle
+
 import pytest
 
 import hmc
@@ -15,6 +17,7 @@ def test_enumerations_have_the_documented_values():
     assert [one.name for one in hmc.ConnType][:2] == ["RDMA", "UCX"]
     assert (hmc.CtrlTransport.TCP, hmc.CtrlTransport.UDS) == (0, 1)
     assert hmc.MemoryType.CPU == 1 and hmc.MemoryType.MOORE_GPU == 6
+    assert pickle.loads(pickle.dumps(hmc.MemoryType.AMD_GPU)) is hmc.MemoryType.AMD_GPU
 
 
 def test_memory_allocates_and_copies():

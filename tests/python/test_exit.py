@@ -4,7 +4,8 @@ import signal
 
 import pytest
 
-from node_peers import SERVER, Process
+from node_peers import SERVER
+from peers import Child
 
 # Everything that can be left over, in globals. The peer stands still, so that nothing gets done.
 LEFT_OVER = """
@@ -59,16 +60,16 @@ ENDS = {
                          ids=["left over", "threads", "awaited"])
 @pytest.mark.parametrize("end", list(ENDS))
 def test_the_interpreter_ends(code, end):
-    with Process(SERVER, "tcp") as server, Process(code + ENDS[end], server.line()) as user:
-        assert user.line() == "ready"
+    with Child(SERVER, "tcp") as server, Child(code + ENDS[end], server.answer()) as user:
+        assert user.answer() == "ready"
         server.stop()
-        user.say("go")
-        assert user.ends() == 0, user.errors()
-        assert "terminate" not in user.errors() and "Fatal" not in user.errors()
+        user.tell("go")
+        assert user.ends() == 0, user.errors
+        assert "terminate" not in user.errors and "Fatal" not in user.errors
 
 
 def test_threads_that_put_all_the_time_end_with_the_interpreter():
-    with Process(SERVER) as server, Process(
+    with Child(SERVER) as server, Child(
             "import sys, threading, hmc\n"
             "node = hmc.Node()\n"
             "remote = node.connect(sys.argv[1]).open('pool')\n"
@@ -80,9 +81,9 @@ def test_threads_that_put_all_the_time_end_with_the_interpreter():
             "for size in (8, 8, 65536, 1 << 20):\n"
             "    threading.Thread(target=put, args=(bytes(size),), daemon=True).start()\n"
             "for _ in range(100):\n"
-            "    turning.acquire()\n", server.line()) as user:
-        assert user.ends() == 0, user.errors()
-        assert user.errors() == ""
+            "    turning.acquire()\n", server.answer()) as user:
+        assert user.ends() == 0, user.errors
+        assert user.errors == ""
 
 
 FORK = """
@@ -124,10 +125,10 @@ print("parent", flush=True)
 
 
 def test_a_forked_child_is_told_to_make_its_own():
-    with Process(SERVER) as server, Process(FORK, server.line()) as user:
-        assert user.line() == "child"
-        assert user.line() == "parent"
-        assert user.ends() == 0, user.errors()
+    with Child(SERVER) as server, Child(FORK, server.answer()) as user:
+        assert user.answer() == "child"
+        assert user.answer() == "parent"
+        assert user.ends() == 0, user.errors
 
 
 @pytest.mark.parametrize("wait", ["remote.get(bytearray(8), timeout=600)",
@@ -150,11 +151,11 @@ with hmc.Node(lease=1, heartbeat=0.2) as node:
     except KeyboardInterrupt:
         print("interrupted", flush=True)
 """ % wait
-    with Process(SERVER, "tcp") as server, Process(code, server.line()) as user:
-        assert user.line() == "ready"
+    with Child(SERVER, "tcp") as server, Child(code, server.answer()) as user:
+        assert user.answer() == "ready"
         server.stop()
-        user.say("go")
-        assert user.line() == "waiting"
+        user.tell("go")
+        assert user.answer() == "waiting"
         user.send(signal.SIGINT)
-        assert user.line() == "interrupted"
-        assert user.ends() == 0, user.errors()
+        assert user.answer() == "interrupted"
+        assert user.ends() == 0, user.errors

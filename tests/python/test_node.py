@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import hmc
-from node_peers import PATIENCE, SERVER, Process, pair
+from node_peers import SERVER, pair
+from peers import PATIENCE, Child
 
 RECEIVER = """
 import hmc
@@ -37,11 +38,11 @@ def nodes(request):
 
 def test_two_processes_need_less_than_ten_lines_each():
     assert max(len(side.strip().splitlines()) for side in (RECEIVER, SENDER)) <= 10
-    with Process(RECEIVER) as receiver:
-        with Process(SENDER, receiver.line()) as sender:
-            assert receiver.line() == "sent hello"
-            assert sender.ends() == 0, sender.errors()
-            assert receiver.ends() == 0, receiver.errors()
+    with Child(RECEIVER) as receiver:
+        with Child(SENDER, receiver.answer()) as sender:
+            assert receiver.answer() == "sent hello"
+            assert sender.ends() == 0, sender.errors
+            assert receiver.ends() == 0, receiver.errors
 
 
 def test_put_is_there_when_it_returns_and_get_brings_it_back(nodes):
@@ -287,8 +288,8 @@ def test_a_closed_node_answers_with_an_error_and_wakes_who_waits():
 
 def test_what_a_node_made_keeps_it_open():
     def opened():
-        with Process(SERVER) as server:
-            yield hmc.Node().connect(server.line()).open("pool")
+        with Child(SERVER) as server:
+            yield hmc.Node().connect(server.answer()).open("pool")
 
     for remote in opened():
         gc.collect()
@@ -298,8 +299,8 @@ def test_what_a_node_made_keeps_it_open():
 
 
 def test_a_peer_that_dies_is_lost():
-    with Process(SERVER, "tcp") as server, hmc.Node() as node:
-        peer = node.connect(server.line())
+    with Child(SERVER, "tcp") as server, hmc.Node() as node:
+        peer = node.connect(server.answer())
         remote = peer.open("pool")
         server.send(signal.SIGKILL)
         server.ends()
@@ -310,8 +311,8 @@ def test_a_peer_that_dies_is_lost():
 
 
 def test_other_threads_run_while_a_get_waits():
-    with Process(SERVER, "tcp") as server, hmc.Node(lease=PATIENCE) as node:
-        remote = node.connect(server.line()).open("pool")
+    with Child(SERVER, "tcp") as server, hmc.Node(lease=PATIENCE) as node:
+        remote = node.connect(server.answer()).open("pool")
         server.stop()
         into = bytearray(1 << 20)
         getter = threading.Thread(target=remote.get, args=(into,), kwargs={"timeout": PATIENCE})
@@ -325,8 +326,8 @@ def test_other_threads_run_while_a_get_waits():
 
 
 def test_a_put_that_is_late_is_cancelled():
-    with Process(SERVER, "tcp") as server, hmc.Node(lease=0.5, heartbeat=0.1) as node:
-        remote = node.connect(server.line()).open("pool")
+    with Child(SERVER, "tcp") as server, hmc.Node(lease=0.5, heartbeat=0.1) as node:
+        remote = node.connect(server.answer()).open("pool")
         server.stop()
         with pytest.raises(TimeoutError, match="put of 8388608 bytes"):
             remote.put(bytes(8 << 20), timeout=0.1)

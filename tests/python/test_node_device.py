@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from node_peers import Process, pair
+from node_peers import pair
+from peers import Child
 from places import plugin
 
 # `held` has only the interface, as arrays of other libraries do.
@@ -45,9 +46,9 @@ with hmc.Node(listen="tcp://127.0.0.1:0") as a, hmc.Node() as b:
 
 
 def test_device_memory_moves_like_any_other():
-    with Process(DEVICES, HMC_MEMORY_PLUGIN=plugin(), HMC_FAKE_KIND="cuda") as user:
-        assert user.line() == "moved"
-        assert user.ends() == 0, user.errors()
+    with Child(DEVICES, HMC_MEMORY_PLUGIN=plugin(), HMC_FAKE_KIND="cuda") as user:
+        assert user.answer() == "moved"
+        assert user.ends() == 0, user.errors
 
 
 class OnlyDlpack:

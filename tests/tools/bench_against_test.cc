@@ -5,10 +5,7 @@
 #include <fstream>
 
 #include "bench/against/competitors.h"
-#include "bench/against/mpi.h"
-#include "bench/against/perftest.h"
-#include "bench/against/program.h"
-#include "bench/against/ucx.h"
+#include "program.h"
 #include "tools/fake_host.h"
 
 namespace hmc::bench {
@@ -18,6 +15,8 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using tool::Program;
+using tool::runProgram;
 
 constexpr const char* kHang = "exec tail -f /dev/null";
 
@@ -213,10 +212,12 @@ TEST(ParseUcx, findsTheVersion) {
 }
 
 TEST(ParseMpi, readsTimesAndSpeeds) {
-  const auto measurements = parseMpi(
-      "a warning of somebody\n"
-      "shared put one 8 47.8\nown get many 1024 512\nshared put one 64 nan\nshared put one\n",
-      "Open MPI 4.1.4");
+  const auto measurements =
+      parseMpi(
+          "a warning of somebody\n"
+          "shared put one 8 47.8\nown get many 1024 512\nshared put one 64 nan\nshared put one\n",
+          "Open MPI 4.1.4")
+          .measurements;
   ASSERT_EQ(2U, measurements.size());
   EXPECT_EQ(kLatencySection, measurements[0].section);
   EXPECT_EQ("shared window", measurements[0].path);

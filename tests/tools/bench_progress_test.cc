@@ -7,7 +7,7 @@
 
 #include <cstdlib>
 
-#include "bench/report/table.h"
+#include "bench/report/report.h"
 
 namespace hmc::bench {
 namespace {

@@ -2,9 +2,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "bench/report/csv.h"
-#include "bench/report/json.h"
-#include "bench/report/table.h"
+#include "bench/report/report.h"
 #include "bench/report/units.h"
 #include "tools/bench_sample.h"
 

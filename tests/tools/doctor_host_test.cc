@@ -1,4 +1,4 @@
-#include "doctor/host_checks.h"
+#include "doctor/checks.h"
 
 #include <nlohmann/json.hpp>
 

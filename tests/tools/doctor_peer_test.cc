@@ -1,4 +1,4 @@
-#include "doctor/peer_checks.h"
+#include "doctor/checks.h"
 
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <thread>
 
-#include "doctor/loopback_checks.h"
+#include "doctor/checks.h"
 #include "hmc/version.h"
 
 namespace hmc::tool {

@@ -1,4 +1,4 @@
-#include "doctor/rdma_checks.h"
+#include "doctor/checks.h"
 
 #include <cerrno>
 

@@ -8,7 +8,7 @@
 #include <fstream>
 #include <string>
 
-#include "doctor/finding.h"
+#include "doctor/checks.h"
 
 namespace hmc::tool {
 

@@ -10,7 +10,7 @@ step() {
   shift
   "$@" || failed+=("${*##*/}")
 }
-step "the checks themselves" python3 -m unittest discover -s "$here" -p "*_test.py"
+PYTHONPATH=$here step "the checks themselves" python3 -m unittest discover -s "$here/../../tests/checks" -p "*_test.py"
 step "include directions" "$here/include_directions.py"
 step "house rules" "$here/house_rules.py"
 step "links and paths in the documentation" "$here/doc_links.py"

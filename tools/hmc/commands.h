@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdlib>
+
 #include <CLI/CLI.hpp>
 
 // The subcommands of `hmc`. Each adds itself to the program; when the command line chose it, it
@@ -11,5 +13,11 @@ void addBench(CLI::App& app, int& exitStatus);
 void addDoctor(CLI::App& app, int& exitStatus);
 void addExplain(CLI::App& app, int& exitStatus);
 void addInfo(CLI::App& app, int& exitStatus);
+
+// For commands whose table already says what is wrong: log lines would interrupt it. HMC_LOG still
+// decides where it is set. Call this before anything logs.
+inline void keepLogToErrors() {
+  setenv("HMC_LOG", "error", 0);
+}
 
 }  // namespace hmc::tool

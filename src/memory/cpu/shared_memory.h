@@ -5,8 +5,8 @@
 
 #include "base/fd.h"
 #include "hmc/result.h"
-#include "memory/cpu/mapping.h"
-#include "memory/cpu/reservations.h"
+#include "memory/mapping.h"
+#include "memory/reservations.h"
 
 namespace hmc {
 

@@ -76,36 +76,53 @@ CudaDevice& CudaBackend::anyDevice() {
 Result<Region> CudaBackend::allocate(int index, size_t size) {
   HMC_TRY(checkIndex(index));
   HMC_ASSIGN(const Region region, memory_.allocate(index, size));
+  CudaDevice& device = devices_[static_cast<size_t>(index)];
   auto zeroed = [&]() -> Status {
-    CudaDevice& device = devices_[static_cast<size_t>(index)];
-    const DeviceQueue queue{region.device};
-    HMC_ASSIGN(auto on, device.streamOf(queue));
-    HMC_ASSIGN(auto done, event(index));
+    HMC_ASSIGN(auto on, device.streamOf(device.zeroing()));
     {
       Current current(driver_, on.context);
       HMC_CUDA(driver_, cuMemsetD8Async, address(region.ptr), 0, size, on.stream);
     }
-    HMC_TRY(done->record(queue));
-    return waitFor(*done, kCopyTimeout);
+    return finish(device.zeroing());
   };
   Status status = zeroed();
   if (status.ok()) return region;
-  (void)memory_.remove(region.ptr, /*attached=*/false);
+  // Zeroes on their way to memory that is gone would break the context: rather lose the memory.
+  if (finish(device.zeroing()).ok() || device.isBroken()) {
+    (void)memory_.remove(region.ptr, /*attached=*/false);
+  }
   return status;
 }
 
+Status CudaBackend::finish(const DeviceQueue& queue) {
+  HMC_ASSIGN(const QueueEnd end, endOf(queue));
+  return waitFor(*end.event, kCopyTimeout);
+}
+
+Result<CudaBackend::QueueEnd> CudaBackend::endOf(const DeviceQueue& queue) {
+  HMC_ASSIGN(auto event, this->event(queue.device.index));
+  HMC_TRY(event->record(queue));
+  return QueueEnd{queue.device.index, std::move(event)};
+}
+
 Status CudaBackend::drain() {
+  std::deque<QueueEnd> ends;
+  {
+    std::lock_guard lock(mutex_);
+    ends = usersEnds_;
+  }
+  // On a device that broke nothing runs any more, so there is nothing to wait for.
   for (CudaDevice& device : devices_) {
-    if (!device.isReady()) continue;
+    if (!device.isReady() || device.isBroken()) continue;
     for (uint8_t lane = 0; lane < DeviceQueue::kLanes; ++lane) {
-      HMC_ASSIGN(auto done, event(device.index()));
-      HMC_TRY(done->record({{DeviceKind::cuda, device.index()}, nullptr, lane}));
-      HMC_TRY(waitFor(*done, kCopyTimeout));
+      HMC_ASSIGN(auto end, endOf({{DeviceKind::cuda, device.index()}, nullptr, lane}));
+      ends.push_back(std::move(end));
     }
-    if (!usersStreams_.load()) continue;
-    HMC_ASSIGN(CuContext context, device.context());
-    Current current(driver_, context);
-    HMC_CUDA(driver_, cuCtxSynchronize);
+  }
+  const Deadline deadline = kCopyTimeout;
+  for (const QueueEnd& end : ends) {
+    Status waited = waitFor(*end.event, deadline);
+    if (!waited.ok() && !devices_[static_cast<size_t>(end.index)].isBroken()) return waited;
   }
   return Status();
 }
@@ -128,7 +145,23 @@ Status CudaBackend::copy(const CopyBatch& batch, const DeviceQueue& queue) {
   HMC_ASSIGN(auto on, device.streamOf(queue));
   Current current(driver_, on.context);
   HMC_TRY(current.status());
-  if (queue.stream) usersStreams_.store(true);
+  const Status enqueued = enqueue(batch, device, on);
+  if (!queue.stream) return enqueued;
+  // The stream may be gone when somebody wants to wait for the copies.
+  auto end = endOf(queue);
+  if (!end.ok()) return enqueued.ok() ? end.status() : enqueued;
+  std::lock_guard lock(mutex_);
+  while (!usersEnds_.empty()) {
+    auto passed = usersEnds_.front().event->passed();
+    if (passed.ok() && !*passed) break;
+    usersEnds_.pop_front();
+  }
+  usersEnds_.push_back(*std::move(end));
+  return enqueued;
+}
+
+Status CudaBackend::enqueue(const CopyBatch& batch, CudaDevice& device,
+                            const CudaDevice::Stream& on) {
   if (CopyKernel::isFor(batch.pieces) && reaches(device, batch) &&
       on.context == *device.context()) {
     return kernels_[static_cast<size_t>(device.index())].launch(batch.pieces, on.stream);

@@ -35,8 +35,17 @@ class CudaBackend final : public Backend {
 
  private:
   CudaBackend(Facts facts, Driver driver, const std::vector<CuDevice>& handles);
+  // Passes when everything has run that is enqueued so far on a queue of that device.
+  struct QueueEnd {
+    int index;
+    std::shared_ptr<DeviceEvent> event;
+  };
+  Result<QueueEnd> endOf(const DeviceQueue& queue);
+  Status finish(const DeviceQueue& queue);
   // Waits for the copies of all queues.
   Status drain();
+  // For copy(), with the context of the stream current.
+  Status enqueue(const CopyBatch& batch, CudaDevice& device, const CudaDevice::Stream& on);
   // Whether a kernel of that device can reach all of them.
   bool reaches(const CudaDevice& device, const CopyBatch& batch);
   bool isPinned(const void* ptr, size_t size);
@@ -49,8 +58,8 @@ class CudaBackend final : public Backend {
   std::deque<CopyKernel> kernels_;  // by index; never changes
   Memory memory_;
   std::mutex mutex_;
-  std::map<const char*, size_t> pinned_;   // guarded by mutex_; by first byte
-  std::atomic<bool> usersStreams_{false};  // copies were enqueued on streams that are not ours
+  std::map<const char*, size_t> pinned_;  // guarded by mutex_; by first byte
+  std::deque<QueueEnd> usersEnds_;        // guarded by mutex_; of copies on streams of users
 };
 
 }  // namespace hmc::cuda

@@ -12,13 +12,14 @@ bool isDefaultStream(const void* stream) {
 }  // namespace
 
 Status CudaDevice::prepare() {
+  static_assert(DeviceQueue::kLanes == 3);
   std::lock_guard lock(mutex_);
   if (isReady()) return Status();
   if (!context_) HMC_CUDA(driver_, cuDevicePrimaryCtxRetain, &context_, handle_);
   Current current(driver_, context_);
   HMC_TRY(current.status());
-  for (CuStream& lane : lanes_) {
-    if (!lane) HMC_CUDA(driver_, cuStreamCreateWithPriority, &lane, kStreamNonBlocking, 0);
+  for (CuStream* stream : {&lanes_[0], &lanes_[1], &lanes_[2], &zeroing_}) {
+    if (!*stream) HMC_CUDA(driver_, cuStreamCreateWithPriority, stream, kStreamNonBlocking, 0);
   }
   ready_.store(true, std::memory_order_release);
   return Status();
@@ -42,13 +43,22 @@ Result<CudaDevice::Stream> CudaDevice::streamOf(const DeviceQueue& queue) {
   return found;
 }
 
-Status CudaDevice::health() {
+Result<CuResult> CudaDevice::query() {
   HMC_ASSIGN(CuContext context, this->context());
   Current current(driver_, context);
   HMC_TRY(current.status());
-  const CuResult result = driver_.cuStreamQuery(lanes_[0]);
+  return driver_.cuStreamQuery(lanes_[0]);
+}
+
+Status CudaDevice::health() {
+  HMC_ASSIGN(const CuResult result, query());
   if (result == kNotReady) return Status();
   return driver_.check(result, "cuStreamQuery").within(fmt::format("cuda:{} failed", index_));
+}
+
+bool CudaDevice::isBroken() {
+  auto result = query();
+  return result.ok() && Driver::isSticky(*result);
 }
 
 bool CudaDevice::has(int attribute) const {

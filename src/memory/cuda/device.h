@@ -26,14 +26,19 @@ class CudaDevice {
   bool isReady() const { return ready_.load(std::memory_order_acquire); }
   // The stream behind a queue of this device.
   Result<Stream> streamOf(const DeviceQueue& queue);
+  // A queue that nobody else can hold up, once there is a context.
+  DeviceQueue zeroing() const { return {{DeviceKind::cuda, index_}, zeroing_}; }
   // An error once a kernel or copy has broken the context. Never blocks.
   Status health();
+  // Whether that is for good: nothing runs there any more.
+  bool isBroken();
   bool has(int attribute) const;
   CuDevice handle() const { return handle_; }
   int index() const { return index_; }
 
  private:
   Status prepare();
+  Result<CuResult> query();
 
   const Driver& driver_;
   const int index_;
@@ -43,6 +48,7 @@ class CudaDevice {
   // Written before ready_. The process keeps them: others use the same context.
   CuContext context_ = nullptr;
   CuStream lanes_[DeviceQueue::kLanes] = {};
+  CuStream zeroing_ = nullptr;
 };
 
 }  // namespace hmc::cuda

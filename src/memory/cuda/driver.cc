@@ -30,8 +30,9 @@ Code codeOf(CuResult result) {
   }
 }
 
-// After these every call of the process on that device fails the same way.
-bool isSticky(CuResult result) {
+}  // namespace
+
+bool Driver::isSticky(CuResult result) {
   constexpr CuResult kSticky[] = {214, 219, 220, 700, 702, 709, 710, 713, 714, 715,
                                   716, 717, 718, 719, 720, 721, 723, 724, 725};
   for (CuResult one : kSticky) {
@@ -39,8 +40,6 @@ bool isSticky(CuResult result) {
   }
   return false;
 }
-
-}  // namespace
 
 Status Driver::check(CuResult result, const char* call) const {
   if (result == kSuccess) return Status();

@@ -22,6 +22,8 @@ class Driver {
   // Ok, or what `call` failed with, in the driver's words: "cuMemCreate: out of memory
   // (CUDA_ERROR_OUT_OF_MEMORY)".
   Status check(CuResult result, const char* call) const;
+  // After these every call of the process on that device fails the same way.
+  static bool isSticky(CuResult result);
 
   int version = 0;  // 12040 is CUDA 12.4
 #define HMC_ROW(name, arguments) CuResult(*name) arguments = nullptr;

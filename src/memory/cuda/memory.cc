@@ -16,7 +16,11 @@ Status notOurs(const void* ptr, bool attached) {
 }  // namespace
 
 Memory::~Memory() {
-  for (auto& [ptr, block] : blocks_) unmap(block);
+  for (auto& [ptr, block] : blocks_) {
+    auto context = devices_[static_cast<size_t>(block.region.device.index)].context();
+    Current current(driver_, context.ok() ? *context : nullptr);
+    (void)unmap(block);
+  }
 }
 
 Memory::Known Memory::ask(const void* ptr) const {
@@ -43,7 +47,7 @@ CuMemProperties Memory::propertiesOf(const CudaDevice& device) const {
   properties.type = kAllocationPinned;
   properties.location = {kLocationDevice, device.handle()};
   properties.requestedHandleTypes = kHandleDescriptor;
-  if (device.has(kFabric)) properties.requestedHandleTypes |= kHandleFabric;
+  if (fabric_.load() && device.has(kFabric)) properties.requestedHandleTypes |= kHandleFabric;
   properties.allocFlags.gpuDirectRDMACapable = device.has(kRdmaWithVirtualMemory) ? 1 : 0;
   return properties;
 }
@@ -65,7 +69,8 @@ Result<Physical> Memory::create(CudaDevice& device, size_t granules, size_t size
   CuResult made = driver_.cuMemCreate(&handle, granules, &properties, 0);
   if (made == kNotPermitted || made == kNotSupported) {
     // Fabric handles need a service of the machine's that is not there.
-    properties.requestedHandleTypes = kHandleDescriptor;
+    fabric_.store(false);
+    properties = propertiesOf(device);
     made = driver_.cuMemCreate(&handle, granules, &properties, 0);
   }
   if (made == kOutOfMemory) {
@@ -105,17 +110,18 @@ Status Memory::map(Block& block, void* at) {
   Status open = driver_.check(
       driver_.cuMemSetAccess(address(block.base), block.mapped, access.data(), access.size()),
       "cuMemSetAccess");
-  if (!open.ok()) unmap(block);
+  if (!open.ok()) (void)unmap(block);
   return open;
 }
 
-void Memory::unmap(Block& block) {
+Status Memory::unmap(Block& block) {
   if (!block.physical) {
-    (void)driver_.cuIpcCloseMemHandle(address(block.base));
-    return;
+    HMC_CUDA(driver_, cuIpcCloseMemHandle, address(block.base));
+    return Status();
   }
-  (void)driver_.cuMemUnmap(address(block.base), block.mapped);
-  if (!block.place) (void)driver_.cuMemAddressFree(address(block.base), block.mapped);
+  HMC_CUDA(driver_, cuMemUnmap, address(block.base), block.mapped);
+  if (!block.place) HMC_CUDA(driver_, cuMemAddressFree, address(block.base), block.mapped);
+  return Status();
 }
 
 Result<Region> Memory::add(Block block) {
@@ -173,8 +179,7 @@ Status Memory::remove(const void* ptr, bool attached) {
   Block& block = node.mapped();
   HMC_ASSIGN(CuContext context, devices_[static_cast<size_t>(block.region.device.index)].context());
   Current current(driver_, context);
-  unmap(block);
-  return Status();
+  return unmap(block);
 }
 
 Result<Region> Memory::locate(const void* ptr) {

@@ -5,7 +5,7 @@
 #include <mutex>
 #include <optional>
 
-#include "memory/cpu/reservations.h"
+#include "memory/reservations.h"
 #include "memory/cuda/device.h"
 
 namespace hmc::cuda {
@@ -52,9 +52,10 @@ class Memory {
     size_t mapped = 0;
     bool attached = false;
     std::optional<Physical> physical;  // none: opened by its legacy handle
-    std::optional<Mapping> place;        // in a reservation; none: the addresses are ours
+    std::optional<Mapping> place;      // in a reservation; none: the addresses are ours
   };
-  using Blocks = std::map<const char*, Block>;
+  // A legacy handle that is opened twice gives the same addresses twice.
+  using Blocks = std::multimap<const char*, Block>;
 
   // What the driver knows of a pointer; `size` 0 when it is no device memory.
   struct Known {
@@ -71,7 +72,7 @@ class Memory {
   Result<Physical> create(CudaDevice& device, size_t granules, size_t size);
   // Maps physical memory at free addresses, or at `at`, and lets every device that can reach it.
   Status map(Block& block, void* at);
-  void unmap(Block& block);
+  Status unmap(Block& block);
   Result<Region> add(Block block);
   Blocks::iterator around(const void* ptr);  // with mutex_ held
 
@@ -85,6 +86,7 @@ class Memory {
   const Driver& driver_;
   std::deque<CudaDevice>& devices_;
   Reservations reservations_;
+  std::atomic<bool> fabric_{true};  // false once the machine's fabric service was found missing
   std::mutex mutex_;  // guards the table, not the memory
   Blocks blocks_;     // by region.ptr
 };

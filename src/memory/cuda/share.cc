@@ -147,13 +147,13 @@ Result<Region> Memory::attachLegacy(const Share& share, std::string_view bytes,
   Block block;
   block.base = pointer(base);
   block.mapped = ask(block.base).size;
-  block.region = {block.base + share.offset, share.size, {DeviceKind::cuda, device.index()}};
-  block.attached = true;
-  if (!fits(share.offset, share.size, block.mapped)) {
-    unmap(block);
+  if (share.size == 0 || !fits(share.offset, share.size, block.mapped)) {
+    (void)unmap(block);
     return error(Code::outOfRange, "{} bytes at offset {} would pass the end of a peer's {} bytes",
                  share.size, share.offset, block.mapped);
   }
+  block.region = {block.base + share.offset, share.size, {DeviceKind::cuda, device.index()}};
+  block.attached = true;
   return add(std::move(block));
 }
 

@@ -3,8 +3,8 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <charconv>
 #include <fstream>
+#include <sstream>
 
 #include "base/thread.h"
 #include "memory/host_copy.h"
@@ -16,31 +16,23 @@ namespace {
 constexpr size_t kMostHelpers = 3;  // a few cores fill a memory controller
 constexpr size_t kPiece = kStreamingThreshold;
 
-size_t coresOfOurs() {
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return 1;
-  return static_cast<size_t>(CPU_COUNT(&allowed));
-}
-
 }  // namespace
 
 size_t idleCoresNow() {
-  const size_t ours = coresOfOurs();
-  if (ours < 2) return 0;
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0 || CPU_COUNT(&allowed) < 2) return 0;
   std::ifstream file("/proc/loadavg");
   std::string line;
   std::getline(file, line);
-  return idleCores(ours, line);
+  return idleCores(static_cast<size_t>(CPU_COUNT(&allowed)), line);
 }
 
 size_t idleCores(size_t ours, const std::string& loadavg) {
-  const size_t slash = loadavg.find('/');
-  if (slash == std::string::npos) return 0;
-  const size_t begin = loadavg.rfind(' ', slash) + 1;
+  std::istringstream words(loadavg);
+  std::string average;
   size_t running = 0;
-  auto [stop, problem] = std::from_chars(loadavg.data() + begin, loadavg.data() + slash, running);
-  if (problem != std::errc() || stop != loadavg.data() + slash) return 0;
+  if (!(words >> average >> average >> average >> running)) return 0;
   // The calling thread is one of those that run.
   running = std::max<size_t>(running, 1);
   return ours > running ? ours - running : 0;
@@ -54,9 +46,7 @@ void Copiers::copyLarge(const MappedCopy& copy) {
   std::unique_lock turn(turn_, std::try_to_lock);
   const size_t helpers = turn ? std::min(idle_(), kMostHelpers) : 0;
   if (helpers == 0) return copyHost(copy.dst, copy.src, copy.size);
-  dst_ = copy.dst;
-  src_ = copy.src;
-  size_ = copy.size;
+  copy_ = &copy;
   next_.store(0, std::memory_order_relaxed);
   {
     std::lock_guard lock(mutex_);
@@ -94,8 +84,8 @@ void Copiers::help(const std::stop_token& stop) {
 void Copiers::takePieces() {
   for (;;) {
     const size_t at = next_.fetch_add(kPiece, std::memory_order_relaxed);
-    if (at >= size_) return;
-    copyHost(dst_ + at, src_ + at, std::min(size_ - at, kPiece));
+    if (at >= copy_->size) return;
+    copyHost(copy_->dst + at, copy_->src + at, std::min(copy_->size - at, kPiece));
   }
 }
 

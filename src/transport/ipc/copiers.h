@@ -45,9 +45,7 @@ class Copiers {
   const std::function<size_t()> idle_;
   std::mutex turn_;  // held by the caller whose copy is helped
   // The copy. Written by the holder of turn_ while nobody helps.
-  char* dst_ = nullptr;
-  const char* src_ = nullptr;
-  size_t size_ = 0;
+  const MappedCopy* copy_ = nullptr;
   std::atomic<size_t> next_{0};  // where the next piece begins
 
   std::mutex mutex_;  // guards what follows

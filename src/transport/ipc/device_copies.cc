@@ -73,14 +73,12 @@ void DeviceCopies::end(const Copy& copy, const Status& status) {
 }
 
 bool DeviceCopies::pollLocked() {
-  const size_t erased = std::erase_if(copies_, [](const Copy& copy) {
+  return eraseIf([](const Copy& copy) {
     auto passed = copy.pending->passed();
     if (passed.ok() && !*passed) return false;
     end(copy, copy.closed.ok() ? passed.status() : copy.closed);
     return true;
   });
-  count_.store(copies_.size(), std::memory_order_release);
-  return erased > 0;
 }
 
 void DeviceCopies::close(const Link& link, const Status& why) {
@@ -101,12 +99,11 @@ void DeviceCopies::drain(const Link& link, Deadline deadline) {
   const std::atomic<uint32_t> never{0};
   while (has(link) && !deadline.passed()) futexWait(never, 0, earlier(deadline, kPollEvery));
   std::lock_guard lock(mutex_);
-  std::erase_if(copies_, [&](const Copy& copy) {
+  eraseIf([&](const Copy& copy) {
     if (copy.link != &link) return false;
     end(copy, error(Code::deadlineExceeded, "a device did not finish a copy in time"));
     return true;
   });
-  count_.store(copies_.size(), std::memory_order_release);
 }
 
 }  // namespace hmc::ipc

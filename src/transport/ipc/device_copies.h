@@ -42,6 +42,13 @@ class DeviceCopies {
   };
 
   static void end(const Copy& copy, const Status& status);
+  // With mutex_ held. True when something was erased.
+  template <class Ended>
+  bool eraseIf(Ended ended) {
+    const bool some = std::erase_if(copies_, ended) > 0;
+    count_.store(copies_.size(), std::memory_order_release);
+    return some;
+  }
   bool pollLocked();
   bool has(const Link& link);
 

@@ -21,6 +21,13 @@ Result<DeviceKind> kindOf(const std::string& name) {
   return error(Code::invalidArgument, "an ipc key names an unknown kind of device");
 }
 
+// What comes behind the number that tells what the bytes are.
+Result<Reader> readBehind(uint32_t magic, std::string_view bytes, const char* what) {
+  Reader in(bytes);
+  if (in.u32() == magic) return in;
+  return error(Code::invalidArgument, "{} bytes are not {} of this version", bytes.size(), what);
+}
+
 std::string_view asText(const DeviceUuid& uuid) {
   return {reinterpret_cast<const char*>(uuid.bytes.data()), uuid.bytes.size()};
 }
@@ -54,11 +61,7 @@ std::string encode(const Key& key) {
 }
 
 Result<Key> decodeKey(std::string_view bytes) {
-  Reader in(bytes);
-  if (in.u32() != kKeyMagic) {
-    return error(Code::invalidArgument, "{} bytes are not an ipc key of this version",
-                 bytes.size());
-  }
+  HMC_ASSIGN(Reader in, readBehind(kKeyMagic, bytes, "an ipc key"));
   Key key;
   uint8_t access = in.u8();
   std::string kind = in.string();
@@ -93,11 +96,7 @@ std::string encode(const Address& address) {
 }
 
 Result<Address> decodeAddress(std::string_view bytes) {
-  Reader in(bytes);
-  if (in.u32() != kAddressMagic) {
-    return error(Code::invalidArgument, "{} bytes are not an ipc address of this version",
-                 bytes.size());
-  }
+  HMC_ASSIGN(Reader in, readBehind(kAddressMagic, bytes, "an ipc address"));
   Address address;
   address.exchange = in.string();
   address.process = in.raw(kNonceSize);

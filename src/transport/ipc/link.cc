@@ -161,23 +161,20 @@ Result<std::unique_ptr<RemoteMemory>> IpcLink::importKey(std::string_view bytes,
     if (process.ok()) return process;
     refusals.add("process_vm", process.status());
   }
-  auto ring = importRing(key, refusals.broken, deadline);
-  if (ring.ok()) return ring;
+  auto ring = openRing(key, deadline);
+  if (ring.ok()) {
+    return std::unique_ptr<RemoteMemory>(
+        std::make_unique<RingRemote>(key, **ring, std::move(refusals.broken)));
+  }
   refusals.add("ring", ring.status());
   return error(refusals.code, "the peer's {} bytes of {} memory cannot be reached: {}", key.size,
                key.device.toString(), refusals.reasons);
 }
 
-Result<std::unique_ptr<RemoteMemory>> IpcLink::importRing(const Key& key, std::string slower,
-                                                          Deadline deadline) {
+Result<Outgoing*> IpcLink::openRing(const Key& key, Deadline deadline) {
   if (key.pageToken.empty()) {
     return error(Code::unsupported, "its owner does not offer it for a ring");
   }
-  HMC_ASSIGN(Outgoing * ring, openRing(key, deadline));
-  return std::unique_ptr<RemoteMemory>(std::make_unique<RingRemote>(key, *ring, std::move(slower)));
-}
-
-Result<Outgoing*> IpcLink::openRing(const Key& key, Deadline deadline) {
   Outgoing::Peer peer{key.exchange, key.pageToken, {}};
   {
     std::lock_guard lock(mutex_);
@@ -197,16 +194,10 @@ Result<Outgoing*> IpcLink::openRing(const Key& key, Deadline deadline) {
 
 // The data path: what happens between post() and a completion.
 
-size_t IpcLink::refuseAll(std::span<const Op> ops) {
-  Status why = closedBecause();
-  for (const Op& op : ops) op.completion->fail(why);
-  return ops.size();
-}
-
 // A copy on the host that has begun when the link is closed ends by itself, before post() returns.
 size_t IpcLink::post(std::span<const Op> ops) {
   if (closing_.load(std::memory_order_acquire)) [[unlikely]]
-    return refuseAll(ops);
+    return failAll(ops, closedBecause());
   Finisher finisher;
   for (size_t i = 0; i < ops.size();) {
     const Op& op = ops[i];

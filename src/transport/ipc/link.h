@@ -34,11 +34,8 @@ class IpcLink final : public Link {
   size_t throughProcess(std::span<const Op> ops);
   size_t throughRing(std::span<const Op> ops);
   size_t throughDevice(std::span<const Op> ops);
-  size_t refuseAll(std::span<const Op> ops);
   Status closedBecause() const;
   Status checkKey(const Key& key) const;
-  Result<std::unique_ptr<RemoteMemory>> importRing(const Key& key, std::string slower,
-                                                   Deadline deadline);
   Result<Outgoing*> openRing(const Key& key, Deadline deadline);
 
   Shared& shared_;

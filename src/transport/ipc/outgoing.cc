@@ -108,11 +108,8 @@ Outgoing::~Outgoing() {
 
 size_t Outgoing::post(std::span<const Op> ops, uint64_t region) {
   std::lock_guard lock(mutex_);
+  if (!closed_.ok()) return failAll(ops, closed_);
   size_t taken = 0;
-  if (!closed_.ok()) {
-    for (const Op& op : ops) op.completion->fail(closed_);
-    return ops.size();
-  }
   while (taken < ops.size() && pending_.size() < kMostPending) {
     pending_.push_back(Pending{ops[taken++], region});
   }
@@ -242,16 +239,9 @@ bool Outgoing::finish() {
   size_t before = pending_.size();
   std::erase_if(pending_, [this](const Pending& pending) {
     if (pending.outstanding > 0) return false;
-    Completion& completion = *pending.op.completion;
-    if (!closed_.ok()) {
-      completion.fail(closed_);
-    } else if (!pending.error.ok()) {
-      completion.fail(pending.error);
-    } else if (pending.issued == pending.op.size) {
-      completion.finish();
-    } else {
-      return false;
-    }
+    const Status& why = closed_.ok() ? pending.error : closed_;
+    if (why.ok() && pending.issued < pending.op.size) return false;
+    pending.op.completion->end(why);
     return true;
   });
   return pending_.size() < before;

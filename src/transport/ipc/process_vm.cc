@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/liveness.h"
+#include "transport/check.h"
 
 namespace hmc::ipc {
 
@@ -37,20 +38,17 @@ Fd openPidfd(pid_t pid) {
 #endif
 }
 
-const char* verb(OpKind kind) {
-  return kind == OpKind::put ? "write" : "read";
-}
-
 Status failure(OpKind kind, pid_t pid, uint64_t address, size_t done, size_t size, int errnum) {
   if (errnum == ESRCH) return error(Code::disconnected, "the peer's process {} is gone", pid);
   if (errnum == EFAULT) {
     return error(Code::failed,
                  "{} of {} bytes at {:#x} in process {} stopped after {}: memory is not mapped "
                  "there, or here, any more",
-                 verb(kind), size, address, pid, done);
+                 opName(kind), size, address, pid, done);
   }
   return errnoStatus(
-      fmt::format("{} {} bytes at {:#x} in process {}", verb(kind), size, address, pid), errnum);
+      fmt::format("{} of {} bytes at {:#x} in process {}", opName(kind), size, address, pid),
+      errnum);
 }
 
 }  // namespace

@@ -99,11 +99,6 @@ Status TcpLink::connect(std::string_view peerAddress) {
   return Status();
 }
 
-std::string TcpLink::greeting(Role role, size_t stream, const Address& peer) const {
-  const Greeting greeting{static_cast<uint32_t>(role), static_cast<uint32_t>(stream), peer.token};
-  return greeting.pack(credentials_);
-}
-
 bool TcpLink::accepts(const char* bytes) {
   const Greeting greeting = Greeting::unpack(bytes);
   return greeting.stream < kMostStreams && Greeting::isProven(bytes, credentials_) &&
@@ -111,12 +106,16 @@ bool TcpLink::accepts(const char* bytes) {
 }
 
 Status TcpLink::dialAll(const Address& peer) {
+  auto greeting = [&](Role role, size_t stream) {
+    return Greeting{static_cast<uint32_t>(role), static_cast<uint32_t>(stream), peer.token}.pack(
+        credentials_);
+  };
   for (size_t i = 0; i < streams_.size(); ++i) {
     HMC_ASSIGN(Fd ours, dial(peer.host, peer.port));
     HMC_TRY(streams_[i]->attach(std::move(ours), endpointName(peer.host, peer.port),
-                                greeting(Role::forward, i, peer), progress_, number_, i));
+                                greeting(Role::forward, i), progress_, number_, i));
     HMC_ASSIGN(Fd theirs, dial(peer.host, peer.port));
-    service_.serve(*this, std::move(theirs), greeting(Role::reverse, i, peer));
+    service_.serve(*this, std::move(theirs), greeting(Role::reverse, i));
   }
   noticeEnd();
   return Status();
@@ -201,10 +200,6 @@ void TcpLink::close(const Status& why) {
   service_.drop(*this);
   setTimer();
   progress_.wake();
-}
-
-Progress::Clock::time_point TcpLink::timer() const {
-  return timer_.load(std::memory_order_relaxed);
 }
 
 void TcpLink::setTimer() {

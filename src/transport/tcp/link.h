@@ -41,11 +41,10 @@ class TcpLink final : public Link, private Service::Owner, private Progress::Wat
   void connected(Fd fd) override;
   Lease& lease() const override { return *lease_; }
   bool ready(size_t stream, bool over) override;
-  Clock::time_point timer() const override;
+  Clock::time_point timer() const override { return timer_.load(std::memory_order_relaxed); }
   bool expire() override;
 
   Status dialAll(const Address& peer);
-  std::string greeting(Role role, size_t stream, const Address& peer) const;
   OriginStream* enqueue(const Op& op);
   void noticeEnd();
   bool up() const;

@@ -239,9 +239,7 @@ void OriginStream::end(const Status& why, bool fenced) {
       ++risky;
       continue;
     }
-    Completion* completion = std::exchange(op.completion, nullptr);
-    ++finished_;
-    completion->fail(why);
+    fail(op);
   }
   if (risky == 0) {
     first_ = next_ = end_;
@@ -280,13 +278,15 @@ bool OriginStream::expire() {
 void OriginStream::failRest() {
   fd_.reset();
   fenceAt_ = Clock::time_point::max();
-  for (; first_ != end_; ++first_) {
-    Completion* completion = std::exchange(slot(first_).op.completion, nullptr);
-    if (completion == nullptr) continue;
-    ++finished_;
-    completion->fail(why_);
-  }
+  for (; first_ != end_; ++first_) fail(slot(first_).op);
   next_ = end_;
+}
+
+void OriginStream::fail(Op& op) {
+  Completion* completion = std::exchange(op.completion, nullptr);
+  if (completion == nullptr) return;
+  ++finished_;
+  completion->fail(why_);
 }
 
 }  // namespace hmc::tcp

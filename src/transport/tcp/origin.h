@@ -88,6 +88,7 @@ class OriginStream {
   void broken(const std::string& what, int errnum);
   void end(const Status& why, bool fenced);
   void failRest();
+  void fail(Op& op);
 
   const std::chrono::milliseconds fence_;
   std::atomic<bool> attached_{false};

@@ -33,10 +33,6 @@ Result<std::unique_ptr<Service>> Service::create(Exports& exports,
   return service;
 }
 
-Service::~Service() {
-  if (loop_) loop_->stop();
-}
-
 Result<uint16_t> Service::open(const std::string& address) {
   Result<uint16_t> port = uint16_t{0};
   loop_->run([&] { port = listenAt(address); });

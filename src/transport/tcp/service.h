@@ -30,7 +30,9 @@ class Service {
   // A connection that has sent no greeting after `timeout` is closed.
   static Result<std::unique_ptr<Service>> create(Exports& exports,
                                                  std::chrono::milliseconds timeout);
-  ~Service();
+  ~Service() {
+    if (loop_) loop_->stop();
+  }
 
   // The port at which peers reach us on that address; listens there from the first call on.
   Result<uint16_t> open(const std::string& address);

@@ -21,16 +21,6 @@ namespace fs = std::filesystem;
 
 constexpr const char* kDevices = "/sys/class/infiniband";
 
-std::vector<std::string> namesIn(const std::string& folder) {
-  std::vector<std::string> names;
-  std::error_code none;
-  for (fs::directory_iterator at(folder, none), end; !none && at != end; at.increment(none)) {
-    names.push_back(at->path().filename());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
 // "tcp/lo" from "#  lane[0]:  1:tcp/lo.0 md[1]  -> ... am wireup". The number after the last point
 // is that of a path over the device.
 std::string nameOfLane(const std::string& line) {
@@ -93,14 +83,6 @@ std::string printedBy(const Print& print) {
   return printed;
 }
 
-bool isForMessages(const std::string& line) {
-  std::istringstream words(line);
-  for (std::string word; words >> word;) {
-    if (word == "am") return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 std::string mainLane(const std::vector<std::string>& lanes) {
@@ -113,7 +95,8 @@ std::string printedLane(const std::string& printed) {
   std::istringstream lines(printed);
   for (std::string line; std::getline(lines, line);) {
     std::string name = nameOfLane(line);
-    if (!name.empty() && isForMessages(line)) return name;
+    const bool forMessages = (line + " ").find(" am ") != std::string::npos;
+    if (!name.empty() && forMessages) return name;
   }
   return "";
 }

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "transport/transport.h"
-#include "transport/ucx/api.h"
+#include "transport/ucx/library.h"
 
 // Which of UCX's transports carries the bytes, for explain().
 namespace hmc::ucx {

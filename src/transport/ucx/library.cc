@@ -2,13 +2,20 @@
 
 #include <dlfcn.h>
 #include <link.h>
+#include <signal.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdarg>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <sstream>
+#include <type_traits>
 
+#include "base/dynamic_library.h"
 #include "base/error.h"
+#include "base/log.h"
 
 namespace hmc::ucx {
 
@@ -51,20 +58,86 @@ std::vector<std::string> pythonPrefixes() {
 
 // PREFIX/lib/python3.11/site-packages/libucx/lib/libucp.so.0, the newest Python first.
 std::string inPython(const std::string& prefix) {
-  std::vector<fs::path> pythons;
-  std::error_code none;
-  for (fs::directory_iterator at(fs::path(prefix) / "lib", none), end; !none && at != end;
-       at.increment(none)) {
-    if (at->path().filename().string().rfind("python3", 0) == 0) pythons.push_back(at->path());
-  }
-  std::sort(pythons.rbegin(), pythons.rend());
-  for (const fs::path& python : pythons) {
+  const auto names = namesIn(prefix + "/lib");
+  for (auto name = names.rbegin(); name != names.rend(); ++name) {
+    if (name->rfind("python3", 0) != 0) continue;
     for (const char* packages : {"site-packages", "dist-packages"}) {
-      const fs::path path = python / packages / "libucx" / "lib" / kLibraryName;
+      const fs::path path =
+          fs::path(prefix) / "lib" / *name / packages / "libucx" / "lib" / kLibraryName;
       if (isFile(path)) return path;
     }
   }
   return "";
+}
+
+// Puts back the handlers that were there when it was made.
+class KeptSignals {
+ public:
+  KeptSignals() {
+    for (int number = 1; number < kSignals; ++number) sigaction(number, nullptr, &before_[number]);
+  }
+  ~KeptSignals() {
+    for (int number = 1; number < kSignals; ++number) sigaction(number, &before_[number], nullptr);
+  }
+
+ private:
+  static constexpr int kSignals = 32;
+  std::array<struct sigaction, kSignals> before_{};
+};
+
+// Otherwise the loader could find other versions of these libraries in its own search path, and
+// libucp would not work with them.
+void loadSiblings(const std::string& path) {
+  if (path.find('/') == std::string::npos) return;
+  const fs::path folder = fs::path(path).parent_path();
+  for (const char* name : {"libucm.so.0", "libucs.so.0", "libuct.so.0"}) {
+    dlopen((folder / name).c_str(), RTLD_NOW | RTLD_LOCAL);
+  }
+}
+
+// As ucs/debug/log_def.h has it, a header that distributions leave out.
+using LogHandler = int (*)(const char* file, unsigned line, const char* function, int level,
+                           const void* component, const char* format, va_list values);
+constexpr int kNoFurther = 0;
+
+// UCX prints its log to standard output. What concerns an operation is in its Status; the rest is
+// for debugging.
+int logQuietly(const char*, unsigned, const char*, int, const void*, const char* format,
+               va_list values) {
+  char text[512];
+  std::vsnprintf(text, sizeof(text), format, values);
+  logDebug("ucx: {}", text);
+  return kNoFurther;
+}
+
+// Not where somebody else uses UCX in this process, or has said where its lines go.
+void takeLog(const DynamicLibrary& library) {
+  if (std::getenv("UCX_LOG_LEVEL") != nullptr || std::getenv("UCX_LOG_FILE") != nullptr) return;
+  auto push = library.symbol<void(LogHandler)>("ucs_log_push_handler");
+  if (push.ok()) (*push)(&logQuietly);
+}
+
+Status checkVersion(Api& api) {
+  unsigned major = 0;
+  unsigned minor = 0;
+  unsigned release = 0;
+  api.ucp_get_version(&major, &minor, &release);
+  api.version = fmt::format("{}.{}.{}", major, minor, release);
+  if (major == UCP_API_MAJOR && minor >= UCP_API_MINOR) return Status();
+  return error(Code::unsupported,
+               "{} is UCX {}: this HMC needs {}.{} or a newer {}; set UCX_ROOT to one that fits",
+               api.path, api.version, UCP_API_MAJOR, UCP_API_MINOR, UCP_API_MAJOR);
+}
+
+// The version first: another one may lack functions.
+Status bindAll(const DynamicLibrary& library, Api& api) {
+#define HMC_UCX_BIND(name) \
+  { HMC_ASSIGN(api.name, library.symbol<std::remove_pointer_t<decltype(api.name)>>(#name)); }
+  HMC_UCX_BIND(ucp_get_version)
+  HMC_TRY(checkVersion(api));
+  HMC_UCX_FUNCTIONS(HMC_UCX_BIND)
+#undef HMC_UCX_BIND
+  return Status();
 }
 
 }  // namespace
@@ -80,6 +153,16 @@ Search Search::ofThisProcess() {
   std::erase(search.system, "");
   search.prefixes = pythonPrefixes();
   return search;
+}
+
+std::vector<std::string> namesIn(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code none;
+  for (fs::directory_iterator at(folder, none), end; !none && at != end; at.increment(none)) {
+    names.push_back(at->path().filename());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
 }
 
 Result<std::string> findLibrary(const Search& search) {
@@ -109,6 +192,21 @@ std::string loadedLibrary() {
   std::string path = known && map->l_name[0] != '\0' ? map->l_name : kLibraryName;
   dlclose(handle);
   return path;
+}
+
+Result<std::shared_ptr<const Api>> Api::load(const std::string& path) {
+  KeptSignals kept;
+  const bool first = loadedLibrary().empty();
+  if (first) loadSiblings(path);
+  auto library = DynamicLibrary::open(path);
+  if (!library.ok()) return Status(Code::unsupported, library.status().message());
+  library->stay();
+  auto api = std::make_shared<Api>();
+  api->path = path;
+  Status status = bindAll(*library, *api);
+  if (!status.ok()) return Status(Code::unsupported, status.message());
+  if (first) takeLog(*library);
+  return std::shared_ptr<const Api>(std::move(api));
 }
 
 }  // namespace hmc::ucx

@@ -4,34 +4,33 @@
 #include <string>
 #include <vector>
 
+#include "base/lease.h"
+#include "memory/host_copy.h"
+#include "transport/exports.h"
 #include "transport/ucx/wire.h"
 #include "transport/ucx/worker.h"
 
 namespace hmc::ucx {
 
-// The worker and the endpoint over which one link's operations go. One thread uses it at a time.
-class Path final : private EndpointOwner {
+// The worker and the endpoint over which one link's operations go to the peer's Target. One thread
+// uses it at a time.
+class Path final : public Worker, private EndpointOwner {
  public:
   // Called from inside of progress().
-  class User {
+  class User : public EndpointOwner {
    public:
     virtual void replied(const Reply& reply, const void* data, size_t size) = 0;
-    virtual void lost(ucs_status_t status) = 0;
-
-   protected:
-    ~User() = default;
   };
 
-  static Result<std::unique_ptr<Path>> create(Context& context, User& user);
+  // Begins to send a hello to the peer's target at that address.
+  static Result<std::unique_ptr<Path>> create(Context& context, User& user,
+                                              const std::string& address);
   ~Path() override { stop(); }
 
-  // Begins to send a hello to the peer's target.
-  Status connect(const std::string& address);
   ucp_ep_h endpoint() const { return endpoint_; }
   // The peer's target has answered the hello.
   bool up() const { return up_; }
-  // No answer to a hello is outstanding.
-  bool settled() const { return !endpoint_ || up_ || lost_; }
+  bool settled() const override { return !endpoint_ || up_ || lost_; }
   // The user is not called any more.
   void disown() { user_ = nullptr; }
   // Ends everything that is under way.
@@ -39,29 +38,58 @@ class Path final : private EndpointOwner {
   // Frees a failed request later: UCX 1.13 reads it again after its callback.
   void keep(void* request) { failed_.push_back(request); }
 
-  const Api& api() const { return worker_->api(); }
-  ucs_status_ptr_t send(const char* header, size_t headerSize, const Bytes& bytes,
-                        ucp_send_nbx_callback_t callback, void* argument) const {
-    return worker_->send(endpoint_, kRequestMessage, header, headerSize, bytes, callback, argument);
-  }
-  int fd() const { return worker_->fd(); }
-  bool progress() { return worker_->progress(); }
-  bool arm() { return worker_->arm(); }
-
  private:
-  Path(std::unique_ptr<Worker> worker, User& user) : worker_(std::move(worker)), user_(&user) {}
-  static void onHelloSent(void* request, ucs_status_t status, void* path);
-  static ucs_status_t onReply(void* path, const void* header, size_t headerSize, void* data,
-                              size_t size, const ucp_am_recv_param_t* param);
+  friend class Worker;
+  Path(Context& context, User& user) : Worker(context), user_(&user) {}
+  void received(const Message& message);
   void endpointFailed(ucs_status_t status) override;
 
-  std::unique_ptr<Worker> worker_;
   User* user_;
   ucp_ep_h endpoint_ = nullptr;
   bool up_ = false;
   bool lost_ = false;
   std::vector<void*> failed_;  // requests
-  char hello_[Request::kSize];
+};
+
+// Serves what the peer of one link asks of us, until it is destroyed. One thread uses it at a time.
+class Target final : public Worker {
+ public:
+  // Must not outlive the context and the exports.
+  static Result<std::unique_ptr<Target>> create(Context& context, Exports& exports,
+                                                std::shared_ptr<Lease> lease);
+
+  // A process that was stopped for longer than the lease must not apply what it finds when it
+  // wakes up: check before each progress().
+  bool expired() const { return lease_->expired(); }
+  // The peer has said hello and was answered.
+  bool settled() const override { return greeted_; }
+  // From now on nothing is applied, and every request is refused.
+  void refuse() { refusing_ = true; }
+
+ private:
+  friend class Worker;
+  // The bytes that go with an answer.
+  struct Answer {
+    std::unique_ptr<char[]> bytes;
+    size_t size = 0;
+
+    // Not cleared, because all of it is filled.
+    char* take(size_t wanted) {
+      bytes = std::make_unique_for_overwrite<char[]>(size = wanted);
+      return bytes.get();
+    }
+  };
+
+  Target(Context& context, Exports& exports, std::shared_ptr<Lease> lease)
+      : Worker(context), exports_(exports), lease_(std::move(lease)) {}
+  void received(const Message& message);
+  Status apply(const Request& request, const Message& message, Answer& answer);
+
+  Exports& exports_;
+  const std::shared_ptr<Lease> lease_;
+  RowCopy row_;  // of its puts
+  bool greeted_ = false;
+  bool refusing_ = false;
 };
 
 }  // namespace hmc::ucx

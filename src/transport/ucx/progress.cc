@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "transport/ucx/outgoing.h"
+#include "transport/ucx/link.h"
 
 namespace hmc::ucx {
 
@@ -45,7 +45,7 @@ void Progress::wake() {
 
 bool Progress::pollBurst() {
   for (int i = 0; i < kBurst && ended_ == reported_; ++i) {
-    for (Outgoing* one : polled_) one->poll();
+    for (UcxLink* one : polled_) one->poll();
   }
   if (needsReconcile_) reconcile();
   const bool ended = ended_ != reported_;
@@ -57,8 +57,10 @@ bool Progress::pollBurst() {
 bool Progress::await(Deadline until) {
   {
     std::lock_guard lock(mutex_);
-    if (!arm()) return false;
-    for (Outgoing* one : all_) until = earlier(until, Deadline(one->timer()));
+    std::erase_if(polled_, [](UcxLink* one) { return one->arm(); });
+    // One of them has something to do already.
+    if (!polled_.empty() || ended_ != reported_) return false;
+    for (UcxLink* one : all_) until = earlier(until, Deadline(one->timer_));
     sleeping_ = true;
   }
   const auto ready = events_.wait(until.leftMs());
@@ -67,23 +69,15 @@ bool Progress::await(Deadline until) {
   bool woken = false;
   for (const uint64_t id : ready) {
     woken = woken || id == EventSet::kWoken;
-    const auto one = std::find_if(all_.begin(), all_.end(), [id](const Outgoing* candidate) {
-      return reinterpret_cast<uint64_t>(candidate) == id;
-    });
+    const auto one = std::find(all_.begin(), all_.end(), reinterpret_cast<UcxLink*>(id));
     if (one != all_.end()) startPolling(**one);
   }
   return woken;
 }
 
-// False when one of them has something to do already.
-bool Progress::arm() {
-  std::erase_if(polled_, [](Outgoing* one) { return one->arm(); });
-  return polled_.empty() && ended_ == reported_;
-}
-
-void Progress::startPolling(Outgoing& outgoing) {
-  if (std::find(polled_.begin(), polled_.end(), &outgoing) == polled_.end()) {
-    polled_.push_back(&outgoing);
+void Progress::startPolling(UcxLink& link) {
+  if (std::find(polled_.begin(), polled_.end(), &link) == polled_.end()) {
+    polled_.push_back(&link);
   }
 }
 
@@ -93,7 +87,7 @@ void Progress::wakeIfAsleep() {
 
 void Progress::reconcile() {
   needsReconcile_ = false;
-  for (Outgoing* one : all_) {
+  for (UcxLink* one : all_) {
     if (!one->reconcile()) needsReconcile_ = true;
   }
 }

@@ -7,11 +7,11 @@
 
 #include "base/event_set.h"
 #include "hmc/deadline.h"
-#include "transport/ucx/draining.h"
+#include "transport/ucx/worker.h"
 
 namespace hmc::ucx {
 
-class Outgoing;
+class UcxLink;
 
 // What moves our own operations: the thread in Transport::progress() drives the paths of all links
 // that have something to do.
@@ -28,7 +28,7 @@ class Progress {
   void wake();
 
  private:
-  friend class Outgoing;
+  friend class UcxLink;
 
   Progress(Context& context, Draining& draining, EventSet events)
       : context_(context), draining_(draining), events_(std::move(events)) {}
@@ -36,24 +36,23 @@ class Progress {
 
   // With mutex_ held.
   bool pollBurst();
-  bool arm();
-  void startPolling(Outgoing& outgoing);
+  void startPolling(UcxLink& link);
   void wakeIfAsleep();
   void reconcile();
 
   Context& context_;
   Draining& draining_;
   EventSet events_;
-  // Guards everything below, and every Outgoing. Held for a few calls of UCX at a time.
+  // Guards everything below, and every UcxLink. Held for a few calls of UCX at a time.
   std::mutex mutex_;
-  std::condition_variable changed_;  // an Outgoing has ended
-  std::vector<Outgoing*> all_;
-  std::vector<Outgoing*> polled_;  // the others are armed, and announce what they have to do
-  uint64_t ended_ = 0;             // operations
-  uint64_t reported_ = 0;          // how many of them when run() last said so
-  bool sleeping_ = false;          // run() waits for an event
-  bool wanted_ = false;            // run() shall return
-  bool needsReconcile_ = false;    // one of all_ recovers or closes
+  std::condition_variable changed_;  // an UcxLink has ended
+  std::vector<UcxLink*> all_;
+  std::vector<UcxLink*> polled_;  // the others are armed, and announce what they have to do
+  uint64_t ended_ = 0;            // operations
+  uint64_t reported_ = 0;         // how many of them when run() last said so
+  bool sleeping_ = false;         // run() waits for an event
+  bool wanted_ = false;           // run() shall return
+  bool needsReconcile_ = false;   // one of all_ recovers or closes
 };
 
 }  // namespace hmc::ucx

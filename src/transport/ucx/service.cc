@@ -1,9 +1,11 @@
 #include "transport/ucx/service.h"
 
+#include <poll.h>
+
 #include <algorithm>
 
-#include "base/error.h"
-#include "base/thread.h"
+#include "base/codec.h"
+#include "base/random.h"
 #include "transport/ucx/lanes.h"
 
 namespace hmc::ucx {
@@ -11,65 +13,93 @@ namespace hmc::ucx {
 namespace {
 
 constexpr std::chrono::microseconds kServiceSpin{50};
-constexpr uint64_t kControlEvent = 1;  // links have random numbers above it
 
 constexpr std::chrono::seconds kLastHellos{2};
-// How often what is draining is polled: it has no descriptor in the set.
-constexpr int kDrainingMs = 1;
+// How long a target stays for a hello: whether the peer sends one we do not know.
+constexpr std::chrono::milliseconds kLastHello{100};
+// How often what is draining is polled: the loop does not watch its descriptors.
+constexpr std::chrono::milliseconds kDrainingStep{1};
 
 // When a process dies, the kernel closes its sockets at once; UCX 1.13 reports that with the same
 // status as a peer that was silent for this long.
 constexpr std::chrono::milliseconds kTcpSilence{10000};
 
+constexpr unsigned kControlMessage = 0;  // the only kind of active message between services
+// A hello brings up the connection that tells when the peer dies. It carries the number of a
+// PeerService, and so does the answer; a goodbye carries the peer's number of a link.
+constexpr uint8_t kHello = 1;
+constexpr uint8_t kHelloAnswer = 2;
+constexpr uint8_t kGoodbye = 3;
+
 }  // namespace
+
+// The service of a peer's transport, which all links to that peer share. Its endpoint stays until
+// it fails: UCX (1.13 to 1.22, over tcp) crashes on what arrives for one that was closed.
+struct Service::PeerService final : EndpointOwner {
+  explicit PeerService(bool& flag) : changed(flag) {}
+  void endpointFailed(ucs_status_t status) override {
+    lost = status;
+    changed = true;
+  }
+
+  bool& changed;
+  ucp_ep_h endpoint = nullptr;
+  std::string lane;
+  ucs_status_t lost = UCS_OK;
+  const uint64_t number = randomU64();  // what its answer to our hello calls it
+  bool answered = false;                // our last hello
+};
 
 // What a peer asks of us over one link is served by `target`.
 struct Service::ServedLink {
-  const uint64_t number;
   Member& member;
   const std::shared_ptr<Lease> lease;
   std::unique_ptr<Target> target;  // none once we have left
-  PeerService* peer = nullptr;     // none before connect(), or when it is lost
-  uint64_t peerLink = 0;           // the peer's number of this link
+  std::unique_ptr<Loop::Watch> watch;
+  PeerService* peer = nullptr;  // none before connect(), or when it is lost
+  uint64_t peerLink = 0;        // the peer's number of this link
   bool saidGoodbye = false;
 };
 
 Result<std::unique_ptr<Service>> Service::create(Context& context, Exports& exports,
                                                  Draining& draining) {
-  HMC_ASSIGN(EventSet events, EventSet::create("the ucx service"));
-  HMC_ASSIGN(auto control, ControlWorker::create(context));
-  HMC_TRY(events.add(control->fd(), kControlEvent));
-  std::unique_ptr<Service> service(
-      new Service(context, exports, draining, std::move(control), std::move(events)));
-  service->thread_ =
-      namedThread("hmc-ucx", [raw = service.get()](std::stop_token stop) { raw->run(stop); });
+  std::unique_ptr<Service> service(new Service(context, exports, draining));
+  HMC_TRY(service->Worker::open(kControlMessage, *service));
+  Loop::BusyPoll busy;
+  busy.beforeSleep = [raw = service.get()] { return raw->readyToSleep(); };
+  HMC_ASSIGN(service->loop_, Loop::create("hmc-ucx", std::move(busy)));
+  HMC_TRY(service->call([&] { return service->start(); }));
   return service;
 }
 
-Service::Service(Context& context, Exports& exports, Draining& draining,
-                 std::unique_ptr<ControlWorker> control, EventSet events)
-    : context_(context),
-      exports_(exports),
-      draining_(draining),
-      events_(std::move(events)),
-      control_(std::move(control)) {}
+Service::Service(Context& context, Exports& exports, Draining& draining)
+    : Worker(context), context_(context), exports_(exports), draining_(draining) {}
+
+Status Service::start() {
+  HMC_ASSIGN(watch_, loop_->watch(fd(), EPOLLIN, [this](uint32_t) { polled_ = true; }));
+  timer_ = std::make_unique<Loop::Timer>(*loop_);
+  --callers_;
+  return Status();
+}
 
 Service::~Service() {
-  thread_.request_stop();
-  events_.wake();
-  thread_.join();
+  if (!loop_) return;
+  loop_->stop();
   const Deadline deadline = kLastHellos;
-  while ((control_->awaitsAnswer() || draining_.step()) && !deadline.passed()) {
-    if (!step()) events_.wait(kDrainingMs);
+  while ((!settled() || draining_.step()) && !deadline.passed()) {
+    pollfd waiting{fd(), POLLIN, 0};
+    if (!step()) ::poll(&waiting, 1, kDrainingStep.count());
   }
 }
 
-std::unique_lock<std::mutex> Service::enter() {
+Status Service::call(const std::function<Status()>& task) {
+  Status status;
   ++callers_;
-  std::unique_lock lock(mutex_);
-  --callers_;
-  callers_.notify_all();
-  return lock;
+  loop_->run([&] {
+    --callers_;
+    status = task();
+  });
+  return status;
 }
 
 Service::ServedLink* Service::find(uint64_t link) {
@@ -77,85 +107,138 @@ Service::ServedLink* Service::find(uint64_t link) {
   return found == links_.end() ? nullptr : found->second.get();
 }
 
-Result<std::string> Service::open(uint64_t link, Member& member, std::shared_ptr<Lease> lease) {
+Result<std::string> Service::open(uint64_t number, Member& member, std::shared_ptr<Lease> lease) {
   HMC_ASSIGN(auto target, Target::create(context_, exports_, lease));
-  const std::string address = target->address();
-  auto lock = enter();
-  HMC_TRY(events_.add(target->fd(), link));
-  links_[link] =
-      std::make_unique<ServedLink>(ServedLink{link, member, std::move(lease), std::move(target)});
-  polled_.push_back(link);
-  events_.wake();
+  std::string address = target->address();
+  HMC_TRY(call([&] {
+    auto link = std::make_unique<ServedLink>(ServedLink{member, lease, std::move(target)});
+    auto startPolling = [this, raw = link.get()](uint32_t) {
+      if (std::find(polledLinks_.begin(), polledLinks_.end(), raw) == polledLinks_.end())
+        polledLinks_.push_back(raw);
+    };
+    HMC_ASSIGN(link->watch, loop_->watch(link->target->fd(), EPOLLIN, startPolling));
+    startPolling(0);
+    links_[number] = std::move(link);
+    return Status();
+  }));
   return address;
 }
 
 Status Service::connect(uint64_t number, const Address& peer) {
-  auto lock = enter();
-  ServedLink* link = find(number);
-  if (!link) return error(Code::disconnected, "this ucx link is closed");
-  HMC_ASSIGN(link->peer, control_->connect(peer.control));
-  link->peerLink = peer.link;
-  controlSent();
-  if (!link->target) leave(*link);
-  return Status();
+  return call([&] {
+    ServedLink* link = find(number);
+    if (!link) return error(Code::disconnected, "this ucx link is closed");
+    HMC_ASSIGN(link->peer, reach(peer.control));
+    link->peerLink = peer.link;
+    if (!link->target) leave(*link);
+    return Status();
+  });
 }
 
 Status Service::awaitPeer(uint64_t number, Deadline deadline) {
-  auto lock = enter();
   while (true) {
-    ServedLink* link = find(number);
-    if (!link || !link->peer) {
-      return error(Code::disconnected, "the peer of this ucx link is gone");
-    }
-    if (link->peer->answered) return Status();
-    if (changed_.wait_until(lock, deadline.at()) == std::cv_status::timeout) {
+    bool answered = false;
+    uint64_t seen = 0;
+    HMC_TRY(call([&] {
+      const ServedLink* link = find(number);
+      if (!link || !link->peer) {
+        return error(Code::disconnected, "the peer of this ucx link is gone");
+      }
+      answered = link->peer->answered;
+      seen = changes_;
+      return Status();
+    }));
+    if (answered) return Status();
+    std::unique_lock lock(mutex_);
+    if (!changed_.wait_until(lock, deadline.at(), [&] { return changes_ != seen; })) {
       return error(Code::deadlineExceeded, "the peer's ucx service did not answer in time");
     }
   }
 }
 
-void Service::controlSent() {
-  pollsControl_ = true;
-  events_.wake();
+void Service::leave(uint64_t number) {
+  call([&] {
+    if (ServedLink* link = find(number)) leave(*link);
+    return Status();
+  });
 }
 
-void Service::leave(uint64_t number) {
-  auto lock = enter();
-  if (ServedLink* link = find(number)) leave(*link);
+void Service::leaveSoon(uint64_t number) {
+  ++callers_;
+  loop_->post([this, number] {
+    --callers_;
+    if (ServedLink* link = find(number)) leave(*link);
+  });
 }
 
 void Service::leave(ServedLink& link) {
   if (link.target) {
-    events_.remove(link.target->fd());
-    std::erase(polled_, link.number);
+    link.watch.reset();
+    std::erase(polledLinks_, &link);
     link.target->refuse();
-    if (link.peer && !link.target->greeted()) draining_.add(std::move(link.target));
+    if (link.peer && !link.target->settled()) {
+      draining_.add(std::move(link.target), kLastHello);
+    }
     link.target.reset();
   }
   if (!link.peer || std::exchange(link.saidGoodbye, true)) return;
-  control_->sendGoodbye(*link.peer, link.peerLink);
-  controlSent();
+  send(link.peer->endpoint, kGoodbye, link.peerLink);
 }
 
 void Service::remove(uint64_t number) {
-  auto lock = enter();
-  if (ServedLink* link = find(number)) leave(*link);
-  links_.erase(number);
+  call([&] {
+    if (ServedLink* link = find(number)) leave(*link);
+    links_.erase(number);
+    return Status();
+  });
 }
 
-void Service::noticeBroken() {
-  anyBroken_ = true;
-  events_.wake();
-}
-
-void Service::leaveBroken() {
-  for (auto& [number, link] : links_) {
-    if (link->target && link->member.broken()) leave(*link);
+// The service at that address, to which a hello is sent unless it has answered one.
+Result<Service::PeerService*> Service::reach(const std::string& address) {
+  std::unique_ptr<PeerService>& known = peers_[address];
+  if (!known) {
+    auto made = std::make_unique<PeerService>(peerChanged_);
+    auto endpoint = Worker::connect(address, *made);
+    if (!endpoint.ok()) {
+      peers_.erase(address);
+      return endpoint.status();
+    }
+    made->endpoint = *endpoint;
+    made->lane = laneOf(api(), made->endpoint);
+    known = std::move(made);
   }
+  if (!known->answered) send(known->endpoint, kHello, known->number);
+  return known.get();
+}
+
+void Service::send(ucp_ep_h endpoint, uint8_t kind, uint64_t number) {
+  post(endpoint, kControlMessage, Writer().u8(kind).u64(number).bytes());
+  polled_ = true;
+}
+
+void Service::received(const Message& message) {
+  Reader reader(message.header);
+  const uint8_t kind = reader.u8();
+  const uint64_t number = reader.u64();
+  if (!reader.finish("a ucx control message").ok()) return;
+  if (kind == kGoodbye) goodbyes_.push_back(number);
+  if (kind == kHelloAnswer) {
+    for (auto& [address, peer] : peers_) {
+      if (peer->number == number) peer->answered = true;
+    }
+    peerChanged_ = true;
+  }
+  if (kind == kHello && message.replyTo) send(message.replyTo, kHelloAnswer, number);
+}
+
+bool Service::settled() const {
+  return std::all_of(peers_.begin(), peers_.end(), [](const auto& entry) {
+    return entry.second->answered || entry.second->lost != UCS_OK;
+  });
 }
 
 void Service::takeGoodbyes() {
-  for (const uint64_t number : control_->takeGoodbyes()) {
+  for (const uint64_t number : std::exchange(goodbyes_, {})) {
     ServedLink* link = find(number);
     if (!link) continue;
     leave(*link);
@@ -174,70 +257,52 @@ void Service::dropLost() {
                                 peer->lane, context_.api().text(peer->lost)),
                           byTcp || peer->lost == UCS_ERR_CONNECTION_RESET);
   }
-  control_->dropLost();
-}
-
-bool Service::serve(ServedLink& link) {
-  if (!link.target->expired()) return link.target->serve();
-  leave(link);
-  return false;
+  std::erase_if(peers_, [&](const auto& entry) {
+    if (entry.second->lost == UCS_OK) return false;
+    drop(entry.second->endpoint);
+    return true;
+  });
 }
 
 bool Service::step() {
-  bool moved = pollsControl_ && control_->progress();
-  for (size_t i = 0; i < polled_.size(); ++i) {
+  bool moved = polled_ && progress();
+  for (size_t i = 0; i < polledLinks_.size(); ++i) {
+    ServedLink& link = *polledLinks_[i];
     // leave() takes the link out of the list: the one after it has its turn in the next step.
-    moved = serve(*links_.at(polled_[i])) || moved;
+    if (link.target->expired()) {
+      leave(link);
+    } else {
+      moved = link.target->progress() || moved;
+    }
   }
-  if (control_->hasGoodbyes()) takeGoodbyes();
-  if (control_->takeChanged()) {
+  if (!goodbyes_.empty()) takeGoodbyes();
+  if (std::exchange(peerChanged_, false)) {
     dropLost();
+    std::lock_guard lock(mutex_);
+    ++changes_;
     changed_.notify_all();
   }
-  if (anyBroken_.exchange(false)) leaveBroken();
   return moved;
 }
 
 bool Service::armAll() {
-  if (pollsControl_) pollsControl_ = !control_->arm();
-  std::erase_if(polled_, [&](uint64_t number) {
-    Target& target = *links_.at(number)->target;
-    return !target.expired() && target.arm();
-  });
-  return !pollsControl_ && polled_.empty() && !control_->hasGoodbyes() && !control_->changed();
+  if (polled_) polled_ = !arm();
+  std::erase_if(polledLinks_,
+                [&](ServedLink* link) { return !link->target->expired() && link->target->arm(); });
+  return !polled_ && polledLinks_.empty() && goodbyes_.empty() && !peerChanged_;
 }
 
-void Service::run(const std::stop_token& stop) {
-  auto lastTraffic = Clock::time_point::min();
-  while (!stop.stop_requested()) {
-    for (int callers = callers_; callers > 0; callers = callers_) callers_.wait(callers);
-    bool moved = false;
-    {
-      std::lock_guard lock(mutex_);
-      moved = step();
-    }
-    const auto now = Clock::now();
-    if (moved) lastTraffic = now;
-    // Requests come in bursts: sleeping between two of them adds a wake-up to each.
-    if (lastTraffic != Clock::time_point::min() && now - lastTraffic < kServiceSpin) continue;
-    await();
-  }
-}
-
-void Service::await() {
-  {
-    std::lock_guard lock(mutex_);
-    if (!armAll()) return;
-  }
-  const auto ready = events_.wait(draining_.step() ? kDrainingMs : -1);
-  std::lock_guard lock(mutex_);
-  for (const uint64_t id : ready) {
-    if (id == kControlEvent) pollsControl_ = true;
-    ServedLink* link = find(id);
-    if (link && link->target && std::find(polled_.begin(), polled_.end(), id) == polled_.end()) {
-      polled_.push_back(id);
-    }
-  }
+// The loop sleeps when this says so. Its tasks run only then, so callers must not wait for an end
+// of the traffic.
+bool Service::readyToSleep() {
+  if (callers_ > 0) return true;
+  const bool moved = step();
+  const auto now = Clock::now();
+  if (moved) lastTraffic_ = now;
+  // Requests come in bursts: sleeping between two of them adds a wake-up to each.
+  if (now - lastTraffic_ < kServiceSpin || !armAll()) return false;
+  if (draining_.step()) timer_->after(kDrainingStep, [] {});
+  return true;
 }
 
 }  // namespace hmc::ucx

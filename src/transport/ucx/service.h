@@ -6,26 +6,22 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
-#include "base/event_set.h"
-#include "transport/ucx/address.h"
-#include "transport/ucx/control_worker.h"
-#include "transport/ucx/draining.h"
+#include "base/loop.h"
+#include "transport/ucx/path.h"
 
 namespace hmc::ucx {
 
 // The thread that serves what peers ask of us, with a worker per link, and that talks to their
-// services. It sleeps when there is nothing to do. Safe from any thread.
-class Service {
+// services over a worker of its own, whose connections also tell when a peer dies. It sleeps when
+// there is nothing to do. Safe from any thread.
+class Service final : private Worker {
  public:
-  // A link. Called with the service's mutex held.
+  // A link. Called on the service's thread.
   class Member {
    public:
     virtual ~Member() = default;
-    // The path to the peer has failed: it is time to leave.
-    virtual bool broken() const = 0;
     // The peer is gone. `fenced`: and it applies nothing more.
     virtual void peerLeft(const Status& why, bool fenced) = 0;
   };
@@ -34,57 +30,63 @@ class Service {
   static Result<std::unique_ptr<Service>> create(Context& context, Exports& exports,
                                                  Draining& draining);
   // Waits a little for outstanding hellos.
-  ~Service();
+  ~Service() override;
 
   // Makes a worker that serves the peer of `link` while its lease holds; answers its address.
   Result<std::string> open(uint64_t link, Member& member, std::shared_ptr<Lease> lease);
   // Where other services send control messages.
-  const std::string& controlAddress() const { return control_->address(); }
+  using Worker::address;
   // From now on we can say goodbye to the peer, and notice that it is gone.
   Status connect(uint64_t link, const Address& peer);
   // Waits until the peer's service has answered.
   Status awaitPeer(uint64_t link, Deadline deadline);
   // Serves that peer no longer and says so. When it returns, no byte that it asked for moves.
   void leave(uint64_t link);
-  // The same, and the member is not called any more.
+  // The same, a moment later: does not wait.
+  void leaveSoon(uint64_t link);
+  // The same as leave(), and the member is not called any more.
   void remove(uint64_t link);
-  // Lets the thread find out which members are broken.
-  void noticeBroken();
 
  private:
+  friend class Worker;
   using Clock = Deadline::Clock;
+  struct PeerService;
   struct ServedLink;
 
-  Service(Context& context, Exports& exports, Draining& draining,
-          std::unique_ptr<ControlWorker> control, EventSet events);
-  void run(const std::stop_token& stop);
-  void await();
-  std::unique_lock<std::mutex> enter();
+  Service(Context& context, Exports& exports, Draining& draining);
+  Status call(const std::function<Status()>& task);
 
-  // These with mutex_ held.
+  // The rest belongs to the loop's thread.
+  Status start();
+  bool readyToSleep();
   bool step();
-  bool serve(ServedLink& link);
   bool armAll();
+  void received(const Message& message);
+  bool settled() const override;
+  Result<PeerService*> reach(const std::string& address);
+  void send(ucp_ep_h endpoint, uint8_t kind, uint64_t number);
   void takeGoodbyes();
   void dropLost();
-  void leaveBroken();
   void leave(ServedLink& link);
-  void controlSent();
   ServedLink* find(uint64_t link);
 
   Context& context_;
   Exports& exports_;
   Draining& draining_;
-  EventSet events_;
-  std::atomic<int> callers_{0};  // that wait for mutex_; the thread lets them go first
-  std::atomic<bool> anyBroken_{false};
-  std::mutex mutex_;                 // guards everything below
-  std::condition_variable changed_;  // a peer's service has answered, or is lost
-  const std::unique_ptr<ControlWorker> control_;
-  bool pollsControl_ = true;      // not armed
-  std::vector<uint64_t> polled_;  // links whose target is not armed
+  std::atomic<int> callers_{1};  // that wait for the thread, which lets them go first; and create()
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  uint64_t changes_ = 0;  // guarded by mutex_: peers' services that have answered, or are lost
+  Clock::time_point lastTraffic_;
+  bool polled_ = true;                    // our own worker: not armed
+  bool peerChanged_ = false;              // one has answered or was lost
+  std::vector<uint64_t> goodbyes_;        // links whose peer has said it
+  std::vector<ServedLink*> polledLinks_;  // whose target is not armed
+  std::shared_ptr<Loop> loop_;
+  std::unique_ptr<Loop::Watch> watch_;                         // of our own worker
+  std::unique_ptr<Loop::Timer> timer_;                         // for draining_
+  std::map<std::string, std::unique_ptr<PeerService>> peers_;  // by address
   std::map<uint64_t, std::unique_ptr<ServedLink>> links_;
-  std::jthread thread_;
 };
 
 }  // namespace hmc::ucx

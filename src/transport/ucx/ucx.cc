@@ -4,14 +4,75 @@
 #include <mutex>
 
 #include "base/error.h"
+#include "transport/exports.h"
 #include "transport/ucx/lanes.h"
-#include "transport/ucx/library.h"
 #include "transport/ucx/link.h"
-#include "transport/ucx/registration.h"
 
 namespace hmc::ucx {
 
 namespace {
+
+// Memory of ours that peers reach by messages, and by hardware where UCX can register it.
+class UcxRegistration final : public Registration {
+ public:
+  // Must not outlive `context` and `exports`.
+  UcxRegistration(Context& context, Exports& exports, const Region& what, Access how)
+      : Registration(what, how), context_(context), exports_(exports), id_(exports.add(what, how)) {
+    Key made{id_, reinterpret_cast<uint64_t>(what.ptr), what.size, how, "", ""};
+    // UCX 1.13 lets hardware write to whatever it registers, so messages serve read-only memory:
+    // they are checked.
+    if (how == Access::readWrite && context.hasHardware()) {
+      auto packed = openToHardware();
+      (packed.ok() ? made.hardware : made.hindrance) =
+          packed.ok() ? *std::move(packed) : packed.status().message();
+    }
+    key_ = made.encode();
+  }
+  ~UcxRegistration() override {
+    exports_.remove(id_);
+    if (handle_) context_.api().ucp_mem_unmap(context_.handle(), handle_);
+  }
+
+  const std::string& key() const override { return key_; }
+
+ private:
+  Result<std::string> openToHardware();
+
+  Context& context_;
+  Exports& exports_;
+  const uint64_t id_;
+  ucp_mem_h handle_ = nullptr;  // none where hardware does not reach it
+  std::string key_;
+};
+
+// Answers UCX's key.
+Result<std::string> UcxRegistration::openToHardware() {
+  const Api& api = context_.api();
+  ucp_mem_map_params_t params{};
+  params.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH |
+                      UCP_MEM_MAP_PARAM_FIELD_MEMORY_TYPE;
+  params.address = region.ptr;
+  params.length = region.size;
+  params.memory_type = UCS_MEMORY_TYPE_HOST;
+  ucs_status_t status = api.ucp_mem_map(context_.handle(), &params, &handle_);
+  if (status != UCS_OK) {
+    handle_ = nullptr;
+    return error(Code::failed,
+                 "the peer's UCX {} cannot register {} bytes with its RDMA device: {}; raise the "
+                 "peer's limit of locked memory (ulimit -l)",
+                 api.version, region.size, api.text(status));
+  }
+  void* bytes = nullptr;
+  size_t size = 0;
+  status = api.ucp_rkey_pack(context_.handle(), handle_, &bytes, &size);
+  if (status != UCS_OK) {
+    return error(Code::failed, "the peer's UCX {} has no key for {} bytes: {}", api.version,
+                 region.size, api.text(status));
+  }
+  std::string key(static_cast<const char*>(bytes), size);
+  api.ucp_rkey_buffer_release(bytes);
+  return key;
+}
 
 // What there is once UCX is loaded.
 struct Running {
@@ -54,13 +115,17 @@ class UcxTransport final : public Transport {
       return error(Code::unsupported, "ucx reaches host memory only, not {} memory",
                    region.device.toString());
     }
+    if (region.ptr == nullptr || region.size == 0) {
+      return error(Code::invalidArgument, "a region of {} bytes at {} cannot be registered",
+                   region.size, region.ptr);
+    }
     HMC_ASSIGN(Running * running, started());
-    return UcxRegistration::create(*running->serving, running->exports, region, access);
+    return std::unique_ptr<Registration>(
+        new UcxRegistration(*running->serving, running->exports, region, access));
   }
   Result<std::unique_ptr<Link>> openLink(const LinkOptions& options) override {
     HMC_ASSIGN(Running * running, started());
-    return UcxLink::create(*running->progress, *running->service, running->serving->api().version,
-                           counters(), options);
+    return UcxLink::create(*running->progress, *running->service, counters(), options);
   }
   bool progress(Deadline until) override {
     if (Running* running = ready_.load(std::memory_order_acquire)) {

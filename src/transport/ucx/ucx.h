@@ -9,22 +9,15 @@
 // Put and get through UCX, which is loaded at run time and only when it is asked for.
 //
 //   ucx.cc           the Transport: loads UCX when the first memory or link is asked for
-//   library.*        which libucp that is, found without running it
-//   api.*            its functions
-//   worker.*         a context, a worker and their endpoints, owned
-//   link.*           the Link: ties the two sides together
-//   outgoing.*       the origin's side: sends the operations of one link to its peer
-//   request_slots.*  those that are under way
-//   hardware_ops.*   UCX's own put, get and flush
-//   path.*           the worker and the endpoint that they go over
-//   progress.*       the thread in progress() drives all of those
-//   target.*         the target's side: serves the peer of one link
-//   service.*        the thread that drives all of those
-//   control_worker.* its messages to and from the peers' services
-//   draining.*       what has to wait for an answer before it can go
-//   registration.*, remote.*   memory of ours and of peers
+//   library.*        which libucp that is, found without running it, and its functions
+//   worker.*         a context, a worker and its endpoints, owned; what waits for an answer
+//   link.*           the Link: sends our operations to its peer
+//   requests.*       those that are under way, the peer's memory, and UCX's own put, get and flush
+//   path.*           the worker and the endpoint that they go over; its other end, which serves
+//   progress.*       the thread in progress() drives all paths of ours
+//   service.*        the thread that drives the other ends, and its messages to the peers' services
 //   lanes.*          which of UCX's transports an endpoint uses
-//   address.*, wire.h   formats of bytes
+//   wire.*           formats of bytes: addresses, keys, requests, replies
 //
 // docs/decisions/005-ucx-workers.md says why there are three kinds of workers.
 namespace hmc::ucx {

@@ -2,8 +2,15 @@
 
 #include <endian.h>
 
+#include <array>
+#include <bit>
 #include <cstdint>
 #include <cstring>
+#include <string>
+#include <string_view>
+
+#include "hmc/access.h"
+#include "hmc/result.h"
 
 // The messages that carry an operation. All fields are little-endian. The first request is a hello,
 // which is answered. A request goes to the target's worker, a put with its bytes. The reply comes
@@ -23,40 +30,58 @@ inline constexpr uint64_t kHelloId = ~uint64_t{0};
 enum class RequestKind : uint64_t { put = 0x7570, get = 0x7467, hello = 0x6968 };
 
 struct Request {
-  static constexpr size_t kSize = 40;
-  uint64_t kind = 0;
-  uint64_t id = 0;
-  uint64_t region = 0;  // number in Exports
-  uint64_t offset = 0;
-  uint64_t size = 0;
-
-  void pack(char* out) const {
-    const uint64_t fields[] = {htole64(kind), htole64(id), htole64(region), htole64(offset),
-                               htole64(size)};
-    std::memcpy(out, fields, sizeof(fields));
-  }
-  static Request unpack(const void* in) {
-    uint64_t fields[5];
-    std::memcpy(fields, in, sizeof(fields));
-    return {le64toh(fields[0]), le64toh(fields[1]), le64toh(fields[2]), le64toh(fields[3]),
-            le64toh(fields[4])};
-  }
+  RequestKind kind;
+  uint64_t id;
+  uint64_t region;  // number in Exports
+  uint64_t offset;
+  uint64_t size;
 };
 
 struct Reply {
-  static constexpr size_t kSize = 16;
-  uint64_t id = 0;
-  uint64_t code = 0;  // 0: done
+  uint64_t id;
+  uint64_t code;  // 0: done
+};
 
-  void pack(char* out) const {
-    const uint64_t fields[] = {htole64(id), htole64(code)};
-    std::memcpy(out, fields, sizeof(fields));
-  }
-  static Reply unpack(const void* in) {
-    uint64_t fields[2];
-    std::memcpy(fields, in, sizeof(fields));
-    return {le64toh(fields[0]), le64toh(fields[1])};
-  }
+// A Request or Reply as it travels, and back.
+template <class Message>
+Message swapped(const Message& message) {
+  auto fields = std::bit_cast<std::array<uint64_t, sizeof(Message) / sizeof(uint64_t)>>(message);
+  for (uint64_t& field : fields) field = htole64(field);
+  return std::bit_cast<Message>(fields);
+}
+
+template <class Message>
+Message fromWire(std::string_view bytes) {
+  Message message;
+  std::memcpy(&message, bytes.data(), sizeof(message));
+  return swapped(message);
+}
+
+// UCX does not check its addresses and keys and crashes on damaged ones, so ours carry a checksum
+// over all bytes.
+
+// What one Link tells the other.
+struct Address {
+  uint64_t link = 0;    // our service's number of this link; unguessable
+  std::string target;   // address of the worker that serves the peer's operations
+  std::string control;  // address of the worker for control messages
+  std::string version;  // of our UCX, for error messages
+
+  std::string encode() const;
+  static Result<Address> decode(std::string_view bytes);
+};
+
+// What a Registration tells a Link.
+struct Key {
+  uint64_t region = 0;   // for messages
+  uint64_t address = 0;  // for hardware
+  uint64_t size = 0;
+  Access access = Access::read;
+  std::string hardware;   // UCX's own key; empty where hardware must not or cannot reach the memory
+  std::string hindrance;  // why it cannot, with the fix
+
+  std::string encode() const;
+  static Result<Key> decode(std::string_view bytes);
 };
 
 }  // namespace hmc::ucx

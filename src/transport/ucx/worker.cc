@@ -16,35 +16,34 @@ Status failed(const Api& api, const char* what, ucs_status_t status) {
   return error(Code::unsupported, "UCX {} cannot {}: {}", api.version, what, api.text(status));
 }
 
-void endpointFailed(void* owner, ucp_ep_h, ucs_status_t status) {
-  static_cast<EndpointOwner*>(owner)->endpointFailed(status);
-}
-
 // Smaller messages are copied anyway, and quicker.
 constexpr size_t kAlwaysCopied = 1024;
 
-void* startPack(void*, const void* buffer, size_t) {
-  return const_cast<void*>(buffer);
-}
-
-size_t packedSize(void* state) {
-  return static_cast<const Bytes*>(state)->size;
-}
-
-size_t pack(void* state, size_t offset, void* to, size_t most) {
-  const auto& bytes = *static_cast<const Bytes*>(state);
-  const size_t size = std::min(most, bytes.size - offset);
-  std::memcpy(to, bytes.data + offset, size);
-  return size;
-}
-
 const ucp_generic_dt_ops_t kCopied{
-    .start_pack = startPack,
+    .start_pack = [](void*, const void* buffer, size_t) { return const_cast<void*>(buffer); },
     .start_unpack = [](void*, void*, size_t) -> void* { return nullptr; },
-    .packed_size = packedSize,
-    .pack = pack,
+    .packed_size = [](void* state) { return static_cast<const Bytes*>(state)->size; },
+    .pack =
+        [](void* state, size_t offset, void* to, size_t most) {
+          const auto& bytes = *static_cast<const Bytes*>(state);
+          const size_t size = std::min(most, bytes.size - offset);
+          std::memcpy(to, bytes.data + offset, size);
+          return size;
+        },
     .unpack = [](void*, size_t, const void*, size_t) { return UCS_ERR_UNSUPPORTED; },
     .finish = [](void*) {},
+};
+
+// A message and its bytes, until UCX has sent them.
+struct PostedMessage {
+  const Api& api;
+  char header[sizeof(Request)];
+  std::unique_ptr<char[]> bytes;
+  Bytes carried;
+  static void onSent(void* request, ucs_status_t, void* message) {
+    std::unique_ptr<PostedMessage> self(static_cast<PostedMessage*>(message));
+    self->api.ucp_request_free(request);
+  }
 };
 
 static_assert(kLargest <= size_t{316} << 10, "TCP_TX_SEG_SIZE has to have room for it");
@@ -120,44 +119,36 @@ Result<std::unique_ptr<Context>> Context::create(std::shared_ptr<const Api> api,
   return context;
 }
 
-Result<std::unique_ptr<Worker>> Worker::create(Context& context) {
-  const Api& api = context.api();
+Worker::~Worker() {
+  if (handle_) api().ucp_worker_destroy(handle_);
+}
+
+Status Worker::open(unsigned number, ucp_am_recv_callback_t callback, void* argument) {
   ucp_worker_params_t params{};
   params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
   params.thread_mode = UCS_THREAD_MODE_SERIALIZED;
-  ucp_worker_h handle = nullptr;
-  ucs_status_t status = api.ucp_worker_create(context.handle(), &params, &handle);
-  if (status != UCS_OK) return failed(api, "make a worker", status);
-  std::unique_ptr<Worker> worker(new Worker(context, handle));
+  ucs_status_t status = api().ucp_worker_create(context_.handle(), &params, &handle_);
+  if (status != UCS_OK) return failed(api(), "make a worker", status);
   ucp_worker_attr_t attributes{};
   attributes.field_mask = UCP_WORKER_ATTR_FIELD_ADDRESS | UCP_WORKER_ATTR_FIELD_ADDRESS_FLAGS;
   attributes.address_flags = UCP_WORKER_ADDRESS_FLAG_NET_ONLY;
-  status = api.ucp_worker_query(handle, &attributes);
-  if (status != UCS_OK) return failed(api, "give a worker's address", status);
-  worker->address_.assign(reinterpret_cast<const char*>(attributes.address),
-                          attributes.address_length);
-  api.ucp_worker_release_address(handle, attributes.address);
-  status = api.ucp_worker_get_efd(handle, &worker->fd_);
-  if (status != UCS_OK) return failed(api, "make a worker with a descriptor", status);
-  return worker;
-}
-
-Worker::~Worker() {
-  api().ucp_worker_destroy(handle_);
-}
-
-Status Worker::receive(unsigned number, ucp_am_recv_callback_t callback, void* argument) {
-  ucp_am_handler_param_t params{};
-  params.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB |
-                      UCP_AM_HANDLER_PARAM_FIELD_ARG;
-  params.id = number;
-  params.cb = callback;
-  params.arg = argument;
-  const ucs_status_t status = api().ucp_worker_set_am_recv_handler(handle_, &params);
+  status = api().ucp_worker_query(handle_, &attributes);
+  if (status != UCS_OK) return failed(api(), "give a worker's address", status);
+  address_.assign(reinterpret_cast<const char*>(attributes.address), attributes.address_length);
+  api().ucp_worker_release_address(handle_, attributes.address);
+  status = api().ucp_worker_get_efd(handle_, &fd_);
+  if (status != UCS_OK) return failed(api(), "make a worker with a descriptor", status);
+  ucp_am_handler_param_t handler{};
+  handler.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB |
+                       UCP_AM_HANDLER_PARAM_FIELD_ARG;
+  handler.id = number;
+  handler.cb = callback;
+  handler.arg = argument;
+  status = api().ucp_worker_set_am_recv_handler(handle_, &handler);
   return status == UCS_OK ? Status() : failed(api(), "receive messages", status);
 }
 
-ucs_status_ptr_t Worker::send(ucp_ep_h endpoint, unsigned number, const char* header,
+ucs_status_ptr_t Worker::send(ucp_ep_h endpoint, unsigned number, const void* header,
                               size_t headerSize, const Bytes& bytes,
                               ucp_send_nbx_callback_t callback, void* argument) const {
   ucp_request_param_t params;
@@ -175,13 +166,26 @@ ucs_status_ptr_t Worker::send(ucp_ep_h endpoint, unsigned number, const char* he
   return api().ucp_am_send_nbx(endpoint, number, header, headerSize, &bytes, 1, &params);
 }
 
+ucs_status_t Worker::post(ucp_ep_h endpoint, unsigned number, std::string_view header,
+                          std::unique_ptr<char[]> bytes, size_t size) const {
+  auto message = std::make_unique<PostedMessage>(PostedMessage{api(), {}, std::move(bytes), {}});
+  message->carried = {message->bytes.get(), size};
+  header.copy(message->header, sizeof(message->header));
+  const ucs_status_ptr_t request = send(endpoint, number, message->header, header.size(),
+                                        message->carried, &PostedMessage::onSent, message.get());
+  if (UCS_PTR_IS_PTR(request)) (void)message.release();
+  return UCS_PTR_STATUS(request);
+}
+
 Result<ucp_ep_h> Worker::connect(const std::string& address, EndpointOwner& owner) {
   ucp_ep_params_t params{};
   params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
                       UCP_EP_PARAM_FIELD_ERR_HANDLER;
   params.address = reinterpret_cast<const ucp_address_t*>(address.data());
   params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
-  params.err_handler.cb = &ucx::endpointFailed;
+  params.err_handler.cb = [](void* failed, ucp_ep_h, ucs_status_t why) {
+    static_cast<EndpointOwner*>(failed)->endpointFailed(why);
+  };
   params.err_handler.arg = &owner;
   ucp_ep_h endpoint = nullptr;
   const ucs_status_t status = api().ucp_ep_create(handle_, &params, &endpoint);
@@ -195,6 +199,19 @@ void Worker::drop(ucp_ep_h endpoint) {
   params.flags = UCP_EP_CLOSE_FLAG_FORCE;
   const ucs_status_ptr_t request = api().ucp_ep_close_nbx(endpoint, &params);
   if (UCS_PTR_IS_PTR(request)) api().ucp_request_free(request);
+}
+
+void Draining::add(std::unique_ptr<Worker> worker, Deadline deadline) {
+  std::lock_guard lock(mutex_);
+  all_.push_back({std::move(worker), deadline});
+}
+
+bool Draining::step() {
+  std::lock_guard lock(mutex_);
+  for (Entry& one : all_) one.worker->progress();
+  std::erase_if(all_,
+                [](const Entry& one) { return one.worker->settled() || one.deadline.passed(); });
+  return !all_.empty();
 }
 
 }  // namespace hmc::ucx

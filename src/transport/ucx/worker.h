@@ -1,9 +1,13 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <string>
+#include <string_view>
+#include <vector>
 
-#include "transport/ucx/api.h"
+#include "hmc/deadline.h"
+#include "transport/ucx/library.h"
 
 namespace hmc::ucx {
 
@@ -58,15 +62,12 @@ class EndpointOwner {
 // A set of connections that are driven together. One thread uses it at a time.
 class Worker {
  public:
-  // Must not outlive `context`.
-  static Result<std::unique_ptr<Worker>> create(Context& context);
   // Closes every connection: operations of peers end with it.
-  ~Worker();
+  virtual ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
   const Api& api() const { return context_.api(); }
-  ucp_worker_h handle() const { return handle_; }
   const std::string& address() const { return address_; }
   // Readable when there is something to do, once arm() has said that there is nothing.
   int fd() const { return fd_; }
@@ -76,24 +77,77 @@ class Worker {
   // False when there is something to do already. Polls once more after arming: soft-RoCE announces
   // only completions that come after it, so one that came just before would wait forever.
   bool arm() { return api().ucp_worker_arm(handle_) == UCS_OK && !progress(); }
+  // No answer to a hello is outstanding.
+  virtual bool settled() const = 0;
 
-  // `callback` gets the active messages of that number, from inside of progress().
-  Status receive(unsigned number, ucp_am_recv_callback_t callback, void* argument);
   // If it answers a request, the message's parts have to stay until `callback` is called.
-  ucs_status_ptr_t send(ucp_ep_h endpoint, unsigned number, const char* header, size_t headerSize,
+  ucs_status_ptr_t send(ucp_ep_h endpoint, unsigned number, const void* header, size_t headerSize,
                         const Bytes& bytes, ucp_send_nbx_callback_t callback, void* argument) const;
+
+ protected:
+  // What came from a peer. `data` is good until received() returns.
+  struct Message {
+    std::string_view header;
+    const void* data;
+    size_t size;
+    ucp_ep_h replyTo;  // null when it cannot be answered
+  };
+
+  // Must not outlive `context`.
+  explicit Worker(Context& context) : context_(context) {}
+  // The last step of making one: from now on self.received(Message) gets the active messages of
+  // that number, from inside of progress().
+  template <class Self>
+  Status open(unsigned number, Self& self) {
+    return open(
+        number,
+        [](void* worker, const void* header, size_t headerSize, void* data, size_t size,
+           const ucp_am_recv_param_t* param) {
+          const bool answerable = (param->recv_attr & UCP_AM_RECV_ATTR_FIELD_REPLY_EP) != 0;
+          // No honest peer sends one that is not here as a whole.
+          if ((param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) == 0) {
+            static_cast<Self*>(worker)->received({{static_cast<const char*>(header), headerSize},
+                                                  data,
+                                                  size,
+                                                  answerable ? param->reply_ep : nullptr});
+          }
+          return UCS_OK;
+        },
+        &self);
+  }
+  // Sends a message whose arrival nobody waits for, and keeps it until then.
+  ucs_status_t post(ucp_ep_h endpoint, unsigned number, std::string_view header,
+                    std::unique_ptr<char[]> bytes = nullptr, size_t size = 0) const;
   // An endpoint that notices when its peer dies, and calls `owner`, which outlives it.
   Result<ucp_ep_h> connect(const std::string& address, EndpointOwner& owner);
   // Ends everything that is under way over it, and forgets it.
   void drop(ucp_ep_h endpoint);
 
  private:
-  Worker(Context& context, ucp_worker_h handle) : context_(context), handle_(handle) {}
+  Status open(unsigned number, ucp_am_recv_callback_t callback, void* argument);
 
   Context& context_;
-  const ucp_worker_h handle_;
+  ucp_worker_h handle_ = nullptr;
   std::string address_;
   int fd_ = -1;
+};
+
+// Workers that were closed before a hello was answered. UCX 1.13 aborts the process that is about
+// to answer on a connection that goes away, so these stay until the answer has come. No operation
+// is under way over them. Safe from any thread.
+class Draining {
+ public:
+  void add(std::unique_ptr<Worker> worker, Deadline deadline);
+  // Moves them along, and drops those that are settled or have timed out. False when none is left.
+  bool step();
+
+ private:
+  struct Entry {
+    std::unique_ptr<Worker> worker;
+    Deadline deadline;
+  };
+  std::mutex mutex_;
+  std::vector<Entry> all_;  // guarded by mutex_
 };
 
 }  // namespace hmc::ucx

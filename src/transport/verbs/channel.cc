@@ -1,11 +1,14 @@
 #include "transport/verbs/channel.h"
 
+#include <poll.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cerrno>
 
 #include "base/error.h"
+#include "transport/check.h"
 
 namespace hmc::verbs {
 
@@ -18,6 +21,10 @@ constexpr int kInline = 220;
 // Requests for one operation, at most.
 constexpr size_t kPerOp = 2;
 
+// Longer than a round trip through a NIC, or through soft-RoCE.
+constexpr std::chrono::microseconds kSpin{200};
+constexpr int kPollsPerClock = 8;
+
 }  // namespace
 
 // Linked work requests for one call of ibv_post_send().
@@ -28,12 +35,17 @@ struct Channel::Chain {
   uint64_t head;  // sequence of the next one
 
   bool has(size_t more) const { return size + more <= kChain; }
-  ibv_send_wr& add(SendSlot& slot) {
+  ibv_send_wr& add(SendSlot& slot, const ibv_sge& piece, ibv_wr_opcode opcode, uint64_t address,
+                   uint32_t rkey) {
     ibv_send_wr& request = requests[size];
+    pieces[size] = piece;
     request = {};
     request.wr_id = reinterpret_cast<uint64_t>(&slot);
     request.sg_list = &pieces[size];
     request.num_sge = 1;
+    request.opcode = opcode;
+    request.wr.rdma.remote_addr = address;
+    request.wr.rdma.rkey = rkey;
     if (size > 0) requests[size - 1].next = &request;
     ++size;
     ++head;
@@ -42,34 +54,17 @@ struct Channel::Chain {
 };
 
 Result<std::unique_ptr<Channel>> Channel::create(Owner& owner, size_t index, size_t nicIndex,
-                                                 const Nic& nic, CompletionQueues& queues) {
-  HMC_ASSIGN(ibv_cq * queue, queues.reserve(kDepth));
-  auto pair = QueuePair::create(nic, queue, {kDepth, 1, kInline}, QueuePair::Serves::nothing);
-  if (!pair.ok()) {
-    queues.release(queue, kDepth);
-    return pair.status();
-  }
-  return std::unique_ptr<Channel>(
-      new Channel(owner, index, nicIndex, queues, queue, *std::move(pair)));
+                                                 CompletionQueues& queues) {
+  HMC_ASSIGN(auto pair,
+             QueuePair::create(queues, {kDepth, 1, kInline}, QueuePair::Serves::nothing));
+  return std::unique_ptr<Channel>(new Channel(owner, index, nicIndex, std::move(pair)));
 }
 
-Channel::Channel(Owner& owner, size_t index, size_t nicIndex, CompletionQueues& queues,
-                 ibv_cq* queue, QueuePair pair)
-    : owner_(owner),
-      index_(index),
-      nicIndex_(nicIndex),
-      queues_(queues),
-      queue_(queue),
-      pair_(std::move(pair)),
-      slots_(kDepth, SendSlot{this, {}}),
-      psn_(randomPsn()) {}
-
 Channel::~Channel() {
-  queues_.release(queue_, kDepth);
   if (!abandoned_) return;
   // Completions of a failed device may still come, and point to the slots.
   for (SendSlot& one : slots_) one.channel = nullptr;
-  queues_.keep(std::make_shared<std::vector<SendSlot>>(std::move(slots_)));
+  queues().keep(std::make_shared<std::vector<SendSlot>>(std::move(slots_)));
 }
 
 QpAddress Channel::address() const {
@@ -85,9 +80,22 @@ Status Channel::connect(const QpAddress& to, const PortAddress& port) {
   return Status();
 }
 
-Status Channel::reconnect() {
+Result<size_t> Channel::resume() {
+  if (up_ || !drained()) return size_t{0};
   HMC_TRY(pair_.reset());
-  return connect(to_, port_);
+  HMC_TRY(connect(to_, port_));
+  const size_t count = held_.size();
+  const size_t started = post(held_);
+  held_.erase(held_.begin(), held_.begin() + static_cast<std::ptrdiff_t>(started));
+  HMC_TRY(refusal_);
+  if (started == count) return started;
+  // They were under way before, so there was room for all of them.
+  return error(Code::failed, "an RDMA channel of {} took {} of {} operations after its reset",
+               nic().port().name(), started, count);
+}
+
+void Channel::failHeld(const Status& why) {
+  for (const Op& op : std::exchange(held_, {})) op.completion->fail(why);
 }
 
 void Channel::stop() {
@@ -125,32 +133,24 @@ size_t Channel::post(std::span<const Op> ops) {
 void Channel::add(Chain& chain, const Op& op) {
   const auto& remote = static_cast<const VerbsRemote&>(*op.remote);
   const auto& registration = static_cast<const VerbsRegistration&>(*op.registration);
+  const uint32_t rkey = remote.rkey(to_.port);
+  const ibv_sge piece{reinterpret_cast<uint64_t>(op.local), static_cast<uint32_t>(op.size),
+                      registration.lkey(nicIndex_)};
   SendSlot& mine = slot(chain.head);
   mine.op = op;
-  chain.pieces[chain.size] = {reinterpret_cast<uint64_t>(op.local), static_cast<uint32_t>(op.size),
-                              registration.lkey(nicIndex_)};
-  ibv_send_wr& request = chain.add(mine);
-  request.opcode = op.kind == OpKind::put ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ;
-  request.wr.rdma.remote_addr = remote.at(op.remoteOffset);
-  request.wr.rdma.rkey = remote.rkey(to_.port);
+  ibv_send_wr& request =
+      chain.add(mine, piece, op.kind == OpKind::put ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ,
+                remote.at(op.remoteOffset), rkey);
   posted_ += op.size;
   if (op.kind == OpKind::get) return;
   const bool host = registration.region.device.isHost();
   if (host && op.size <= pair_.inlined()) request.send_flags = IBV_SEND_INLINE;
-  if (!remote.visibleWhenAcknowledged()) {
-    addFlush(chain, remote, remote.at(op.remoteOffset + op.size - 1));
-  }
-}
-
-// A read of the last byte after a write: its answer comes once the write is in place.
-void Channel::addFlush(Chain& chain, const VerbsRemote& remote, uint64_t address) {
-  SendSlot& mine = slot(chain.head);
-  mine.op = {};
-  chain.pieces[chain.size] = nic().scratch();
-  ibv_send_wr& request = chain.add(mine);
-  request.opcode = IBV_WR_RDMA_READ;
-  request.wr.rdma.remote_addr = address;
-  request.wr.rdma.rkey = remote.rkey(to_.port);
+  if (remote.visibleWhenAcknowledged()) return;
+  // A read of the last byte after a write: its answer comes once the write is in place.
+  SendSlot& flush = slot(chain.head);
+  flush.op = {};
+  chain.add(flush, nic().scratch(), IBV_WR_RDMA_READ, remote.at(op.remoteOffset + op.size - 1),
+            rkey);
 }
 
 void Channel::launch(Chain& chain) {
@@ -219,6 +219,77 @@ std::vector<Op> Channel::abandon() {
   }
   tail_.store(head);
   return left;
+}
+
+Result<std::unique_ptr<Progress>> Progress::create(const Nics& nics) {
+  HMC_ASSIGN(EventFd wake, EventFd::create("RDMA"));
+  std::unique_ptr<Progress> progress(new Progress(std::move(wake)));
+  for (const auto& nic : nics) {
+    HMC_ASSIGN(auto made, CompletionQueues::create(*nic));
+    progress->queues_.push_back(std::move(made));
+  }
+  return progress;
+}
+
+bool Progress::poll() {
+  size_t count = 0;
+  for (const auto& queues : queues_) count += queues->poll(Channel::handle);
+  return count > 0;
+}
+
+bool Progress::run(Deadline until) {
+  if (poll()) return true;
+  const auto spinUntil = Deadline::Clock::now() + kSpin;
+  do {
+    for (int i = 0; i < kPollsPerClock; ++i) {
+      if (poll()) return true;
+    }
+    if (until.passed()) return false;
+  } while (Deadline::Clock::now() < spinUntil);
+  return await(until);
+}
+
+bool Progress::await(Deadline until) {
+  std::vector<pollfd> waiting{{wake_.get(), POLLIN, 0}};
+  for (const auto& queues : queues_) {
+    queues->arm();
+    waiting.push_back({queues->fd(), POLLIN, 0});
+  }
+  // What ended between the last poll and the arming is not announced.
+  if (poll()) return true;
+  ::poll(waiting.data(), waiting.size(), until.leftMs());
+  if (waiting[0].revents != 0) wake_.clear();
+  for (size_t i = 0; i < queues_.size(); ++i) {
+    if (waiting[i + 1].revents != 0) queues_[i]->acknowledge();
+  }
+  return poll();
+}
+
+bool concernsOneOperation(ibv_wc_status status) {
+  switch (status) {
+    case IBV_WC_LOC_LEN_ERR:
+    case IBV_WC_LOC_QP_OP_ERR:
+    case IBV_WC_LOC_PROT_ERR:
+    case IBV_WC_LOC_ACCESS_ERR:
+    case IBV_WC_BAD_RESP_ERR:
+    case IBV_WC_REM_INV_REQ_ERR:
+    case IBV_WC_REM_ACCESS_ERR:
+    case IBV_WC_REM_OP_ERR:
+      return true;
+    default:
+      return false;
+  }
+}
+
+Status refusal(const Op& op, const ibv_wc& wc, const Library& library) {
+  if (wc.status == IBV_WC_REM_ACCESS_ERR || wc.status == IBV_WC_REM_INV_REQ_ERR) {
+    return error(Code::notFound,
+                 "{} of {} bytes at remote offset {}: the peer's NIC refused it ({}); the peer has "
+                 "unregistered that memory",
+                 opName(op.kind), op.size, op.remoteOffset, library.ibv_wc_status_str(wc.status));
+  }
+  return error(Code::failed, "{} of {} bytes at remote offset {}: {}", opName(op.kind), op.size,
+               op.remoteOffset, library.ibv_wc_status_str(wc.status));
 }
 
 }  // namespace hmc::verbs

@@ -4,14 +4,15 @@
 #include <span>
 #include <vector>
 
+#include "base/event_fd.h"
 #include "transport/transport.h"
-#include "transport/verbs/completion_queues.h"
 #include "transport/verbs/memory.h"
 #include "transport/verbs/queue_pair.h"
 
 namespace hmc::verbs {
 
-// One queue pair that sends our operations, and those that are under way on it. Two sides use it,
+// One queue pair that sends our operations, those that are under way on it, and those that an error
+// swept away: these are held until the channel is reset, and then posted again. Two sides use it,
 // each under a mutex of its own: posting holds the link's, handling completions the completion
 // queue's.
 class Channel {
@@ -29,13 +30,17 @@ class Channel {
   };
 
   static Result<std::unique_ptr<Channel>> create(Owner& owner, size_t index, size_t nicIndex,
-                                                 const Nic& nic, CompletionQueues& queues);
+                                                 CompletionQueues& queues);
   ~Channel();
 
   // --- under the link's mutex
   Status connect(const QpAddress& to, const PortAddress& port);
-  // The peer has reset its end and expects packets from our PSN on.
-  Status reconnect();
+  void hold(const Op& op) { held_.push_back(op); }
+  bool holding() const { return !held_.empty(); }
+  void failHeld(const Status& why);
+  // The peer has reset its end and expects packets from our PSN on: connects again and posts what
+  // was held. Answers how many.
+  Result<size_t> resume();
   // How many, from the front, were started; 0 while there is no room.
   size_t post(std::span<const Op> ops);
   // Everything under way ends: failed() for each, then drained().
@@ -60,7 +65,7 @@ class Channel {
   // For the ibv_wc of any channel.
   static void handle(const ibv_wc& wc);
 
-  CompletionQueues& queues() { return queues_; }
+  CompletionQueues& queues() { return pair_.queues(); }
 
  private:
   struct SendSlot {
@@ -69,11 +74,14 @@ class Channel {
   };
   struct Chain;
 
-  Channel(Owner& owner, size_t index, size_t nicIndex, CompletionQueues& queues, ibv_cq* queue,
-          QueuePair pair);
+  Channel(Owner& owner, size_t index, size_t nicIndex, QueuePair pair)
+      : owner_(owner),
+        index_(index),
+        nicIndex_(nicIndex),
+        pair_(std::move(pair)),
+        slots_(kDepth, SendSlot{this, {}}) {}
   SendSlot& slot(uint64_t sequence) { return slots_[sequence % kDepth]; }
   void add(Chain& chain, const Op& op);
-  void addFlush(Chain& chain, const VerbsRemote& remote, uint64_t address);
   void launch(Chain& chain);
   void completed(SendSlot& slot, const ibv_wc& wc);
   void finishBefore(uint64_t sequence);
@@ -81,18 +89,17 @@ class Channel {
   Owner& owner_;
   const size_t index_;
   const size_t nicIndex_;
-  CompletionQueues& queues_;
-  ibv_cq* const queue_;
   QueuePair pair_;
   std::vector<SendSlot> slots_;
 
   // Under the link's mutex.
   bool up_ = false;
-  uint32_t psn_;
+  uint32_t psn_ = randomPsn();
   QpAddress to_;
   PortAddress port_;
   uint64_t posted_ = 0;  // bytes
   Status refusal_;
+  std::vector<Op> held_;
 
   std::atomic<bool> stopping_{false};  // written under the link's mutex
   std::atomic<uint64_t> head_{0};      // written under the link's mutex
@@ -100,5 +107,32 @@ class Channel {
   std::atomic<uint64_t> ended_{0};     // bytes; written under the queue's
   bool abandoned_ = false;             // under the queue's
 };
+
+// Where the thread in Transport::progress() waits for completions. One thread runs it at a time;
+// the rest is safe from any thread.
+class Progress {
+ public:
+  static Result<std::unique_ptr<Progress>> create(const Nics& nics);
+
+  // The queues for operations on that NIC.
+  CompletionQueues& queues(size_t nic) { return *queues_[nic]; }
+
+  bool run(Deadline until);
+  // Lets run() return.
+  void wake() { wake_.signal(); }
+
+ private:
+  explicit Progress(EventFd wake) : wake_(std::move(wake)) {}
+  bool poll();
+  bool await(Deadline until);
+
+  std::vector<std::unique_ptr<CompletionQueues>> queues_;
+  const EventFd wake_;
+};
+
+// Is this completion status about one operation? After all others the peer is out of reach.
+bool concernsOneOperation(ibv_wc_status status);
+// Why the NICs refused `op`.
+Status refusal(const Op& op, const ibv_wc& wc, const Library& library);
 
 }  // namespace hmc::verbs

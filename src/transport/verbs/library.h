@@ -54,10 +54,6 @@ struct Library {
   HMC_VERBS_POINTER(ibv_reg_dmabuf_mr)        // null before rdma-core 34: no dma-buf
 #undef HMC_VERBS_POINTER
 
-  const std::string& path() const {
-    return handle.path();
-  }
-
   DynamicLibrary handle;
   explicit Library(DynamicLibrary loaded) : handle(std::move(loaded)) {}
 };

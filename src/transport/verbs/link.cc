@@ -11,6 +11,9 @@ namespace hmc::verbs {
 namespace {
 
 constexpr std::chrono::milliseconds kHelloTimeout{10000};
+// A channel may have this many bytes more under way than the least busy one before we change over:
+// requests that go to the NIC together cost one doorbell.
+constexpr uint64_t kUneven = 256 << 10;
 
 }  // namespace
 
@@ -25,16 +28,15 @@ Result<std::unique_ptr<Link>> VerbsLink::create(const Nics& nics, int channels, 
 }
 
 Status VerbsLink::makeQueuePairs(size_t channels) {
-  HMC_TRY(channels_.create(*this, nics_, channels, progress_));
   for (size_t i = 0; i < channels; ++i) {
     const size_t nic = i % nics_.size();
-    // Nothing is ever posted to it, so any queue will do.
-    HMC_ASSIGN(ibv_cq * queue, progress_.queues(nic).reserve(0));
+    HMC_ASSIGN(auto channel, Channel::create(*this, i, nic, progress_.queues(nic)));
+    channels_.push_back(std::move(channel));
     HMC_ASSIGN(auto pair,
-               QueuePair::create(*nics_[nic], queue, {1, 1, 0}, QueuePair::Serves::peer));
+               QueuePair::create(progress_.queues(nic), {1, 1, 0}, QueuePair::Serves::peer));
     incoming_.push_back(std::move(pair));
   }
-  HMC_ASSIGN(control_, ControlQp::create(*nics_[0], service_.queues()));
+  HMC_ASSIGN(control_, ControlQp::create(service_.queues()));
   return Status();
 }
 
@@ -43,7 +45,7 @@ Address VerbsLink::describe() const {
   for (const auto& nic : nics_) address.ports.push_back(portAddressOf(*nic));
   address.control = control_->address();
   for (size_t i = 0; i < channels_.size(); ++i) {
-    address.outgoing.push_back(channels_[i].address());
+    address.outgoing.push_back(channels_[i]->address());
     address.incoming.push_back({static_cast<uint8_t>(i % nics_.size()), incoming_[i].number(), 0});
   }
   return address;
@@ -53,11 +55,11 @@ VerbsLink::~VerbsLink() {
   if (control_) {
     close(error(Code::cancelled, "the link was destroyed"));
     std::unique_lock lock(mutex_);
-    while (!channels_.drained() || channels_.holding()) {
+    while (!drainedLocked() || holdingLocked()) {
       // The NIC gives back its work at once. The peer's last message may take longer.
-      const bool draining = !channels_.drained();
+      const bool draining = !drainedLocked();
       lock.unlock();
-      for (size_t i = 0; i < channels_.size(); ++i) channels_[i].queues().poll(Channel::handle);
+      for (const auto& channel : channels_) channel->queues().poll(Channel::handle);
       lock.lock();
       if (!draining) changed_.wait_for(lock, std::chrono::milliseconds(20));
     }
@@ -65,7 +67,17 @@ VerbsLink::~VerbsLink() {
     service_.remove(*this, std::move(control_));
   }
   // A thread that handles completions may be about to return from drained().
-  for (size_t i = 0; i < channels_.size(); ++i) channels_[i].queues().pause();
+  for (const auto& channel : channels_) channel->queues().pause();
+}
+
+bool VerbsLink::drainedLocked() const {
+  return std::all_of(channels_.begin(), channels_.end(),
+                     [](const auto& channel) { return channel->drained(); });
+}
+
+bool VerbsLink::holdingLocked() const {
+  return std::any_of(channels_.begin(), channels_.end(),
+                     [](const auto& channel) { return channel->holding(); });
 }
 
 std::string VerbsLink::peerName() const {
@@ -91,7 +103,11 @@ Status VerbsLink::connectLocked() {
     const QpAddress& to = peer_.outgoing[i];
     HMC_TRY(incoming_[i].connect(to, peer_.ports[to.port], 0));
   }
-  HMC_TRY(channels_.connect(peer_));
+  const size_t ours = std::min(channels_.size(), peer_.incoming.size());
+  for (size_t i = 0; i < ours; ++i) {
+    const QpAddress& to = peer_.incoming[i];
+    HMC_TRY(channels_[i]->connect(to, peer_.ports[to.port]));
+  }
   HMC_TRY(control_->connect(peer_.control, peer_.ports[peer_.control.port]));
   timer_ = Clock::now() + kHelloTimeout;
   service_.wake();
@@ -126,14 +142,31 @@ size_t VerbsLink::post(std::span<const Op> ops) {
     // Valid operations that go to one channel together: no more than keeps the channels even.
     size_t end = accepted + 1;
     uint64_t bytes = ops[accepted].size;
-    while (end < ops.size() && bytes < Channels::kUneven && checkOp(ops[end], largest_).ok())
+    while (end < ops.size() && bytes < kUneven && checkOp(ops[end], largest_).ok())
       bytes += ops[end++].size;
-    const size_t started = channels_.post(ops.subspan(accepted, end - accepted));
+    const size_t started = postOnOneChannel(ops.subspan(accepted, end - accepted));
     accepted += started;
-    if (!channels_.refusal().ok()) closeLocked(channels_.refusal());
     if (started == 0 && !closed_) break;
   }
   return accepted;
+}
+
+// How many operations, from the front, were started: 0 while no channel has room.
+size_t VerbsLink::postOnOneChannel(std::span<const Op> ops) {
+  Channel* least = nullptr;
+  for (const auto& channel : channels_) {
+    if (channel->hasRoom() && (!least || channel->load() < least->load())) least = channel.get();
+  }
+  if (!least) return 0;
+  const Channel& favourite = *channels_[favourite_];
+  if (!favourite.hasRoom() || favourite.load() > least->load() + kUneven) {
+    favourite_ = least->index();
+  }
+  Channel& chosen = *channels_[favourite_];
+  const size_t started = chosen.post(ops);
+  // A NIC that refuses work for which it had room is of no use any more.
+  if (!chosen.refusal().ok()) closeLocked(chosen.refusal());
+  return started;
 }
 
 // An error breaks its channel at both ends, and the NIC flushes what was posted after it. That is
@@ -145,7 +178,7 @@ void VerbsLink::failed(Channel& channel, const Op* op, const ibv_wc& wc) {
   if (!closed_ && op && one) {
     op->completion->fail(refusal(*op, wc, library));
   } else if (op) {
-    channels_.hold(channel, *op);
+    channel.hold(*op);
   }
   if (closed_) return;
   if (one || wc.status == IBV_WC_WR_FLUSH_ERR) {
@@ -179,8 +212,9 @@ void VerbsLink::received(const ControlMessage& message) {
   } else if (message.kind == Kind::reset) {
     resetIncoming(message);
   } else if (message.kind == Kind::resetDone && message.channel < channels_.size()) {
-    if (Status status = channels_.resume(channels_[message.channel]); !status.ok())
-      closeLocked(status);
+    auto resumed = channels_[message.channel]->resume();
+    if (!resumed.ok()) closeLocked(resumed.status());
+    if (resumed.ok()) counters_.retries.fetch_add(*resumed, std::memory_order_relaxed);
   }
   changed_.notify_all();
   progress_.wake();
@@ -224,7 +258,7 @@ void VerbsLink::closeLocked(const Status& why) {
   why_ = why;
   // Before the message that says so.
   for (QueuePair& pair : incoming_) pair.stop();
-  channels_.stop();
+  for (const auto& channel : channels_) channel->stop();
   if (!connected_ || !control_->send({ControlMessage::Kind::closed, 0, 0}).ok()) fenced_ = true;
   timer_ = Clock::now() + fenceLength_;
   service_.wake();
@@ -235,10 +269,10 @@ void VerbsLink::closeLocked(const Status& why) {
 
 // Everything pending fails as soon as no byte of it can move any more.
 void VerbsLink::settleLocked() {
-  if (!closed_ || !channels_.drained()) return;
-  if (channels_.holding() && !fenced_) return;
+  if (!closed_ || !drainedLocked()) return;
+  if (holdingLocked() && !fenced_) return;
   timer_ = Clock::time_point::max();
-  channels_.failHeld(why_);
+  for (const auto& channel : channels_) channel->failHeld(why_);
   changed_.notify_all();
   progress_.wake();
 }
@@ -258,13 +292,12 @@ void VerbsLink::expire() {
 // The lease is over, so the peer applies nothing any more. A device that has not completed our work
 // by now never will.
 void VerbsLink::takeBackEverything() {
-  for (size_t i = 0; i < channels_.size(); ++i) {
-    Channel& channel = channels_[i];
+  for (const auto& channel : channels_) {
     // Completions that nobody has polled are no sign of a dead device.
-    channel.queues().poll(Channel::handle);
-    auto pause = channel.queues().pause();
+    channel->queues().poll(Channel::handle);
+    auto pause = channel->queues().pause();
     std::lock_guard lock(mutex_);
-    for (const Op& op : channel.abandon()) channels_.hold(channel, op);
+    for (const Op& op : channel->abandon()) channel->hold(op);
   }
   std::lock_guard lock(mutex_);
   fenced_ = true;

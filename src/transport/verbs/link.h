@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "transport/transport.h"
-#include "transport/verbs/channels.h"
+#include "transport/verbs/channel.h"
 #include "transport/verbs/service.h"
 
 namespace hmc::verbs {
@@ -27,7 +27,7 @@ class VerbsLink final : public Link, private Channel::Owner, private Service::Me
                                                   void* place) override;
 
  private:
-  using Clock = Service::Clock;
+  using Clock = Loop::Clock;
 
   VerbsLink(const Nics& nics, Service& service, Progress& progress, TransportCounters& counters,
             const LinkOptions& options)
@@ -36,8 +36,8 @@ class VerbsLink final : public Link, private Channel::Owner, private Service::Me
         service_(service),
         progress_(progress),
         initiator_(options.initiator),
-        fenceLength_(options.lease->length()),
-        channels_(counters) {}
+        counters_(counters),
+        fenceLength_(options.lease->length()) {}
   Status makeQueuePairs(size_t channels);
   Address describe() const;
 
@@ -57,6 +57,9 @@ class VerbsLink final : public Link, private Channel::Owner, private Service::Me
   void closeLocked(const Status& why);
   void settleLocked();
   std::string peerName() const;
+  size_t postOnOneChannel(std::span<const Op> ops);
+  bool drainedLocked() const;
+  bool holdingLocked() const;
 
   void takeBackEverything();
 
@@ -65,13 +68,15 @@ class VerbsLink final : public Link, private Channel::Owner, private Service::Me
   Service& service_;
   Progress& progress_;
   const bool initiator_;
+  TransportCounters& counters_;
   const std::chrono::milliseconds fenceLength_;
   std::string encoded_;
 
   std::mutex mutex_;  // guards what follows, and the posting side of the channels
   std::condition_variable changed_;
   std::unique_ptr<ControlQp> control_;
-  Channels channels_;
+  std::vector<std::unique_ptr<Channel>> channels_;
+  size_t favourite_ = 0;  // the channel that took the last operations
   std::vector<QueuePair> incoming_;
   Address peer_;
   bool connected_ = false;

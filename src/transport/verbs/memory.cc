@@ -56,7 +56,7 @@ Result<Handle<ibv_mr>> registerByDmabuf(const Nic& nic, const Region& region, Ac
   if (!share->fd) return error(Code::unsupported, "its runtime hands out no dma-buf");
   const Library& library = nic.library();
   if (!library.ibv_reg_dmabuf_mr)
-    return error(Code::unsupported, "{} is older than rdma-core 34", library.path());
+    return error(Code::unsupported, "{} is older than rdma-core 34", library.handle.path());
   ibv_mr* made = library.ibv_reg_dmabuf_mr(nic.pd(), share->offset, region.size,
                                            reinterpret_cast<uint64_t>(region.ptr), share->fd.get(),
                                            accessFlags(access));
@@ -153,12 +153,11 @@ Result<std::shared_ptr<const Pinned>> MemoryTable::pin(const Region& region, Acc
 Result<std::string> MemoryTable::tryDevice(Device device) {
   HMC_ASSIGN(Backend * backend, findBackend(device));
   HMC_ASSIGN(Region region, backend->allocate(device.index, kPage));
-  auto pinned = pin(region, Access::readWrite);
-  std::string how = pinned.ok() ? (*pinned)->how : "";
-  Status status = pinned.status();
-  if (pinned.ok()) pinned = error(Code::unsupported, "no longer registered");
+  auto how = [&]() -> Result<std::string> {
+    HMC_ASSIGN(auto pinned, pin(region, Access::readWrite));
+    return pinned->how;
+  }();
   HMC_TRY(backend->release(region.ptr));
-  HMC_TRY(status);
   return how;
 }
 

@@ -2,24 +2,64 @@
 
 #include <cstdlib>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
-#include "transport/verbs/ports.h"
+#include "transport/verbs/address.h"
+#include "transport/verbs/library.h"
 
 namespace hmc::verbs {
+
+// Which ports to use and how, as the user has set it.
+struct PortSettings {
+  std::vector<std::string> ports;  // "mlx5_0", "mlx5_1:2"; empty: all
+  std::optional<int> gidIndex;
+  std::optional<int> mtu;  // 256, 512, 1024, 2048 or 4096
+
+  // HMC_RDMA_DEVICES, HMC_RDMA_GID_INDEX, HMC_RDMA_MTU.
+  static Result<PortSettings> fromEnvironment();
+};
+
+// One port of one device.
+struct Port {
+  std::string device;
+  int number = 1;
+  bool usable = false;
+  std::string problem;  // with a usable port too: "has link-local addresses only"
+  std::string fix;
+  bool soft = false;  // no hardware: soft-RoCE
+  bool ethernet = false;
+  double gbits = 0;
+  ibv_mtu mtu = IBV_MTU_1024;
+  uint16_t lid = 0;
+  uint32_t largest = 0;  // bytes in one message
+  Gid gid;
+
+  std::string name() const { return device + ":" + std::to_string(number); }  // "mlx5_0:1"
+  std::string kind() const;      // "RoCE v2", "soft-RoCE"
+  std::string describe() const;  // "RoCE v2, GID 3 (10.0.0.1), MTU 4096, 100 Gb/s"
+};
+
+using DeviceList = std::unique_ptr<ibv_device*, void (*)(ibv_device**)>;
+DeviceList listDevices(const Library& library);
+
+Result<Handle<ibv_context>> openDevice(const Library& library, ibv_device* device);
+
+// Every port of every device that libibverbs finds, best first: usable, then hardware, then rate.
+// Ports that the settings leave out are not among them; a name in them that is not there is an
+// error.
+Result<std::vector<Port>> findPorts(const Library& library, const PortSettings& settings);
+
+// Why findPorts() found none, with the fix, as far as the system shows.
+Status explainNoDevice(const std::string& sysfs = "/sys", const std::string& dev = "/dev");
 
 // Our own registered memory has a page to itself: old kernels hide registered pages from the
 // children of fork().
 inline constexpr size_t kPage = 4096;
-template <class T>
-struct FreeDelete {
-  void operator()(T* memory) const { std::free(memory); }
-};
-template <class T>
-using Page = std::unique_ptr<T, FreeDelete<T>>;
-template <class T>
-Page<T> makePage() {
-  return Page<T>(static_cast<T*>(std::aligned_alloc(kPage, kPage)));
+using Page = std::unique_ptr<void, void (*)(void*)>;
+inline Page makePage() {
+  return {std::aligned_alloc(kPage, kPage), std::free};
 }
 
 // An open device and the port of it that we use. Safe from any thread.
@@ -43,24 +83,17 @@ class Nic {
   std::string trouble() const;
 
  private:
-  Nic(std::shared_ptr<const Library> library, const Port& port, Handle<ibv_context> context,
-      Handle<ibv_pd> pd, const ibv_device_attr& limits, Page<char> scratch,
-      Handle<ibv_mr> scratchKey)
-      : library_(std::move(library)),
-        port_(port),
-        context_(std::move(context)),
-        pd_(std::move(pd)),
-        limits_(limits),
-        scratch_(std::move(scratch)),
-        scratchKey_(std::move(scratchKey)) {}
+  Nic(std::shared_ptr<const Library> library, const Port& port)
+      : library_(std::move(library)), port_(port) {}
+  Status prepare(Handle<ibv_context> context);
 
   const std::shared_ptr<const Library> library_;
   const Port port_;
-  const Handle<ibv_context> context_;
-  const Handle<ibv_pd> pd_;
-  const ibv_device_attr limits_;
-  const Page<char> scratch_;
-  const Handle<ibv_mr> scratchKey_;
+  Handle<ibv_context> context_{nullptr, nullptr};
+  Handle<ibv_pd> pd_{nullptr, nullptr};
+  ibv_device_attr limits_{};
+  const Page scratch_ = makePage();
+  Handle<ibv_mr> scratchKey_{nullptr, nullptr};
 };
 
 using Nics = std::vector<std::unique_ptr<Nic>>;

@@ -1,8 +1,9 @@
 #include "transport/verbs/queue_pair.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 
 #include "base/error.h"
 #include "base/random.h"
@@ -21,17 +22,72 @@ constexpr uint8_t kRnrTimer = 12;   // 0.64 ms between such retries
 constexpr int kReadDepth = 128;     // gets served at a time, where the NIC can do so many
 constexpr uint32_t kPsnCount = 1 << 24;
 
+constexpr int kCompletions = 16384;  // in one queue: for the queue pairs of a dozen peers
+
 int readDepth(const Nic& nic) {
   return std::clamp(nic.limits().max_qp_rd_atom, 1, kReadDepth);
 }
 
 }  // namespace
 
+Result<std::unique_ptr<CompletionQueues>> CompletionQueues::create(const Nic& nic) {
+  const Library& library = nic.library();
+  Handle<ibv_comp_channel> channel(library.ibv_create_comp_channel(nic.context()),
+                                   library.ibv_destroy_comp_channel);
+  if (!channel)
+    return errnoStatus(fmt::format("creating a completion channel of {}", nic.port().name()));
+  fcntl(channel->fd, F_SETFL, fcntl(channel->fd, F_GETFL) | O_NONBLOCK);
+  return std::unique_ptr<CompletionQueues>(new CompletionQueues(nic, std::move(channel)));
+}
+
+Result<CompletionQueues::Room> CompletionQueues::reserve(int entries) {
+  std::lock_guard lock(mutex_);
+  for (Queue& queue : queues_) {
+    if (queue.free < entries) continue;
+    queue.free -= entries;
+    return Room(queue.handle.get(), {this, entries});
+  }
+  const Library& library = nic_.library();
+  const int size = std::max(entries, std::min(kCompletions, nic_.limits().max_cqe));
+  Handle<ibv_cq> made(library.ibv_create_cq(nic_.context(), size, nullptr, channel_.get(), 0),
+                      library.ibv_destroy_cq);
+  if (!made) {
+    return errnoStatus(
+        fmt::format("creating a completion queue of {} entries of {}", size, nic_.port().name()));
+  }
+  // The descriptor is armed for all of them or for none.
+  ibv_req_notify_cq(made.get(), 0);
+  queues_.push_back({std::move(made), size - entries});
+  return Room(queues_.back().handle.get(), {this, entries});
+}
+
+void CompletionQueues::release(ibv_cq* queue, int entries) {
+  std::lock_guard lock(mutex_);
+  for (Queue& one : queues_) {
+    if (one.handle.get() == queue) one.free += entries;
+  }
+}
+
+void CompletionQueues::keep(std::shared_ptr<void> pointedTo) {
+  std::lock_guard lock(mutex_);
+  kept_.push_back(std::move(pointedTo));
+}
+
+void CompletionQueues::arm() {
+  std::lock_guard lock(mutex_);
+  for (const Queue& queue : queues_) ibv_req_notify_cq(queue.handle.get(), 0);
+}
+
+void CompletionQueues::acknowledge() {
+  ibv_cq* queue = nullptr;
+  void* context = nullptr;
+  while (nic_.library().ibv_get_cq_event(channel_.get(), &queue, &context) == 0) {
+    nic_.library().ibv_ack_cq_events(queue, 1);
+  }
+}
+
 uint32_t randomPsn() {
-  const std::string bytes = randomBytes(4);
-  uint32_t number = 0;
-  std::memcpy(&number, bytes.data(), sizeof(number));
-  return number % kPsnCount;
+  return static_cast<uint32_t>(randomU64() % kPsnCount);
 }
 
 PortAddress portAddressOf(const Nic& nic) {
@@ -40,10 +96,11 @@ PortAddress portAddressOf(const Nic& nic) {
           static_cast<uint8_t>(readDepth(nic)), port.ethernet};
 }
 
-Result<QueuePair> QueuePair::create(const Nic& nic, ibv_cq* queue, const Depth& depth,
-                                    Serves serves) {
+Result<QueuePair> QueuePair::create(CompletionQueues& queues, const Depth& depth, Serves serves) {
+  const Nic& nic = queues.nic();
+  HMC_ASSIGN(auto room, queues.reserve(depth.sends + depth.receives));
   ibv_qp_init_attr wanted{};
-  wanted.send_cq = wanted.recv_cq = queue;
+  wanted.send_cq = wanted.recv_cq = room.get();
   wanted.qp_type = IBV_QPT_RC;
   wanted.cap.max_send_wr = static_cast<uint32_t>(depth.sends);
   wanted.cap.max_recv_wr = static_cast<uint32_t>(depth.receives);
@@ -58,23 +115,23 @@ Result<QueuePair> QueuePair::create(const Nic& nic, ibv_cq* queue, const Depth& 
       return errnoStatus(fmt::format("creating a queue pair of {}", nic.port().name()));
     }
   }
-  QueuePair pair(nic, Handle<ibv_qp>(made, library.ibv_destroy_qp), wanted.cap.max_inline_data,
-                 serves);
+  QueuePair pair(std::move(room), Handle<ibv_qp>(made, library.ibv_destroy_qp),
+                 wanted.cap.max_inline_data, serves);
   HMC_TRY(pair.toInit());
   return pair;
 }
 
 Status QueuePair::modify(ibv_qp_attr& attributes, int mask, const char* what) {
-  const int failed = nic_->library().ibv_modify_qp(handle_.get(), &attributes, mask);
+  const int failed = nic().library().ibv_modify_qp(handle_.get(), &attributes, mask);
   if (failed == 0) return Status();
-  return errnoStatus(fmt::format("{} a queue pair of {}", what, nic_->port().name()),
+  return errnoStatus(fmt::format("{} a queue pair of {}", what, nic().port().name()),
                      failed > 0 ? failed : errno);
 }
 
 Status QueuePair::toInit() {
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_INIT;
-  attributes.port_num = static_cast<uint8_t>(nic_->port().number);
+  attributes.port_num = static_cast<uint8_t>(nic().port().number);
   if (serves_ == Serves::peer) {
     attributes.qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;
   }
@@ -83,7 +140,7 @@ Status QueuePair::toInit() {
 }
 
 Status QueuePair::toReceive(const QpAddress& to, const PortAddress& peer) {
-  const Port& port = nic_->port();
+  const Port& port = nic().port();
   if (peer.ethernet != port.ethernet) {
     return error(Code::unsupported, "{} is {}, the peer's port is {}", port.name(),
                  port.ethernet ? "Ethernet" : "InfiniBand",
@@ -94,7 +151,7 @@ Status QueuePair::toReceive(const QpAddress& to, const PortAddress& peer) {
   attributes.path_mtu = std::min(port.mtu, static_cast<ibv_mtu>(peer.mtu));
   attributes.dest_qp_num = to.number;
   attributes.rq_psn = to.psn;
-  attributes.max_dest_rd_atomic = static_cast<uint8_t>(readDepth(*nic_));
+  attributes.max_dest_rd_atomic = static_cast<uint8_t>(readDepth(nic()));
   attributes.min_rnr_timer = kRnrTimer;
   attributes.ah_attr.dlid = peer.lid;
   attributes.ah_attr.port_num = static_cast<uint8_t>(port.number);
@@ -117,7 +174,7 @@ Status QueuePair::toSend(const PortAddress& peer, uint32_t psn) {
   attributes.rnr_retry = kRnrForever;
   attributes.sq_psn = psn;
   attributes.max_rd_atomic = static_cast<uint8_t>(std::clamp<int>(
-      std::min<int>(nic_->limits().max_qp_init_rd_atom, peer.readDepth), 1, kReadDepth));
+      std::min<int>(nic().limits().max_qp_init_rd_atom, peer.readDepth), 1, kReadDepth));
   return modify(attributes,
                 IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
                     IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC,
@@ -130,14 +187,12 @@ Status QueuePair::connect(const QpAddress& to, const PortAddress& peer, uint32_t
 }
 
 void QueuePair::stop() {
-  ibv_qp_attr attributes{};
-  attributes.qp_state = IBV_QPS_ERR;
+  ibv_qp_attr attributes{.qp_state = IBV_QPS_ERR};
   (void)modify(attributes, IBV_QP_STATE, "stopping");
 }
 
 Status QueuePair::reset() {
-  ibv_qp_attr attributes{};
-  attributes.qp_state = IBV_QPS_RESET;
+  ibv_qp_attr attributes{.qp_state = IBV_QPS_RESET};
   HMC_TRY(modify(attributes, IBV_QP_STATE, "resetting"));
   return toInit();
 }

@@ -3,6 +3,8 @@
 #include "base/codec.h"
 #include "base/error.h"
 #include "base/random.h"
+#include "memory/backends.h"
+#include "transport/rdma_report.h"
 #include "transport/verbs/link.h"
 
 namespace hmc::verbs {
@@ -18,27 +20,23 @@ std::string domainOf(const Port& port) {
          hex({reinterpret_cast<const char*>(port.gid.bytes.data()), 8});  // subnet prefix
 }
 
-// What such a port typically does. Its rate is what it reports.
-Transport::Path typical(const Nics& nics) {
+Transport::Facts factsOf(const Nics& nics) {
+  // What such ports typically do. Their rate is what they report.
   double gbits = 0;
   for (const auto& nic : nics) gbits += nic->port().gbits;
   const bool soft = nics[0]->port().soft;
-  return {pathName(nics), soft ? 30000.0 : 3000.0, soft ? 0.5 : gbits / 8 * 0.9};
-}
-
-Transport::Facts factsOf(const Nics& nics) {
   return {"verbs",
           domainOf(nics[0]->port()),
           {std::begin(kDeviceKinds), std::end(kDeviceKinds)},
           largestPiece(nics),
-          {typical(nics)}};
+          {{pathName(nics), soft ? 30000.0 : 3000.0, soft ? 0.5 : gbits / 8 * 0.9}}};
 }
 
 class VerbsTransport final : public Transport {
  public:
-  VerbsTransport(Facts facts, const VerbsOptions& options, std::unique_ptr<Nics> nics,
+  VerbsTransport(const VerbsOptions& options, std::unique_ptr<Nics> nics,
                  std::unique_ptr<Progress> progress, std::unique_ptr<Service> service)
-      : Transport(std::move(facts)),
+      : Transport(factsOf(*nics)),
         options_(options),
         nics_(std::move(nics)),
         memory_(*nics_),
@@ -89,6 +87,24 @@ Result<std::unique_ptr<Nics>> openNics(const std::shared_ptr<const Library>& lib
   return nics;
 }
 
+std::vector<MemoryWay> tryMemory(const std::shared_ptr<const Library>& library, const Port& port) {
+  std::vector<MemoryWay> found;
+  auto nic = Nic::open(library, port);
+  if (!nic.ok()) return found;
+  Nics nics;
+  nics.push_back(*std::move(nic));
+  MemoryTable table(nics);
+  for (Backend* backend : accelerators()) {
+    for (int index = 0; index < backend->facts().deviceCount(); ++index) {
+      const Device device{backend->facts().kind, index};
+      auto how = table.tryDevice(device);
+      found.push_back(
+          {device, how.ok() ? *how : "staged through the host: " + how.status().message()});
+    }
+  }
+  return found;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Transport>> create(const VerbsOptions& options) {
@@ -100,9 +116,31 @@ Result<std::unique_ptr<Transport>> create(const VerbsOptions& options) {
   HMC_ASSIGN(auto nics, openNics(library, options.channels));
   HMC_ASSIGN(auto progress, Progress::create(*nics));
   HMC_ASSIGN(auto service, Service::create(*nics));
-  Transport::Facts facts = factsOf(*nics);
-  return std::unique_ptr<Transport>(new VerbsTransport(std::move(facts), options, std::move(nics),
-                                                       std::move(progress), std::move(service)));
+  return std::unique_ptr<Transport>(
+      new VerbsTransport(options, std::move(nics), std::move(progress), std::move(service)));
+}
+
+Report report() {
+  Report report;
+  auto library = Library::load();
+  if (!library.ok()) {
+    report.problem = library.status().message();
+    report.fix = "apt install libibverbs1 ibverbs-providers";
+    return report;
+  }
+  report.library = (*library)->handle.path();
+  auto settings = PortSettings::fromEnvironment();
+  auto ports = settings.ok() ? findPorts(**library, *settings) : settings.status();
+  if (!ports.ok() || ports->empty()) {
+    report.problem = (ports.ok() ? explainNoDevice() : ports.status()).message();
+    return report;
+  }
+  for (const Port& port : *ports) {
+    report.ports.push_back({port.device, port.number, port.usable,
+                            port.usable ? port.describe() : "", port.problem, port.fix});
+  }
+  if (ports->front().usable) report.memory = tryMemory(*library, ports->front());
+  return report;
 }
 
 }  // namespace hmc::verbs

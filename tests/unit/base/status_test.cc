@@ -7,7 +7,6 @@
 #include <thread>
 
 #include "base/error.h"
-#include "base/last_error.h"
 
 namespace hmc {
 

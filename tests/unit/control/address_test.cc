@@ -1,4 +1,4 @@
-#include "control/address.h"
+#include "control/socket.h"
 
 #include <gtest/gtest.h>
 

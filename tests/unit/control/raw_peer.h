@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "base/random.h"
-#include "control/address.h"
 #include "control/byte_stream.h"
 #include "control/frame.h"
 #include "control/handshake.h"

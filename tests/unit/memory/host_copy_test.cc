@@ -7,16 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "fakes/pattern.h"
+
 namespace hmc {
 namespace {
 
 using host_copy::kStreamingGroup;
-
-std::string pattern(size_t size) {
-  std::string bytes(size, '\0');
-  for (size_t i = 0; i < size; ++i) bytes[i] = static_cast<char>((i * 31 + i / 251) % 253);
-  return bytes;
-}
+using test::pattern;
 
 // Copies `size` bytes between the given misalignments and checks them and both neighbours.
 void expectExactCopy(size_t size, size_t dstOffset, size_t srcOffset) {

@@ -35,12 +35,12 @@ TEST(StagingBuffer, servesWhereItCannotBePinned) {
 TEST(BorrowedBuffer, isUsedAgain) {
   char* first = nullptr;
   {
-    auto buffer = std::move(BorrowedBuffer::take()).value();
+    auto buffer = std::move(borrowBuffer()).value();
     first = buffer->region(1).at(0);
   }
-  auto again = std::move(BorrowedBuffer::take()).value();
+  auto again = std::move(borrowBuffer()).value();
   EXPECT_EQ(again->region(1).at(0), first);
-  auto other = std::move(BorrowedBuffer::take()).value();
+  auto other = std::move(borrowBuffer()).value();
   EXPECT_NE(other->region(1).at(0), first);
 }
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "fakes/fake_accelerator.h"
+#include "fakes/pattern.h"
 #include "memory/backends.h"
 #include "memory/copy.h"
 #include "memory/device_of.h"
@@ -13,13 +14,8 @@
 namespace hmc {
 namespace {
 
+using test::pattern;
 using testing::HasSubstr;
-
-std::string pattern(size_t size) {
-  std::string bytes(size, '\0');
-  for (size_t i = 0; i < size; ++i) bytes[i] = static_cast<char>((i * 7 + i / 255) % 253);
-  return bytes;
-}
 
 Region host(std::string& bytes) {
   return {bytes.data(), bytes.size(), Device{}};

@@ -11,6 +11,7 @@
 
 #include "fakes/faulty_transport.h"
 #include "fakes/inprocess_transport.h"
+#include "fakes/linked_test.h"
 #include "transfer/engine.h"
 
 namespace hmc {
@@ -18,7 +19,7 @@ namespace hmc {
 inline constexpr size_t kSize = size_t{4} << 20;
 
 // Two engines whose transports reach each other within this process; `a` is the origin.
-class EngineFixture : public testing::Test {
+class EngineFixture : public test::LinkedTest<Engine> {
  protected:
   void SetUp() override {
     auto wire = fakes::makeInProcessWire();
@@ -51,13 +52,6 @@ class EngineFixture : public testing::Test {
   std::shared_ptr<fakes::Faults> faults_ = std::make_shared<fakes::Faults>();
   std::vector<char> local_ = std::vector<char>(kSize);
   std::vector<char> remote_ = std::vector<char>(kSize);
-  std::unique_ptr<Engine> a_;
-  std::unique_ptr<Transport> b_;
-  std::unique_ptr<Link> link_;
-  std::unique_ptr<Link> back_;
-  std::unique_ptr<Registration> fromHost_;
-  std::unique_ptr<Registration> target_;
-  std::unique_ptr<RemoteMemory> memory_;
   Route route_;
 };
 

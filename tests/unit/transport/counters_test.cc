@@ -50,7 +50,7 @@ TEST(TransportCounters, keepWhatThreadsCountedThatAreGone) {
 }
 
 TEST(TransportCounters, areExactWithMoreThreadsThanCells) {
-  constexpr int kThreads = 100;
+  constexpr int kThreads = 300;
   TransportCounters counters;
   std::barrier allRun(kThreads);
   std::vector<std::jthread> threads;

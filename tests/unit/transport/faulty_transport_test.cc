@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "fakes/inprocess_transport.h"
+#include "fakes/linked_test.h"
 
 namespace hmc::fakes {
 
@@ -10,21 +11,21 @@ namespace {
 
 const Status kBroken(Code::failed, "broken by the test");
 
-class FaultyTransport : public testing::Test {
+class FaultyTransport : public test::LinkedTest<Transport> {
  protected:
   void SetUp() override {
     auto wire = makeInProcessWire();
     a_ = makeFaulty(*createInProcess(wire), faults_);
     b_ = *createInProcess(wire);
-    ours_ = *a_->registerRegion({from_.data(), from_.size(), Device{}}, Access::readWrite);
-    theirs_ = *b_->registerRegion({to_.data(), to_.size(), Device{}}, Access::readWrite);
-    peer_ = *b_->openLink({});
+    fromHost_ = *a_->registerRegion({from_.data(), from_.size(), Device{}}, Access::readWrite);
+    target_ = *b_->registerRegion({to_.data(), to_.size(), Device{}}, Access::readWrite);
+    back_ = *b_->openLink({});
     link_ = *a_->openLink({});
-    ASSERT_TRUE(link_->connect(peer_->address()).ok());
-    remote_ = *link_->importKey(theirs_->key(), std::chrono::seconds(30), nullptr);
+    ASSERT_TRUE(link_->connect(back_->address()).ok());
+    memory_ = *link_->importKey(target_->key(), std::chrono::seconds(30), nullptr);
   }
   Op put(Completion& completion) {
-    return {OpKind::put, from_.data(), ours_.get(), remote_.get(), 0, 10, &completion};
+    return {OpKind::put, from_.data(), fromHost_.get(), memory_.get(), 0, 10, &completion};
   }
   // Calls of progress() until it is done; 1000 when it never is.
   int callsUntilDone(const Completion& completion) {
@@ -36,13 +37,6 @@ class FaultyTransport : public testing::Test {
   std::shared_ptr<Faults> faults_ = std::make_shared<Faults>();
   std::string from_ = std::string(100, 'f');
   std::string to_ = std::string(100, '.');
-  std::unique_ptr<Transport> a_;
-  std::unique_ptr<Transport> b_;
-  std::unique_ptr<Registration> ours_;
-  std::unique_ptr<Registration> theirs_;
-  std::unique_ptr<Link> peer_;
-  std::unique_ptr<Link> link_;
-  std::unique_ptr<RemoteMemory> remote_;
 };
 
 }  // namespace
@@ -106,7 +100,7 @@ TEST_F(FaultyTransport, aStalledLinkCanBeClosedAndDestroyed) {
   link_->close(kBroken);
   EXPECT_LT(callsUntilDone(closed), 1000);
   auto other = *a_->openLink({});
-  ASSERT_TRUE(other->connect(peer_->address()).ok());
+  ASSERT_TRUE(other->connect(back_->address()).ok());
   op = put(destroyed);
   ASSERT_EQ(other->post({&op, 1}), 1u);
   other.reset();

@@ -1,4 +1,4 @@
-#include "transport/ucx/address.h"
+#include "transport/ucx/wire.h"
 
 #include <gtest/gtest.h>
 

@@ -1,9 +1,7 @@
-#include "transport/ucx/api.h"
+#include "transport/ucx/library.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
-
-#include "transport/ucx/library.h"
 
 namespace hmc::ucx {
 

@@ -47,12 +47,9 @@ class UcxPair {
   std::string there = std::string(1000, 't');
   std::shared_ptr<Lease> leaseOfA = std::make_shared<Lease>(std::chrono::minutes(2));
   std::shared_ptr<Lease> leaseOfB = std::make_shared<Lease>(std::chrono::minutes(2));
-  std::unique_ptr<Transport> a;
-  std::unique_ptr<Transport> b;
-  std::unique_ptr<Registration> source;
-  std::unique_ptr<Registration> sink;
-  std::unique_ptr<Link> toB;
-  std::unique_ptr<Link> toA;
+  std::unique_ptr<Transport> a, b;
+  std::unique_ptr<Registration> source, sink;
+  std::unique_ptr<Link> toB, toA;
   std::unique_ptr<RemoteMemory> remote;
 };
 

@@ -30,9 +30,14 @@ TEST(UcxLink, aTargetWhoseLeaseIsOverAppliesNothing) {
   UcxPair pair;
   pair.connect();
   ASSERT_TRUE(pair.put().ok());
-  pair.there.assign(1000, 't');
   pair.leaseOfB->revoke();
-  const Status status = pair.put();
+  Status status;
+  // The service may have been in the middle of a step, which still applies what it finds; but not
+  // in the middle of the next one.
+  for (int i = 0; i < 2 && status.ok(); ++i) {
+    pair.there.assign(1000, 't');
+    status = pair.put();
+  }
   EXPECT_EQ(status.code(), Code::disconnected) << status.toString();
   EXPECT_EQ(pair.there, std::string(1000, 't'));
 }

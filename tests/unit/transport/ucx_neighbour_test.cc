@@ -2,7 +2,6 @@
 
 #include <cstring>
 
-#include "transport/ucx/api.h"
 #include "transport/ucx/library.h"
 #include "ucx_fixture.h"
 

@@ -65,21 +65,28 @@ class VerbsDevice : public testing::Test {
     EXPECT_TRUE(completion.done());
     return completion.status();
   }
+  // A put of everything from `origin` to b, into memory that b calls one of `device`.
+  void expectPut(const Side& origin, size_t piece, size_t pieces, Device device = {}) {
+    std::vector<char> from(piece * pieces, 'x'), to(piece * pieces, 'y');
+    auto local = add(origin, from);
+    auto target = add(b, to, device);
+    if (!target.ok() && !device.isHost()) GTEST_SKIP() << target.status().message();
+    auto remote = origin.link->importKey((*target)->key(), kPatience, nullptr);
+    ASSERT_TRUE(remote.ok()) << remote.status().toString();
+    path = (*remote)->path();
+    EXPECT_TRUE(move(origin, OpKind::put, from.data(), **local, **remote, piece, pieces).ok());
+    EXPECT_EQ(from, to);
+  }
 
   Side a, b;
+  std::string path;  // of the last expectPut()
 };
 
 TEST_F(VerbsDevice, servesSidesWithDifferentNumbersOfChannels) {
   for (auto [ours, theirs] : {std::pair{1, 16}, {16, 1}, {3, 2}}) {
     for (Side* side : {&a, &b}) side->link.reset();
     connect(ours, theirs);
-    std::vector<char> from(100000, 'x'), to(100000, 'y');
-    auto local = add(a, from);
-    auto target = add(b, to);
-    auto remote = a.link->importKey((*target)->key(), kPatience, nullptr);
-    ASSERT_TRUE(remote.ok()) << remote.status().toString();
-    EXPECT_TRUE(move(a, OpKind::put, from.data(), **local, **remote, 1000, 100).ok());
-    EXPECT_EQ(from, to);
+    expectPut(a, 1000, 100);
   }
 }
 
@@ -87,14 +94,7 @@ TEST_F(VerbsDevice, servesSidesWithDifferentNumbersOfChannels) {
 // the transport treat it as a device's.
 TEST_F(VerbsDevice, readsAfterAPutIntoMemoryOfADevice) {
   connect();
-  std::vector<char> from(5000, 'x'), to(5000, 'y');
-  auto local = add(a, from);
-  auto target = add(b, to, {DeviceKind::cuda, 0});
-  if (!target.ok()) GTEST_SKIP() << target.status().message();
-  auto remote = a.link->importKey((*target)->key(), kPatience, nullptr);
-  ASSERT_TRUE(remote.ok()) << remote.status().toString();
-  EXPECT_TRUE(move(a, OpKind::put, from.data(), **local, **remote, 5, 1000).ok());
-  EXPECT_EQ(from, to);
+  expectPut(a, 5, 1000, {DeviceKind::cuda, 0});
 }
 
 TEST_F(VerbsDevice, servesMemoryThatNobodyMayWrite) {
@@ -151,15 +151,7 @@ TEST_F(VerbsDevice, keepsToTheSmallerPacketsOfEitherSide) {
   b = open(false, 1);
   ASSERT_TRUE(b.link->connect(small.link->address()).ok());
   ASSERT_TRUE(small.link->connect(b.link->address()).ok());
-  std::vector<char> from(100000, 'x'), to(100000, 'y');
-  auto local = add(small, from);
-  auto target = add(b, to);
-  auto remote = small.link->importKey((*target)->key(), kPatience, nullptr);
-  ASSERT_TRUE(remote.ok()) << remote.status().toString();
-  EXPECT_TRUE(move(small, OpKind::put, from.data(), **local, **remote, 100000).ok());
-  EXPECT_EQ(from, to);
-  remote->reset();
-  local->reset();
+  expectPut(small, 100000, 1);
   small.link.reset();
 }
 
@@ -185,14 +177,8 @@ TEST_F(VerbsDevice, sharesOnePeerWithAnother) {
   const std::string first = names.substr(0, names.find(','));
   const std::string second = names.substr(names.find(',') + 1);
   const uint64_t before[] = {packetsSent(first), packetsSent(second)};
-  std::vector<char> from(4 << 20, 'x'), to(4 << 20, 'y');
-  auto local = add(a, from);
-  auto target = add(b, to);
-  auto remote = a.link->importKey((*target)->key(), kPatience, nullptr);
-  ASSERT_TRUE(remote.ok()) << remote.status().toString();
-  EXPECT_THAT((*remote)->path(), HasSubstr(first + "+" + second));
-  EXPECT_TRUE(move(a, OpKind::put, from.data(), **local, **remote, 1 << 18, 16).ok());
-  EXPECT_EQ(from, to);
+  expectPut(a, 1 << 18, 16);
+  EXPECT_THAT(path, HasSubstr(first + "+" + second));
   EXPECT_GT(packetsSent(first), before[0] + 500);
   EXPECT_GT(packetsSent(second), before[1] + 500);
 }

@@ -4,8 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "transport/verbs/gid.h"
-#include "transport/verbs/ports.h"
+#include "transport/verbs/nic.h"
 
 namespace hmc::verbs {
 namespace {

@@ -40,31 +40,30 @@ Result<std::string> taken(const Path& path, bool put, size_t bytes) {
 
 }  // namespace
 
-Status measureAllPaths(Session& session, const std::vector<std::string>& transports,
-                       const Plan& plan, const Step& step, Run& run) {
+Status measureAllPaths(Bench& bench, const std::vector<std::string>& transports) {
   Paths paths;
   std::vector<std::string> names;
   for (const auto& transport : transports) {
-    auto path = session.path(transport);
+    auto path = bench.session.path(transport);
     if (path.ok()) {
       paths.push_back(*std::move(path));
       names.push_back(transport);
     } else {
-      run.notes.push_back(transport + " was not measured: " + path.status().message());
+      bench.run.notes.push_back(transport + " was not measured: " + path.status().message());
     }
   }
   if (paths.empty()) return Status(Code::unsupported, "no transport reaches the other side");
   // Made before the measuring: it chooses by what HMC_MEASUREMENTS says, or by typical times.
-  TOOL_ASSIGN(auto all, session.path(names));
-  run.header.emplace_back("choice", all->remote.path());
+  TOOL_ASSIGN(auto all, bench.session.path(names));
+  bench.run.header.emplace_back("choice", all->remote.path());
   for (bool put : {true, false}) {
-    for (size_t bytes : plan.sizes) {
+    for (size_t bytes : bench.plan.sizes) {
       PathRow row{put ? "put" : "get", bytes, {}, ""};
-      step(fmt::format("{} of {} bytes over every transport", row.what, bytes));
-      TOOL_ASSIGN(const Samples times, inTurns(paths, put, bytes, plan.time));
+      bench.step(fmt::format("{} of {} bytes over every transport", row.what, bytes));
+      TOOL_ASSIGN(const Samples times, inTurns(paths, put, bytes, bench.plan.time));
       for (size_t i = 0; i < names.size(); ++i) row.times.emplace_back(names[i], times[i]);
       TOOL_ASSIGN(row.taken, taken(*all, put, bytes));
-      run.paths.push_back(std::move(row));
+      bench.run.paths.push_back(std::move(row));
     }
   }
   return Status();

@@ -8,11 +8,8 @@
 #include <fmt/core.h>
 
 #include "bench/against/competitors.h"
-#include "bench/machine.h"
-#include "bench/report/csv.h"
-#include "bench/report/json.h"
 #include "bench/report/progress.h"
-#include "bench/report/table.h"
+#include "bench/report/report.h"
 #include "bench/report/units.h"
 #include "bench/targets.h"
 #include "hmc/info.h"
@@ -127,17 +124,17 @@ Status measure(Session& session, const BenchOptions& options,
   Progress progress(options.targets    ? targetSteps(transports)
                     : options.allPaths ? 2 * plan.sizes.size()
                                        : transports.size() * (4 * plan.sizes.size() + kOtherSteps));
-  auto step = [&](const std::string& what) { progress.next(what); };
-  if (options.allPaths) return measureAllPaths(session, transports, plan, step, run);
+  Bench bench{session, plan, [&](const std::string& what) { progress.next(what); }, run};
+  if (options.allPaths) return measureAllPaths(bench, transports);
   if (options.targets) {
     noteMissingTransports(session, options, run);
-    TOOL_TRY(measureTargets(session, transports, plan, step, run));
+    TOOL_TRY(measureTargets(bench, transports));
   }
   for (const auto& transport : transports) {
     if (options.targets) break;
-    TOOL_TRY(measureTransfers(session, transport, plan, step, run));
-    TOOL_TRY(measureBatches(session, transport, plan, step, run));
-    TOOL_TRY(measureControl(session, transport, plan, step, run));
+    TOOL_TRY(measureTransfers(bench, transport));
+    TOOL_TRY(measureBatches(bench, transport));
+    TOOL_TRY(measureControl(bench, transport));
   }
   if (options.compare) addCompetitors(options, plan, progress, run);
   if (options.targets && options.compare) addCompetitorTargets(run);

@@ -1,5 +1,3 @@
-#include "bench/machine.h"
-
 #include <sched.h>
 #include <sys/utsname.h>
 
@@ -10,6 +8,7 @@
 #include <fmt/chrono.h>
 #include <fmt/core.h>
 
+#include "bench/run.h"
 #include "hmc/info.h"
 
 namespace hmc::bench {

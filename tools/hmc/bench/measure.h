@@ -22,22 +22,23 @@ struct Plan {
   bool verify = false;
 };
 
-// Called before each measurement with its name.
-using Step = std::function<void(const std::string&)>;
+// What all measurements share.
+struct Bench {
+  Session& session;
+  const Plan plan;
+  std::function<void(const std::string&)> step;  // called before each measurement with its name
+  Run& run;                                      // where the results go
+};
 
 // Blocking put and get of every size, then with a window of them in flight.
-Status measureTransfers(Session& session, const std::string& transport, const Plan& plan,
-                        const Step& step, Run& run);
+Status measureTransfers(Bench& bench, const std::string& transport);
 // 256 blocks in one call.
-Status measureBatches(Session& session, const std::string& transport, const Plan& plan,
-                      const Step& step, Run& run);
+Status measureBatches(Bench& bench, const std::string& transport);
 // Tag round trips.
-Status measureControl(Session& session, const std::string& transport, const Plan& plan,
-                      const Step& step, Run& run);
+Status measureControl(Bench& bench, const std::string& transport);
 // Blocking puts and gets of every size over each of these transports in turns, and which of them a
 // Node chooses that may use them all. A transport that does not open is left out, with a note.
-Status measureAllPaths(Session& session, const std::vector<std::string>& transports,
-                       const Plan& plan, const Step& step, Run& run);
+Status measureAllPaths(Bench& bench, const std::vector<std::string>& transports);
 
 // The building blocks of those above.
 
@@ -83,6 +84,5 @@ Result<Compared> compareTags(Session& session, const std::string& transport, Clo
 // The median, its spread and its ceiling.
 Measurement measurementOf(const std::string& transport, const std::string& section, bool put,
                           size_t bytes, const Compared& compared);
-std::string ceilingName(const std::string& transport);
 
 }  // namespace hmc::bench

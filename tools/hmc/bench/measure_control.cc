@@ -34,12 +34,12 @@ Result<double> timeRounds(uint64_t rounds, const Exchange& exchange) {
 
 // What the server takes part in: flags and then tags, or tags alone.
 Status beginRounds(Session& session, const char* what, uint32_t rank, uint64_t rounds) {
-  return session.begin(fmt::format("{} {} {}", what, rank, rounds + warmUp(rounds)));
+  return session.request(fmt::format("{} {} {}", what, rank, rounds + warmUp(rounds))).status();
 }
 
 Result<double> tagsNs(Session& session, Communicator& communicator, uint64_t rounds) {
   auto took = timeRounds(rounds, [&](uint64_t some) { return exchangeTags(communicator, some); });
-  TOOL_TRY(session.finish());
+  TOOL_TRY(session.answer().status());
   return took;
 }
 
@@ -84,19 +84,18 @@ Result<Compared> compareTags(Session& session, const std::string& transport, Clo
   return compareRuns(ours, ceiling, kTurns);
 }
 
-Status measureControl(Session& session, const std::string& transport, const Plan& plan,
-                      const Step& step, Run& run) {
+Status measureControl(Bench& bench, const std::string& transport) {
   // Tags in memory have no ceiling where there is no shared memory to compare with.
-  if (transport != "tcp" && !(transport == "ipc" && session.local())) return Status();
-  step(transport + " tag round trips");
-  TOOL_ASSIGN(Compared compared, compareTags(session, transport, plan.time));
+  if (transport != "tcp" && !(transport == "ipc" && bench.session.local())) return Status();
+  bench.step(transport + " tag round trips");
+  TOOL_ASSIGN(Compared compared, compareTags(bench.session, transport, bench.plan.time));
   Measurement measurement = measurementOf(transport, "control", true, sizeof(uint64_t), compared);
   measurement.what = "tag round trip";
   if (transport == "ipc") {
     measurement.path = "shared memory";
     measurement.ceiling->name = "bare flag";
   }
-  run.measurements.push_back(measurement);
+  bench.run.measurements.push_back(measurement);
   return Status();
 }
 

@@ -57,16 +57,12 @@ Result<Compared> compareWindow(Session& session, Path& path, const std::string& 
   return compare(ours, copies, time);
 }
 
-double gigabytesPerSecond(size_t bytes, double nanoseconds) {
-  return static_cast<double>(bytes) / nanoseconds;
-}
-
 // The spread is one of times, so a bandwidth has none.
 Measurement asBandwidth(Measurement measurement, size_t count) {
+  const auto bytes = static_cast<double>(count * measurement.bytes);
   measurement.unit = Unit::gigabytesPerSecond;
-  measurement.value = gigabytesPerSecond(count * measurement.bytes, measurement.value);
-  measurement.ceiling->value =
-      gigabytesPerSecond(count * measurement.bytes, measurement.ceiling->value);
+  measurement.value = bytes / measurement.value;
+  measurement.ceiling->value = bytes / measurement.ceiling->value;
   measurement.spread.reset();
   return measurement;
 }
@@ -91,25 +87,22 @@ Status verify(Session& session, Path& path) {
 
 Measurement measurementOf(const std::string& transport, const std::string& section, bool put,
                           size_t bytes, const Compared& compared) {
-  Measurement measurement;
-  measurement.section = section;
-  measurement.what = put ? "put" : "get";
-  measurement.path = transport;
-  measurement.bytes = bytes;
-  measurement.spread = percentiles(compared.ours);
-  measurement.value = measurement.spread->p50;
-  measurement.ceiling = Ceiling{ceilingName(transport), median(compared.ceiling)};
-  return measurement;
+  const Percentiles spread = percentiles(compared.ours);
+  const Ceiling ceiling{throughMemory(transport) ? "memcpy" : "raw socket",
+                        median(compared.ceiling)};
+  return {.section = section,
+          .what = put ? "put" : "get",
+          .path = transport,
+          .bytes = bytes,
+          .value = spread.p50,
+          .spread = spread,
+          .ceiling = ceiling};
 }
 
 BareCopy bareCopy(const Session& session, const Path& path, bool put, size_t bytes) {
   auto* there = session.shared().data();
   auto* here = static_cast<char*>(path.local.data());
   return {put ? there : here, put ? here : there, bytes, &session.shared().flag(0)};
-}
-
-std::string ceilingName(const std::string& transport) {
-  return throughMemory(transport) ? "memcpy" : "raw socket";
 }
 
 Result<Compared> compareTransfer(Session& session, Path& path, const std::string& transport,
@@ -136,45 +129,46 @@ Result<Compared> compareBatch(Session& session, Path& path, const std::string& t
   return compare(ours, copies, time);
 }
 
-Status measureTransfers(Session& session, const std::string& transport, const Plan& plan,
-                        const Step& step, Run& run) {
+Status measureTransfers(Bench& bench, const std::string& transport) {
+  Session& session = bench.session;
+  const Plan& plan = bench.plan;
   TOOL_ASSIGN(auto path, session.path(transport));
   if (plan.verify) {
-    step(transport + " verified");
+    bench.step(transport + " verified");
     TOOL_TRY(verify(session, *path));
   }
   for (bool put : {true, false}) {
     for (size_t bytes : plan.sizes) {
-      step(fmt::format("{} {} of {} bytes", transport, put ? "put" : "get", bytes));
+      bench.step(fmt::format("{} {} of {} bytes", transport, put ? "put" : "get", bytes));
       TOOL_ASSIGN(Compared latency,
                   compareTransfer(session, *path, transport, put, bytes, plan.time));
-      run.measurements.push_back(measurementOf(transport, kLatencySection, put, bytes, latency));
+      bench.run.measurements.push_back(
+          measurementOf(transport, kLatencySection, put, bytes, latency));
     }
     for (size_t bytes : plan.sizes) {
-      step(fmt::format("{} {} of {} bytes, {} in flight", transport, put ? "put" : "get", bytes,
-                       plan.window));
+      bench.step(fmt::format("{} {} of {} bytes, {} in flight", transport, put ? "put" : "get",
+                             bytes, plan.window));
       const size_t count = std::clamp<size_t>(kMostInFlight / bytes, 1, plan.window);
       TOOL_ASSIGN(Compared compared,
                   compareWindow(session, *path, transport, put, count, bytes, plan.time));
-      run.measurements.push_back(
+      bench.run.measurements.push_back(
           asBandwidth(measurementOf(transport, kBandwidthSection, put, bytes, compared), count));
     }
   }
   return Status();
 }
 
-Status measureBatches(Session& session, const std::string& transport, const Plan& plan,
-                      const Step& step, Run& run) {
+Status measureBatches(Bench& bench, const std::string& transport) {
   constexpr size_t kBlocks = 256;
-  TOOL_ASSIGN(auto path, session.path(transport));
+  TOOL_ASSIGN(auto path, bench.session.path(transport));
   for (size_t bytes :
        {size_t{64}, size_t{1} << 10, size_t{4} << 10, size_t{16} << 10, size_t{64} << 10}) {
     if (kBlocks * bytes > path->local.size()) break;
-    step(fmt::format("{} {} blocks of {} bytes", transport, kBlocks, bytes));
-    TOOL_ASSIGN(Compared batch, compareBatch(session, *path, transport, kBlocks, bytes, plan.time));
-    Measurement measurement = measurementOf(
-        transport, fmt::format("batch of {} blocks in one put", kBlocks), true, bytes, batch);
-    run.measurements.push_back(measurement);
+    bench.step(fmt::format("{} {} blocks of {} bytes", transport, kBlocks, bytes));
+    TOOL_ASSIGN(Compared batch,
+                compareBatch(bench.session, *path, transport, kBlocks, bytes, bench.plan.time));
+    bench.run.measurements.push_back(measurementOf(
+        transport, fmt::format("batch of {} blocks in one put", kBlocks), true, bytes, batch));
   }
   return Status();
 }

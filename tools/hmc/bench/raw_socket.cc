@@ -182,4 +182,10 @@ void RawSocketServer::stop() const {
   shutdown(fd_.get(), SHUT_RDWR);
 }
 
+Result<uint16_t> freePort(const std::string& host) {
+  auto server = RawSocketServer::listen(host);
+  if (!server.ok()) return server.status();
+  return server->port();
+}
+
 }  // namespace hmc::bench

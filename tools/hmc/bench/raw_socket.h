@@ -43,4 +43,7 @@ class RawSocketServer {
   uint16_t port_;
 };
 
+// A TCP port that nothing uses now.
+Result<uint16_t> freePort(const std::string& host = "127.0.0.1");
+
 }  // namespace hmc::bench

@@ -81,4 +81,9 @@ struct Run {
   std::vector<std::string> notes;
 };
 
+// Where measurements are taken, for the header: date, machine, kernel, build.
+std::vector<std::pair<std::string, std::string>> describeMachine();
+// How many cores this process may use.
+size_t usableCores();
+
 }  // namespace hmc::bench

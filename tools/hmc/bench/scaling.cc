@@ -6,7 +6,6 @@
 
 #include <fmt/core.h>
 
-#include "bench/machine.h"
 #include "bench/targets.h"
 #include "peer_options.h"
 
@@ -35,24 +34,25 @@ Result<Node> nodeWithPeers(Session& session, size_t peers) {
   return node;
 }
 
-Status idle(Session& session, const Step& step, Run& run) {
-  step(fmt::format("an idle node with {} peers", kIdlePeers));
-  TOOL_ASSIGN(Node node, nodeWithPeers(session, kIdlePeers));
+Status idle(Bench& bench) {
+  bench.step(fmt::format("an idle node with {} peers", kIdlePeers));
+  TOOL_ASSIGN(Node node, nodeWithPeers(bench.session, kIdlePeers));
   const double before = cpuSeconds();
   auto start = Clock::now();
   (void)node.nextNote(std::chrono::seconds(5));  // none comes
   const double wall = std::chrono::duration<double>(Clock::now() - start).count();
   const double share = (cpuSeconds() - before) / wall;
   if (node.peers().size() != kIdlePeers) return Status(Code::failed, "the idle Node lost peers");
-  TOOL_TRY(session.request("peers 0 none").status());
-  run.targets.push_back({fmt::format("idle with {} peers", kIdlePeers),
-                         fmt::format("{:.2f} % of a core", share * 100), "", share * 100, "< 1 %",
-                         share < 0.01});
+  TOOL_TRY(bench.session.request("peers 0 none").status());
+  bench.run.targets.push_back({fmt::format("idle with {} peers", kIdlePeers),
+                               fmt::format("{:.2f} % of a core", share * 100), "", share * 100,
+                               "< 1 %", share < 0.01});
   return Status();
 }
 
-Status manyPeers(Session& session, const Plan& plan, const Step& step, Run& run) {
-  step(fmt::format("put 8 B among {} peers and {} regions", kManyPeers, kManyRegions));
+Status manyPeers(Bench& bench) {
+  Session& session = bench.session;
+  bench.step(fmt::format("put 8 B among {} peers and {} regions", kManyPeers, kManyRegions));
   TOOL_TRY(session.request(fmt::format("regions {} 4096", kManyRegions)).status());
   TOOL_ASSIGN(auto alone, session.path("ipc"));
   TOOL_ASSIGN(Node node, nodeWithPeers(session, kManyPeers));
@@ -70,11 +70,12 @@ Status manyPeers(Session& session, const Plan& plan, const Step& step, Run& run)
     return [&remote, &local] { return remote.put(local, 0, 0, 8); };
   };
   TOOL_ASSIGN(Compared compared, compare(put(remotes.back(), locals.back()),
-                                         put(alone->remote, alone->local), plan.time));
-  run.targets.push_back({fmt::format("put 8 B, {} regions, {} peers", kManyRegions, kManyPeers),
-                         fmt::format("{:.1f} ns", median(compared.ours)),
-                         fmt::format("one region, one peer {:.1f} ns", median(compared.ceiling)),
-                         compared.ratio, "<= 1.1 x", compared.ratio <= 1.1});
+                                         put(alone->remote, alone->local), bench.plan.time));
+  bench.run.targets.push_back(
+      {fmt::format("put 8 B, {} regions, {} peers", kManyRegions, kManyPeers),
+       fmt::format("{:.1f} ns", median(compared.ours)),
+       fmt::format("one region, one peer {:.1f} ns", median(compared.ceiling)), compared.ratio,
+       "<= 1.1 x", compared.ratio <= 1.1});
   return session.request("peers 0 none").status();
 }
 
@@ -105,10 +106,12 @@ Result<double> rate(size_t count, Clock::duration time, const Job& job) {
 }
 
 // How many times faster N threads are than one, ours beside bare copies.
-Status threads(Session& session, const Plan& plan, const Step& step, Run& run, size_t bytes) {
+Status threads(Bench& bench, size_t bytes) {
+  Session& session = bench.session;
+  const auto time = bench.plan.time / 14;
   const size_t count = std::min<size_t>(usableCores(), SharedMemory::kFlags);
   if (count < 2) return Status();
-  step(fmt::format("put {} B by {} threads to {} peers", bytes, count, count));
+  bench.step(fmt::format("put {} B by {} threads to {} peers", bytes, count, count));
   std::vector<std::unique_ptr<Path>> paths;
   for (size_t i = 0; i < count; ++i) {
     TOOL_ASSIGN(auto path, session.path("ipc", fmt::format("region {}", i)));
@@ -124,29 +127,29 @@ Status threads(Session& session, const Plan& plan, const Step& step, Run& run, s
   Samples itsSpeedups;
   Samples ratios;
   for (int i = 0; i < 7; ++i) {
-    TOOL_ASSIGN(double itsOne, rate(1, plan.time / 14, bare));
-    TOOL_ASSIGN(double ourOne, rate(1, plan.time / 14, ours));
-    TOOL_ASSIGN(double itsAll, rate(count, plan.time / 14, bare));
-    TOOL_ASSIGN(double ourAll, rate(count, plan.time / 14, ours));
+    TOOL_ASSIGN(double itsOne, rate(1, time, bare));
+    TOOL_ASSIGN(double ourOne, rate(1, time, ours));
+    TOOL_ASSIGN(double itsAll, rate(count, time, bare));
+    TOOL_ASSIGN(double ourAll, rate(count, time, ours));
     speedups.push_back(ourAll / ourOne);
     itsSpeedups.push_back(itsAll / itsOne);
     ratios.push_back(speedups.back() / itsSpeedups.back());
   }
   const double ratio = median(ratios);
-  run.targets.push_back({fmt::format("{} threads to {} peers, {} B", count, count, bytes),
-                         fmt::format("{:.2f} x one thread", median(speedups)),
-                         fmt::format("memcpy {:.2f} x", median(itsSpeedups)), ratio, ">= 0.9 x",
-                         ratio >= 0.9});
+  bench.run.targets.push_back({fmt::format("{} threads to {} peers, {} B", count, count, bytes),
+                               fmt::format("{:.2f} x one thread", median(speedups)),
+                               fmt::format("memcpy {:.2f} x", median(itsSpeedups)), ratio,
+                               ">= 0.9 x", ratio >= 0.9});
   return Status();
 }
 
 }  // namespace
 
-Status measureScaling(Session& session, const Plan& plan, const Step& step, Run& run) {
-  TOOL_TRY(manyPeers(session, plan, step, run));
-  TOOL_TRY(threads(session, plan, step, run, 8));
-  TOOL_TRY(threads(session, plan, step, run, 4096));
-  return idle(session, step, run);
+Status measureScaling(Bench& bench) {
+  TOOL_TRY(manyPeers(bench));
+  TOOL_TRY(threads(bench, 8));
+  TOOL_TRY(threads(bench, 4096));
+  return idle(bench);
 }
 
 }  // namespace hmc::bench

@@ -3,7 +3,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <sstream>
@@ -11,15 +10,14 @@
 
 #include <fmt/core.h>
 
-#include "bench/against/server_client.h"
 #include "bench/bare_ucp.h"
 #include "bench/raw_socket.h"
 #include "bench/shared_memory.h"
-#include "child.h"
 #include "demo/demo.h"
 #include "hmc.h"
 #include "hmc/node.h"
 #include "peer_options.h"
+#include "program.h"
 #include "try.h"
 
 namespace hmc::bench {
@@ -27,7 +25,6 @@ namespace hmc::bench {
 namespace {
 
 constexpr size_t kCommunicatorBytes = size_t{1} << 20;
-constexpr std::chrono::milliseconds kCheckEvery{100};  // whether it should end
 
 // Where it listens on every interface, by the host's name, for somebody on another host.
 std::string addressForOthers(const std::string& address) {
@@ -59,9 +56,8 @@ class Server {
   }
 
   const std::string& address() const { return address_; }
-  // Answers requests until end() is called.
+  // Answers requests until the Node fails, which it seldom does: somebody ends this process.
   void run();
-  void end() { ending_ = true; }
 
  private:
   Server(Node node, LocalRegion region, RawSocketServer raw, size_t bytes)
@@ -74,7 +70,6 @@ class Server {
   Result<std::string> serveBareUcp();
   Status openCommunicator(const std::string& host);
 
-  std::atomic<bool> ending_{false};
   Node node_;
   LocalRegion region_;
   RawSocketServer raw_;
@@ -117,8 +112,7 @@ Status Server::openCommunicator(const std::string& host) {
   communicator_ = std::make_unique<Communicator>(
       std::make_shared<ConnBuffer>(0, kCommunicatorBytes, MemoryType::CPU));
   for (int attempt = 0; attempt < 50; ++attempt) {
-    TOOL_ASSIGN(const int port, freePort(host));
-    communicatorPort_ = static_cast<uint16_t>(port);
+    TOOL_ASSIGN(communicatorPort_, freePort(host));
     if (communicator_->initServer(host, communicatorPort_, ConnType::AUTO) == status_t::SUCCESS)
       return Status();
   }
@@ -197,8 +191,8 @@ Result<std::string> Server::answer(const std::string& request) {
 }
 
 void Server::run() {
-  while (!ending_) {
-    auto note = node_.nextNote(kCheckEvery);
+  for (;;) {
+    auto note = node_.nextNote(std::chrono::hours(1));
     if (note.status().code() == Code::deadlineExceeded) continue;
     if (!note.ok()) return;
     // The other side takes part in these, and begins when it gets this.
@@ -235,14 +229,10 @@ int serveBench(const ServerOptions& options, bool forAPerson) {
         "Listening. On the other host run\n\n  hmc bench --connect {}\n\nCtrl-C ends this.\n",
         addressForOthers((*server)->address()));
     std::fflush(stdout);
-    (*server)->run();
-    return 0;
+  } else {
+    tool::tellParent((*server)->address());
   }
-  tool::tellParent((*server)->address());
-  std::thread worker([&] { (*server)->run(); });
-  tool::waitForParentToEnd();
-  (*server)->end();
-  worker.join();
+  (*server)->run();
   return 0;
 }
 

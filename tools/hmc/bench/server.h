@@ -43,9 +43,8 @@ struct Hello {
 inline constexpr const char* kRegion = "bench";           // allocated by the Node
 inline constexpr const char* kUserRegion = "bench.user";  // the program's own memory
 
-// Serves with the secret and the transports of the environment. As a child it prints its address
-// and ends with its parent; for a person it prints the command line of the other side and serves
-// until it is killed.
+// Serves with the secret and the transports of the environment until it is killed. Prints its
+// address for the process that started it, or the command line of the other side for a person.
 int serveBench(const ServerOptions& options, bool forAPerson);
 
 }  // namespace hmc::bench

@@ -14,12 +14,6 @@ namespace {
 
 constexpr std::chrono::seconds kServerTimeout{60};
 
-Result<std::string> startServer(std::unique_ptr<tool::Child>& child, const SharedMemory& shared) {
-  TOOL_ASSIGN(child, tool::Child::start({"bench-server", "--bytes", std::to_string(shared.size()),
-                                         "--shared", shared.path()}));
-  return child->readLine(kServerTimeout);
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Session>> Session::open(const SessionOptions& options) {
@@ -28,7 +22,10 @@ Result<std::unique_ptr<Session>> Session::open(const SessionOptions& options) {
   TOOL_ASSIGN(SharedMemory shared, SharedMemory::create(options.bytes));
   session->shared_ = std::make_unique<SharedMemory>(std::move(shared));
   if (options.connect.empty()) {
-    TOOL_ASSIGN(session->address_, startServer(session->child_, *session->shared_));
+    TOOL_ASSIGN(session->server_,
+                tool::startOtherProcess({"bench-server", "--bytes", std::to_string(options.bytes),
+                                         "--shared", session->shared_->path()}));
+    session->address_ = session->server_.address;
   }
   session->host_ = tool::hostOf(session->address_);
 
@@ -55,15 +52,6 @@ Result<std::string> Session::answer() {
 Result<std::string> Session::request(const std::string& what) {
   TOOL_TRY(peer_->notify(what, kServerTimeout));
   return answer();
-}
-
-Status Session::begin(const std::string& what) {
-  TOOL_TRY(peer_->notify(what, kServerTimeout));
-  return answer().status();
-}
-
-Status Session::finish() {
-  return answer().status();
 }
 
 Result<std::unique_ptr<Path>> Session::path(const std::vector<std::string>& transports,

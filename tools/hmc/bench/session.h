@@ -7,9 +7,9 @@
 #include "bench/raw_socket.h"
 #include "bench/server.h"
 #include "bench/shared_memory.h"
-#include "child.h"
 #include "hmc.h"
 #include "hmc/node.h"
+#include "program.h"
 
 // A client's connection to a bench server, and the ceilings that go with it.
 namespace hmc::bench {
@@ -35,7 +35,7 @@ class Session {
   static Result<std::unique_ptr<Session>> open(const SessionOptions& options);
 
   // We started the server on this machine and share memory with it.
-  bool local() const { return child_ != nullptr; }
+  bool local() const { return server_.program != nullptr; }
   const Hello& server() const { return hello_; }
   const std::string& address() const { return address_; }
   const std::string& host() const { return host_; }
@@ -56,11 +56,10 @@ class Session {
   // A Communicator of rank `rank`, connected to the server's as rank 1000.
   Result<std::unique_ptr<Communicator>> communicator(uint32_t rank,
                                                      const std::string& transports) const;
-  // Sends the server a request (bench/server.h) and waits for its answer.
+  // Sends the server a request (bench/server.h) and waits for its answer. One that we take part in
+  // has two: request() returns when the server is ready, answer() when it is done.
   Result<std::string> request(const std::string& what);
-  // The same for a request that we take part in: begin() returns when the server is ready.
-  Status begin(const std::string& what);
-  Status finish();
+  Result<std::string> answer();
 
   // Mapped by the server as well where it is local().
   const SharedMemory& shared() const { return *shared_; }
@@ -68,10 +67,9 @@ class Session {
 
  private:
   Session() = default;
-  Result<std::string> answer();
 
   std::unique_ptr<SharedMemory> shared_;
-  std::unique_ptr<tool::Child> child_;
+  tool::OtherProcess server_;
   std::string address_;
   std::string host_;
   Hello hello_;

@@ -3,7 +3,6 @@
 #include <sys/uio.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include <fmt/core.h>
 
@@ -23,7 +22,8 @@ Target absolute(std::string what, const Compared& compared, const std::string& c
   return target;
 }
 
-Status communicatorPut(Session& session, const Path& path, const Plan& plan, Run& run) {
+Status communicatorPut(Bench& bench, const Path& path) {
+  Session& session = bench.session;
   TOOL_ASSIGN(auto communicator, session.communicator(session.newRank(), "ipc"));
   const std::string host = session.host();
   const uint16_t port = session.server().communicatorPort;
@@ -32,89 +32,91 @@ Status communicatorPut(Session& session, const Path& path, const Plan& plan, Run
                ? Status()
                : Status(Code::failed, lastError());
   };
-  TOOL_ASSIGN(Compared documented, compare(put, bareCopy(session, path, true, 8), plan.time));
-  run.targets.push_back(absolute("put 8 B, Communicator", documented, "bare store", 100));
+  bench.step("put 8 B, Communicator");
+  TOOL_ASSIGN(Compared documented, compare(put, bareCopy(session, path, true, 8), bench.plan.time));
+  bench.run.targets.push_back(absolute("put 8 B, Communicator", documented, "bare store", 100));
   return Status();
 }
 
-Status sameHost(Session& session, const Plan& plan, const Step& step, Run& run) {
+Status sameHost(Bench& bench) {
+  auto& [session, plan, step, run] = bench;
   TOOL_ASSIGN(auto path, session.path("ipc"));
   step(kSmallPut);
   TOOL_ASSIGN(Compared small, compareTransfer(session, *path, "ipc", true, 8, plan.time));
   run.targets.push_back(absolute(kSmallPut, small, "bare store", 25));
   run.measurements.push_back(measurementOf("ipc", kLatencySection, /*put=*/true, 8, small));
-
-  step("put 8 B, Communicator");
-  TOOL_TRY(communicatorPut(session, *path, plan, run));
+  TOOL_TRY(communicatorPut(bench, *path));
 
   struct Limit {
     size_t bytes;
     double ratio;
+    int times = 1;
   };
-  for (auto [bytes, ratio] : {Limit{4 * kKiB, 1.4}, Limit{64 * kKiB, 1.05}, Limit{kMiB, 1.05}}) {
-    step("put " + sizeText(bytes));
-    TOOL_ASSIGN(Compared one, compareTransfer(session, *path, "ipc", true, bytes, plan.time));
-    run.targets.push_back(timeAtMost("put " + sizeText(bytes), one, "memcpy", ratio));
+  const size_t all = path->local.size();
+  for (auto [bytes, ratio, times] :
+       {Limit{4 * kKiB, 1.4}, Limit{64 * kKiB, 1.05}, Limit{kMiB, 1.05}, Limit{all, 0.9, 4}}) {
+    const std::string what = "put " + sizeText(bytes);
+    step(what);
+    TOOL_ASSIGN(Compared one,
+                compareTransfer(session, *path, "ipc", true, bytes, times * plan.time));
+    run.targets.push_back(timeAtMost(what, one, "memcpy", ratio));
   }
   step("put 256 x 16 KiB");
   TOOL_ASSIGN(Compared batch, compareBatch(session, *path, "ipc", 256, 16 * kKiB, plan.time));
   run.targets.push_back(timeAtMost("put 256 x 16 KiB", batch, "memcpy", 1.05));
-  step("put 64 MiB");
-  TOOL_ASSIGN(Compared large,
-              compareTransfer(session, *path, "ipc", true, path->local.size(), 4 * plan.time));
-  run.targets.push_back(timeAtMost("put " + sizeText(path->local.size()), large, "memcpy", 0.9));
   return Status();
 }
 
-Status userMemory(Session& session, const Plan& plan, const Step& step, Run& run) {
-  TOOL_ASSIGN(auto path, session.path("ipc", kUserRegion));
+Status userMemory(Bench& bench) {
+  const Hello& server = bench.session.server();
+  TOOL_ASSIGN(auto path, bench.session.path("ipc", kUserRegion));
   for (size_t bytes : {size_t{8}, 64 * kKiB, kMiB}) {
-    step("put " + sizeText(bytes) + " into the user's own memory");
+    const std::string what = "put " + sizeText(bytes) + ", user's memory";
+    bench.step(what);
     auto bare = [&] {
       iovec here{path->local.data(), bytes};
-      iovec there{reinterpret_cast<void*>(session.server().userAddress), bytes};  // NOLINT
-      ssize_t moved = process_vm_writev(session.server().pid, &here, 1, &there, 1, 0);
-      return moved == static_cast<ssize_t>(bytes)
-                 ? Status()
-                 : Status(Code::failed, std::string("process_vm_writev: ") + std::strerror(errno));
+      iovec there{reinterpret_cast<void*>(server.userAddress), bytes};  // NOLINT
+      ssize_t moved = process_vm_writev(server.pid, &here, 1, &there, 1, 0);
+      return moved == static_cast<ssize_t>(bytes) ? Status()
+                                                  : tool::systemError("process_vm_writev");
     };
-    TOOL_ASSIGN(Compared one, compare(OneTransfer{*path, true, bytes}, bare, plan.time));
-    run.targets.push_back(
-        timeAtMost("put " + sizeText(bytes) + ", user's memory", one, "process_vm_writev", 1.1));
+    TOOL_ASSIGN(Compared one, compare(OneTransfer{*path, true, bytes}, bare, bench.plan.time));
+    bench.run.targets.push_back(timeAtMost(what, one, "process_vm_writev", 1.1));
   }
   return Status();
 }
 
-Status overTcp(Session& session, const Plan& plan, const Step& step, Run& run) {
+Status overTcp(Bench& bench) {
+  auto& [session, plan, step, run] = bench;
   TOOL_ASSIGN(auto path, session.path("tcp"));
   step("tcp put 8 B");
   TOOL_ASSIGN(Compared small, compareTransfer(session, *path, "tcp", true, 8, 2 * plan.time));
   run.targets.push_back(timeAtMost("tcp put 8 B", small, "raw echo", 1.4));
-  step("tcp put 64 MiB");
   const size_t bytes = path->local.size();
+  const std::string what = "tcp put " + sizeText(bytes);
+  step(what);
   TOOL_ASSIGN(Compared large, compareTransfer(session, *path, "tcp", true, bytes, 8 * plan.time));
-  run.targets.push_back(
-      rateAtLeast("tcp put " + sizeText(bytes), large, "raw socket", 0.9, bandwidthOf(bytes)));
+  run.targets.push_back(rateAtLeast(what, large, "raw socket", 0.9, bandwidthOf(bytes)));
   return Status();
 }
 
-Status tagsThroughMemory(Session& session, const Plan& plan, const Step& step, Run& run) {
-  step("tag round trip, same host");
-  TOOL_ASSIGN(Compared memory, compareTags(session, "ipc", plan.time));
-  run.targets.push_back(timeAtMost("tag round trip, same host", memory, "bare flag", 2));
+Status tagsThroughMemory(Bench& bench) {
+  bench.step("tag round trip, same host");
+  TOOL_ASSIGN(Compared memory, compareTags(bench.session, "ipc", bench.plan.time));
+  bench.run.targets.push_back(timeAtMost("tag round trip, same host", memory, "bare flag", 2));
   return Status();
 }
 
-Status tagsOverTcp(Session& session, const Plan& plan, const Step& step, Run& run) {
-  step("tag round trip, tcp");
-  TOOL_ASSIGN(Compared tcp, compareTags(session, "tcp", 2 * plan.time));
-  run.targets.push_back(timeAtMost("tag round trip, tcp", tcp, "raw echo", 1.4));
+Status tagsOverTcp(Bench& bench) {
+  bench.step("tag round trip, tcp");
+  TOOL_ASSIGN(Compared tcp, compareTags(bench.session, "tcp", 2 * bench.plan.time));
+  bench.run.targets.push_back(timeAtMost("tag round trip, tcp", tcp, "raw echo", 1.4));
   return Status();
 }
 
 struct TargetGroup {
   const char* transport;
-  Status (*measure)(Session&, const Plan&, const Step&, Run&);
+  Status (*measure)(Bench&);
   size_t steps;
 };
 // In the order of measuring.
@@ -187,14 +189,13 @@ size_t targetSteps(const std::vector<std::string>& transports) {
   return steps;
 }
 
-Status measureTargets(Session& session, const std::vector<std::string>& transports,
-                      const Plan& plan, const Step& step, Run& run) {
-  if (!session.local()) {
+Status measureTargets(Bench& bench, const std::vector<std::string>& transports) {
+  if (!bench.session.local()) {
     return Status(Code::unsupported,
                   "--targets compares with this machine's own memory: run it without --connect");
   }
   for (const auto& group : kGroups) {
-    if (contains(transports, group.transport)) TOOL_TRY(group.measure(session, plan, step, run));
+    if (contains(transports, group.transport)) TOOL_TRY(group.measure(bench));
   }
   return Status();
 }

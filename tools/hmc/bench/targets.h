@@ -10,8 +10,7 @@
 namespace hmc::bench {
 
 // All targets of these transports.
-Status measureTargets(Session& session, const std::vector<std::string>& transports,
-                      const Plan& plan, const Step& step, Run& run);
+Status measureTargets(Bench& bench, const std::vector<std::string>& transports);
 // How many steps that takes.
 size_t targetSteps(const std::vector<std::string>& transports);
 
@@ -19,16 +18,16 @@ size_t targetSteps(const std::vector<std::string>& transports);
 void addCompetitorTargets(Run& run);
 
 // Beside perftest. A note says so where perftest is not installed.
-Status measureVerbsTargets(Session& session, const Plan& plan, const Step& step, Run& run);
+Status measureVerbsTargets(Bench& bench);
 inline constexpr size_t kVerbsTargetSteps = 6;
 
 // Beside direct calls of UCX. A note says so where the build had no UCX headers.
-Status measureUcxTargets(Session& session, const Plan& plan, const Step& step, Run& run);
+Status measureUcxTargets(Bench& bench);
 inline constexpr size_t kUcxTargetSteps = 5;
 
 // What idle peers cost, what a put costs among many peers and regions, and how puts scale with
 // threads.
-Status measureScaling(Session& session, const Plan& plan, const Step& step, Run& run);
+Status measureScaling(Bench& bench);
 inline constexpr size_t kScalingSteps = 4;
 
 // Our time is at most `limit` times the ceiling's.

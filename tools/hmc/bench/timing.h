@@ -23,8 +23,17 @@ inline double nanosecondsSince(Clock::time_point start) {
 // timed many at a time, so its percentiles are those of short averages.
 using Samples = std::vector<double>;
 
-double median(Samples values);
-Percentiles percentiles(Samples values);
+inline Percentiles percentiles(Samples values) {
+  if (values.empty()) return {};
+  std::sort(values.begin(), values.end());
+  auto at = [&](double part) {
+    return values[static_cast<size_t>(part * static_cast<double>(values.size() - 1) + 0.5)];
+  };
+  return {at(0.5), at(0.99), at(0.999)};
+}
+inline double median(Samples values) {
+  return percentiles(std::move(values)).p50;
+}
 
 struct Compared {
   Samples ours;

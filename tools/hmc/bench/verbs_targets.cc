@@ -49,8 +49,11 @@ Status stream(const OneTransfer& transfer, size_t messages, size_t depth) {
   return Status();
 }
 
-Status streamed(const Path& path, const RdmaAddress& address, bool put, size_t bytes,
-                const Plan& plan, Run& run) {
+Status streamed(Bench& bench, const Path& path, const RdmaAddress& address, bool put,
+                size_t bytes) {
+  const Plan& plan = bench.plan;
+  const std::string what = fmt::format("verbs {} {}", put ? "put" : "get", sizeText(bytes));
+  bench.step(what);
   auto ours = [&](size_t messages) {
     return timed([&] { return stream({path, put, bytes}, messages, plan.window); }, messages);
   };
@@ -62,21 +65,21 @@ Status streamed(const Path& path, const RdmaAddress& address, bool put, size_t b
   TOOL_ASSIGN(const Compared compared,
               compareRuns([&] { return ours(messages); },
                           [&] { return perftestPerMessage(address, theirs); }, kTurns));
-  run.targets.push_back(
-      rateAtLeast(fmt::format("verbs {} {}", put ? "put" : "get", sizeText(bytes)), compared,
-                  theirs.program, 0.95, bandwidthOf(bytes)));
+  bench.run.targets.push_back(
+      rateAtLeast(what, compared, theirs.program, 0.95, bandwidthOf(bytes)));
   return Status();
 }
 
-Status smallPut(const Path& path, const RdmaAddress& address, const Plan& plan, Run& run) {
+Status smallPut(Bench& bench, const Path& path, const RdmaAddress& address) {
+  bench.step("verbs put 8 B");
   // The median of single puts, like perftest's "typical".
   auto ours = [&]() -> Result<double> {
     Samples samples;
-    TOOL_TRY(slice(OneTransfer{path, true, kSmall}, 1, plan.time, samples));
+    TOOL_TRY(slice(OneTransfer{path, true, kSmall}, 1, bench.plan.time, samples));
     return median(samples);
   };
   auto single = [&](size_t) { return ours(); };
-  TOOL_ASSIGN(const size_t messages, messagesFor(single, 100, plan.time));
+  TOOL_ASSIGN(const size_t messages, messagesFor(single, 100, bench.plan.time));
   auto roundTrip = [&]() -> Result<double> {
     TOOL_ASSIGN(const Percentiles half,
                 perftestLatency(address,
@@ -84,12 +87,12 @@ Status smallPut(const Path& path, const RdmaAddress& address, const Plan& plan, 
     return 2 * half.p50;
   };
   TOOL_ASSIGN(const Compared compared, compareRuns(ours, roundTrip, kTurns));
-  run.targets.push_back(
+  bench.run.targets.push_back(
       timeAtMost("verbs put 8 B", compared, std::string(kWriteLatency) + " round trip", 1.3));
   return Status();
 }
 
-Status smallBatch(const Path& path, const RdmaAddress& address, Run& run) {
+Status smallBatch(Bench& bench, const Path& path, const RdmaAddress& address) {
   constexpr size_t kBatch = 10000;
   constexpr size_t kDepth = 256;  // as many as the transport has in flight on one queue pair
   std::vector<Block> blocks;
@@ -103,33 +106,29 @@ Status smallBatch(const Path& path, const RdmaAddress& address, Run& run) {
   TOOL_ASSIGN(const Compared compared,
               compareRuns([&] { return timed(put, kBatch); },
                           [&] { return perftestPerMessage(address, theirs); }, kTurns));
-  run.targets.push_back(rateAtLeast(fmt::format("verbs {} puts of 8 B in one batch", kBatch),
-                                    compared, theirs.program, 0.9,
-                                    [](double each) { return timeText(each) + " each"; }));
+  bench.run.targets.push_back(rateAtLeast(fmt::format("verbs {} puts of 8 B in one batch", kBatch),
+                                          compared, theirs.program, 0.9,
+                                          [](double each) { return timeText(each) + " each"; }));
   return Status();
 }
 
 }  // namespace
 
-Status measureVerbsTargets(Session& session, const Plan& plan, const Step& step, Run& run) {
+Status measureVerbsTargets(Bench& bench) {
   auto address = findRdmaAddress();
   Status can = findPerftest();
   if (can.ok()) can = address.status();
   if (!can.ok()) {
-    run.notes.push_back("verbs: the targets were not measured: " + can.message());
+    bench.run.notes.push_back("verbs: the targets were not measured: " + can.message());
     return Status();
   }
-  TOOL_ASSIGN(auto path, session.path("verbs"));
-  step("verbs put 8 B");
-  TOOL_TRY(smallPut(*path, *address, plan, run));
+  TOOL_ASSIGN(auto path, bench.session.path("verbs"));
+  TOOL_TRY(smallPut(bench, *path, *address));
   for (bool put : {true, false}) {
-    for (size_t bytes : {64 * kKiB, kMiB}) {
-      step(fmt::format("verbs {} {}", put ? "put" : "get", sizeText(bytes)));
-      TOOL_TRY(streamed(*path, *address, put, bytes, plan, run));
-    }
+    for (size_t bytes : {64 * kKiB, kMiB}) TOOL_TRY(streamed(bench, *path, *address, put, bytes));
   }
-  step("verbs batch of small puts");
-  return smallBatch(*path, *address, run);
+  bench.step("verbs batch of small puts");
+  return smallBatch(bench, *path, *address);
 }
 
 }  // namespace hmc::bench

@@ -2,11 +2,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string>
 
-#include "child.h"
 #include "hmc/node.h"
+#include "program.h"
 
 namespace hmc::tool {
 
@@ -14,12 +13,12 @@ namespace hmc::tool {
 // The exit status: 0 when at least one transport worked and none failed.
 int runDemo(size_t bytes);
 
-// The other process: serves one peer over one transport until its standard input closes.
+// The other process: serves one peer over one transport until it is ended.
 int serveDemo(const std::string& transport, size_t bytes);
 
 // The other process, and a Node of ours that has its region open.
 struct DemoPair {
-  std::unique_ptr<Child> child;
+  OtherProcess process;
   Node node;
   LocalRegion local;
   Peer server;

@@ -4,13 +4,9 @@
 #include <fmt/core.h>
 
 #include "commands.h"
-#include "doctor/finding.h"
-#include "doctor/host_checks.h"
-#include "doctor/loopback_checks.h"
-#include "doctor/peer_checks.h"
+#include "doctor/checks.h"
 #include "hmc/version.h"
 #include "peer_options.h"
-#include "quiet.h"
 
 namespace hmc::tool {
 

@@ -1,10 +1,9 @@
-#include "doctor/finding.h"
-
 #include <algorithm>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "doctor/checks.h"
 #include "hmc/version.h"
 
 namespace hmc::tool {

@@ -1,10 +1,9 @@
-#include "doctor/loopback_checks.h"
-
 #include <cstring>
 
 #include <fmt/core.h>
 
 #include "demo/demo.h"
+#include "doctor/checks.h"
 #include "peer_options.h"
 #include "try.h"
 

@@ -1,5 +1,3 @@
-#include "doctor/peer_checks.h"
-
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -7,8 +5,7 @@
 #include <fmt/core.h>
 
 #include "bench/report/units.h"
-#include "doctor/loopback_checks.h"
-#include "doctor/reach.h"
+#include "doctor/checks.h"
 #include "hmc/version.h"
 #include "peer_options.h"
 

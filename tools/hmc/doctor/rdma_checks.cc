@@ -1,5 +1,3 @@
-#include "doctor/rdma_checks.h"
-
 #include <fcntl.h>
 
 #include <algorithm>
@@ -10,6 +8,7 @@
 
 #include <fmt/core.h>
 
+#include "doctor/checks.h"
 #include "system_call.h"
 
 namespace hmc::tool {

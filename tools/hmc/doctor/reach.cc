@@ -1,5 +1,3 @@
-#include "doctor/reach.h"
-
 #include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -12,6 +10,7 @@
 
 #include <fmt/core.h>
 
+#include "doctor/checks.h"
 #include "hmc/deadline.h"
 #include "system_call.h"
 

@@ -6,6 +6,20 @@
 
 namespace hmc::bench {
 
+void Comparison::addLatency(Measurement about, double each, std::optional<Percentiles> spread) {
+  about.section = kLatencySection;
+  about.value = each;
+  about.spread = spread;
+  measurements.push_back(std::move(about));
+}
+
+void Comparison::addBandwidth(Measurement about, double each) {
+  about.section = kBandwidthSection;
+  about.unit = Unit::gigabytesPerSecond;
+  about.value = static_cast<double>(about.bytes) / each;
+  measurements.push_back(std::move(about));
+}
+
 const std::vector<Competitor>& allCompetitors() {
   static const std::vector<Competitor> kCompetitors{
       {"ucx", "UCX, through its ucx_perftest", runUcx},

@@ -1,13 +1,13 @@
 #pragma once
 
 #include <chrono>
-#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "bench/report/progress.h"
 #include "bench/run.h"
-#include "hmc/status.h"
+#include "hmc/result.h"
 
 // Other software that moves bytes between processes, measured in the same run and the same units.
 // None is required: a note names what is missing and the command that installs it.
@@ -16,6 +16,10 @@ namespace hmc::bench {
 struct Comparison {
   std::vector<Measurement> measurements;
   std::vector<std::string> notes;
+
+  // `about` says who, what, path and bytes; `each` is nanoseconds per operation.
+  void addLatency(Measurement about, double each, std::optional<Percentiles> spread = {});
+  void addBandwidth(Measurement about, double each);
 };
 
 // What every competitor measures.
@@ -42,5 +46,21 @@ Status runUcx(const Workload& workload, Progress& progress, Comparison& found);
 Status runMpi(const Workload& workload, Progress& progress, Comparison& found);
 Status runVerbs(const Workload& workload, Progress& progress, Comparison& found);
 Status runSocket(const Workload& workload, Progress& progress, Comparison& found);
+
+// What one run of ucx_perftest found out about one message, in nanoseconds.
+struct UcxAnswer {
+  double median = 0;
+  double mean = 0;  // of the whole run, waiting included
+};
+// From the text that `ucx_perftest -f -v` prints: a line of column names, a line of numbers, and
+// perhaps warnings around them.
+Result<UcxAnswer> parseUcx(const std::string& printed);
+// "1.13.1" from what `ucx_info -v` prints; empty when it is not there.
+std::string parseUcxVersion(const std::string& printed);
+// Nanoseconds that ucx_perftest takes per message of that size over tcp, streamed.
+Result<double> ucxTcpSend(size_t bytes, std::chrono::milliseconds timeout);
+
+// The measurements in the output of mpi_window.c; other lines are skipped.
+Comparison parseMpi(const std::string& printed, const std::string& who);
 
 }  // namespace hmc::bench

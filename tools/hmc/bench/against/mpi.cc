@@ -1,5 +1,3 @@
-#include "bench/against/mpi.h"
-
 #include <climits>
 #include <cmath>
 #include <cstdlib>
@@ -9,7 +7,7 @@
 #include <fmt/core.h>
 
 #include "bench/against/competitors.h"
-#include "bench/against/program.h"
+#include "program.h"
 #include "try.h"
 
 namespace hmc::bench {
@@ -62,8 +60,8 @@ Result<std::string> compileAndRun(const Workload& workload) {
   const TemporaryFolder folder;
   if (folder.path().empty()) return Status(Code::failed, "no temporary folder can be made");
   const std::string program = (folder.path() / "mpi_window").string();
-  TOOL_TRY(runProgram({{"mpicc", "-std=c99", "-O2", source->string(), "-o", program}, {}},
-                      workload.timeout)
+  TOOL_TRY(tool::runProgram({{"mpicc", "-std=c99", "-O2", source->string(), "-o", program}, {}},
+                            workload.timeout)
                .status());
   std::vector<std::string> words{"mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2",
                                  program};
@@ -73,35 +71,10 @@ Result<std::string> compileAndRun(const Workload& workload) {
     words.push_back(std::to_string(bytes));
     ++runs;
   }
-  return runProgram({words, {}}, workload.timeout * (runs + 1));
+  return tool::runProgram({words, {}}, workload.timeout * (runs + 1));
 }
 
-}  // namespace
-
-std::vector<Measurement> parseMpi(const std::string& printed, const std::string& who) {
-  std::vector<Measurement> measurements;
-  std::istringstream lines(printed);
-  for (std::string line; std::getline(lines, line);) {
-    std::istringstream words(line);
-    std::string window;
-    std::string operation;
-    std::string mode;
-    size_t bytes = 0;
-    double nanoseconds = 0;
-    if (!(words >> window >> operation >> mode >> bytes >> nanoseconds)) continue;
-    if (bytes == 0 || !(nanoseconds > 0) || !std::isfinite(nanoseconds)) continue;
-    const bool one = mode == "one";
-    measurements.push_back({.section = one ? kLatencySection : kBandwidthSection,
-                            .who = who,
-                            .what = operation + " + flush",
-                            .path = window == "shared" ? "shared window" : "window",
-                            .bytes = bytes,
-                            .unit = one ? Unit::nanoseconds : Unit::gigabytesPerSecond,
-                            .value = one ? nanoseconds : static_cast<double>(bytes) / nanoseconds});
-  }
-  return measurements;
-}
-
+// "4.1.4" from what `mpirun --version` prints; nothing when that is another MPI.
 std::optional<std::string> parseOpenMpiVersion(const std::string& printed) {
   const std::string mark = "(Open MPI) ";
   const size_t at = printed.find(mark);
@@ -110,21 +83,45 @@ std::optional<std::string> parseOpenMpiVersion(const std::string& printed) {
   return printed.substr(begin, printed.find_first_of(" \r\n", begin) - begin);
 }
 
+}  // namespace
+
+Comparison parseMpi(const std::string& printed, const std::string& who) {
+  Comparison found;
+  std::istringstream lines(printed);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string window;
+    std::string operation;
+    std::string mode;
+    size_t bytes = 0;
+    double each = 0;
+    if (!(words >> window >> operation >> mode >> bytes >> each)) continue;
+    if (bytes == 0 || !(each > 0) || !std::isfinite(each)) continue;
+    const Measurement about{.who = who,
+                            .what = operation + " + flush",
+                            .path = window == "shared" ? "shared window" : "window",
+                            .bytes = bytes};
+    mode == "one" ? found.addLatency(about, each) : found.addBandwidth(about, each);
+  }
+  return found;
+}
+
 Status runMpi(const Workload& workload, Progress& progress, Comparison& found) {
   for (const char* program : {"mpicc", "mpirun"})
-    TOOL_TRY(needProgram(program, "openmpi-bin libopenmpi-dev"));
+    TOOL_TRY(tool::needProgram(program, "openmpi-bin libopenmpi-dev"));
   progress.expect(1);
   progress.next("Open MPI windows, all sizes");
-  TOOL_ASSIGN(const std::string about, runProgram({{"mpirun", "--version"}, {}}, workload.timeout));
+  TOOL_ASSIGN(const std::string about,
+              tool::runProgram({{"mpirun", "--version"}, {}}, workload.timeout));
   auto version = parseOpenMpiVersion(about);
   if (!version) {
     return Status(Code::unsupported,
                   "mpirun belongs to another MPI: apt install openmpi-bin libopenmpi-dev");
   }
   TOOL_ASSIGN(const std::string printed, compileAndRun(workload));
-  auto measurements = parseMpi(printed, "Open MPI " + *version);
-  if (measurements.empty()) return nothingMeasured("mpi_window", printed);
-  found.measurements.insert(found.measurements.end(), measurements.begin(), measurements.end());
+  const auto measured = parseMpi(printed, "Open MPI " + *version).measurements;
+  if (measured.empty()) return tool::nothingMeasured("mpi_window", printed);
+  found.measurements.insert(found.measurements.end(), measured.begin(), measured.end());
   return Status();
 }
 

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
 
-#include "bench/against/rdma_address.h"
 #include "bench/run.h"
 #include "hmc/result.h"
 
@@ -17,6 +17,17 @@ inline constexpr const char* kWriteLatency = "ib_write_lat";
 
 // An error that says how to install them when one is missing.
 Status findPerftest();
+
+// The port and GID for perftest: the same that our own transport chooses.
+struct RdmaAddress {
+  std::string device;           // "mlx5_0"
+  int port = 1;                 // the first that is active
+  std::optional<int> gidIndex;  // on Ethernet only
+};
+// Looks in sys/class/infiniband below `root`, which only tests set. Obeys HMC_RDMA_DEVICES and
+// HMC_RDMA_GID_INDEX. Otherwise takes the first active port and one of its RoCE v2 GIDs, with an
+// IPv4 address if there is one.
+Result<RdmaAddress> findRdmaAddress(const std::string& root = "");
 
 struct PerftestRun {
   const char* program = kWriteBandwidth;

@@ -1,4 +1,4 @@
-#include "bench/against/rdma_address.h"
+#include "bench/against/perftest.h"
 
 #include <algorithm>
 #include <cstdlib>

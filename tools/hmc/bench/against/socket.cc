@@ -44,24 +44,13 @@ Status runSocket(const Workload& workload, Progress& progress, Comparison& found
   for (size_t bytes : workload.sizes) {
     progress.next("raw socket, " + sizeText(bytes));
     TOOL_ASSIGN(Samples echo, exchanges(socket, bytes, bytes));
-    Measurement measurement;
-    measurement.section = kLatencySection;
-    measurement.who = "raw socket";
-    measurement.what = "echo";
-    measurement.path = "loopback";
-    measurement.bytes = bytes;
-    measurement.spread = percentiles(echo);
-    measurement.value = measurement.spread->p50;
-    found.measurements.push_back(measurement);
+    Measurement about{.who = "raw socket", .what = "echo", .path = "loopback", .bytes = bytes};
+    found.addLatency(about, median(echo), percentiles(echo));
 
     progress.next("raw socket, " + sizeText(bytes) + ", confirmed");
     TOOL_ASSIGN(Samples confirmed, exchanges(socket, bytes, 1));
-    measurement.section = kBandwidthSection;
-    measurement.what = "send, confirmed";
-    measurement.unit = Unit::gigabytesPerSecond;
-    measurement.spread.reset();
-    measurement.value = static_cast<double>(bytes) / median(confirmed);
-    found.measurements.push_back(measurement);
+    about.what = "send, confirmed";
+    found.addBandwidth(about, median(confirmed));
   }
   return Status();
 }

@@ -1,5 +1,3 @@
-#include "bench/against/ucx.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -11,9 +9,9 @@
 #include <fmt/core.h>
 
 #include "bench/against/competitors.h"
-#include "bench/against/program.h"
-#include "bench/against/server_client.h"
+#include "bench/raw_socket.h"
 #include "bench/report/units.h"
+#include "program.h"
 #include "try.h"
 
 namespace hmc::bench {
@@ -68,38 +66,21 @@ constexpr UcxPath kUcxPaths[] = {{"shm", "posix,self", 20000, size_t{512} << 20,
 
 Result<UcxAnswer> runTest(const UcxPath& path, const UcxTest& test, size_t bytes,
                           std::chrono::milliseconds timeout) {
-  TOOL_ASSIGN(const int port, freePort());
+  TOOL_ASSIGN(const uint16_t port, freePort());
   const std::string portText = std::to_string(port);
   const size_t messages = std::clamp<size_t>(path.mostBytes / bytes, 5, path.mostMessages);
   // Otherwise warnings about other programs' settings hide the reason of a failure.
   const std::vector<std::string> settings{std::string("UCX_TLS=") + path.transports,
                                           "UCX_WARN_UNUSED_ENV_VARS=n"};
-  TOOL_ASSIGN(const std::string printed,
-              runServerAndClient({{kUcxPerftest, "-p", portText}, settings},
-                                 {{kUcxPerftest, "127.0.0.1", "-p", portText, "-t", test.name, "-s",
-                                   std::to_string(bytes), "-n", std::to_string(messages), "-w",
-                                   std::to_string(messages / 10 + 1), "-f", "-v"},
-                                  settings},
-                                 timeout));
+  TOOL_ASSIGN(
+      const std::string printed,
+      tool::runServerAndClient(
+          {{kUcxPerftest, "-p", portText}, settings},
+          {{kUcxPerftest, "127.0.0.1", "-p", portText, "-t", test.name, "-s", std::to_string(bytes),
+            "-n", std::to_string(messages), "-w", std::to_string(messages / 10 + 1), "-f", "-v"},
+           settings},
+          timeout));
   return parseUcx(printed);
-}
-
-void add(const UcxAnswer& answer, const std::string& who, const UcxPath& path, const UcxTest& test,
-         size_t bytes, Comparison& found) {
-  Measurement measurement{.who = who, .what = test.what, .path = path.name, .bytes = bytes};
-  if (test.latency) {
-    measurement.section = kLatencySection;
-    measurement.unit = Unit::nanoseconds;
-    measurement.value = answer.median;
-    found.measurements.push_back(measurement);
-  }
-  if (test.bandwidth) {
-    measurement.section = kBandwidthSection;
-    measurement.unit = Unit::gigabytesPerSecond;
-    // Its own MB/s are 2^20 bytes, so the speed is counted from the time.
-    measurement.value = static_cast<double>(bytes) / answer.mean;
-    found.measurements.push_back(measurement);
-  }
 }
 
 void sweep(const Workload& workload, const UcxPath& path, const UcxTest& test,
@@ -116,7 +97,10 @@ void sweep(const Workload& workload, const UcxPath& path, const UcxTest& test,
       progress.skip(left);
       return;  // larger sizes would fail as well, each after the whole timeout
     }
-    add(*answer, who, path, test, bytes, found);
+    const Measurement about{.who = who, .what = test.what, .path = path.name, .bytes = bytes};
+    if (test.latency) found.addLatency(about, answer->median);
+    // Its own MB/s are 2^20 bytes, so the speed is counted from the time.
+    if (test.bandwidth) found.addBandwidth(about, answer->mean);
   }
 }
 
@@ -143,11 +127,11 @@ Result<UcxAnswer> parseUcx(const std::string& printed) {
     if (rate && *rate > 1e5) mean = 1e6 / *rate;
     if (median && mean) return UcxAnswer{*median * 1000, *mean * 1000};
   }
-  return nothingMeasured(kUcxPerftest, printed);
+  return tool::nothingMeasured(kUcxPerftest, printed);
 }
 
 Result<double> ucxTcpSend(size_t bytes, std::chrono::milliseconds timeout) {
-  TOOL_TRY(needProgram(kUcxPerftest, "ucx-utils"));
+  TOOL_TRY(tool::needProgram(kUcxPerftest, "ucx-utils"));
   const UcxPath& tcp = kUcxPaths[1];
   TOOL_ASSIGN(const UcxAnswer answer, runTest(tcp, tcp.tests.back(), bytes, timeout));
   return answer.mean;
@@ -164,8 +148,8 @@ std::string parseUcxVersion(const std::string& printed) {
 }
 
 Status runUcx(const Workload& workload, Progress& progress, Comparison& found) {
-  TOOL_TRY(needProgram(kUcxPerftest, "ucx-utils"));
-  auto info = runProgram({{"ucx_info", "-v"}, {}}, workload.timeout);
+  TOOL_TRY(tool::needProgram(kUcxPerftest, "ucx-utils"));
+  auto info = tool::runProgram({{"ucx_info", "-v"}, {}}, workload.timeout);
   const std::string version = info.ok() ? parseUcxVersion(*info) : "";
   const std::string who = version.empty() ? "UCX" : "UCX " + version;
   const size_t before = found.measurements.size();

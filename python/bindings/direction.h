@@ -1,7 +1,0 @@
-#pragma once
-
-namespace hmc::python {
-
-enum class Direction { put, get };
-
-}  // namespace hmc::python

@@ -1,0 +1,106 @@
+// The fake driver's kernels: it knows those of src/memory/cuda/copy_pieces.cu by name.
+#include <cstring>
+
+#include "fakes/fake_libcuda_state.h"
+
+struct CUmod_st {
+  CUctx_st& context;
+  std::string image;
+};
+struct CUfunc_st {
+  CUctx_st& context;
+  std::string name;
+};
+
+namespace hmc::cuda {
+
+namespace fake {
+
+namespace {
+
+struct Piece {
+  CuPointer dst;
+  CuPointer src;
+  uint64_t size;
+};
+
+constexpr unsigned kMostThreads = 1024;  // of a block
+
+// A kernel reads and writes the host's memory only where it is pinned.
+bool reaches(CuPointer at, size_t size) {
+  std::lock_guard lock(driver().mutex);
+  return rangeAround(driver(), at) != driver().ranges.end() || driver().isPinned(at, size);
+}
+
+CuResult copyAll(const std::vector<Piece>& pieces, const CUctx_st& context) {
+  for (const Piece& piece : pieces) {
+    if (piece.size == 0) continue;
+    if (!reaches(piece.dst, piece.size) || !reaches(piece.src, piece.size)) return kIllegalAddress;
+    HMC_FAKE_CHECK(copyNow(piece.dst, piece.src, piece.size, context));
+  }
+  return kSuccess;
+}
+
+// The list is read when the kernel runs.
+CuResult copyList(CuPointer list, size_t count, const CUctx_st& context) {
+  std::vector<Piece> pieces(count);
+  const size_t bytes = count * sizeof(Piece);
+  if (!reaches(list, bytes)) return kIllegalAddress;
+  HMC_FAKE_CHECK(copyNow(reinterpret_cast<CuPointer>(pieces.data()), list, bytes, context));
+  return copyAll(pieces, context);
+}
+
+}  // namespace
+
+}  // namespace fake
+
+using namespace fake;  // NOLINT: what follows is the driver's interface
+
+FAKE CuResult cuModuleLoadData(CuModule* module, const void* image) {
+  CuContext context = nullptr;
+  HMC_FAKE_CHECK(enter(__func__, context));
+  std::lock_guard lock(driver().mutex);
+  *module = new CUmod_st{*context, static_cast<const char*>(image)};
+  driver().modules.insert(*module);
+  return kSuccess;
+}
+
+FAKE CuResult cuModuleGetFunction(CuFunction* function, CuModule module, const char* name) {
+  CuContext context = nullptr;
+  HMC_FAKE_CHECK(enter(__func__, context));
+  std::lock_guard lock(driver().mutex);
+  if (driver().modules.count(module) == 0 || &module->context != context) return kInvalidHandle;
+  const std::string entry = std::string(".visible .entry ") + name + "(";
+  if (module->image.find(entry) == std::string::npos) return kNoSuchName;
+  *function = new CUfunc_st{*context, name};
+  driver().functions.insert(*function);
+  return kSuccess;
+}
+
+FAKE CuResult cuLaunchKernel(CuFunction function, unsigned blocks, unsigned blocksY,
+                             unsigned blocksZ, unsigned threads, unsigned threadsY,
+                             unsigned threadsZ, unsigned /*sharedBytes*/, CuStream stream,
+                             void** arguments, void** /*extra*/) {
+  CuContext context = nullptr;
+  HMC_FAKE_CHECK(enter(__func__, context));
+  if (&function->context != context) return kInvalidHandle;
+  if (blocks == 0 || threads == 0 || threads > kMostThreads || blocksY != 1 || blocksZ != 1 ||
+      threadsY != 1 || threadsZ != 1) {
+    return kInvalidValue;
+  }
+  // Arguments are copied now: the caller's are gone when the kernel runs.
+  const unsigned count = *static_cast<const unsigned*>(arguments[1]);
+  const unsigned width = *static_cast<const unsigned*>(arguments[2]);
+  if (width == 0 || threads % width != 0) return kInvalidValue;
+  if (function->name == "hmcCopyFew") {
+    std::vector<Piece> pieces(count);
+    std::memcpy(pieces.data(), arguments[0], count * sizeof(Piece));
+    return enqueue("of cuLaunchKernel", stream,
+                   [pieces](const CUctx_st& on) { return copyAll(pieces, on); });
+  }
+  const CuPointer list = *static_cast<const CuPointer*>(arguments[0]);
+  return enqueue("of cuLaunchKernel", stream,
+                 [list, count](const CUctx_st& on) { return copyList(list, count, on); });
+}
+
+}  // namespace hmc::cuda

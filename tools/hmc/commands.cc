@@ -1,0 +1,89 @@
+#include "commands.h"
+
+#include <memory>
+
+#include <fmt/core.h>
+
+#include "demo/demo.h"
+#include "explain/explain.h"
+#include "info/info.h"
+
+// The command lines of the small commands.
+namespace hmc::tool {
+
+void addDemo(CLI::App& app, int& exitStatus) {
+  struct DemoOptions {
+    size_t bytes = size_t{64} << 20;
+    std::string transport;
+  };
+  auto options = std::make_shared<DemoOptions>();
+  auto* demo = app.add_subcommand(
+      "demo", "Two processes exchange bytes over every transport that works here.");
+  demo->footer(
+      "Examples:\n"
+      "  hmc demo\n"
+      "  hmc demo --bytes 1000000");
+  demo->add_option("--bytes", options->bytes, "How many bytes to move each way")
+      ->capture_default_str()
+      ->check(CLI::Range(size_t{1}, size_t{1} << 34));
+  demo->callback([options, &exitStatus] {
+    keepLogToErrors();
+    exitStatus = runDemo(options->bytes);
+  });
+
+  auto* server = app.add_subcommand("demo-server", "The other process of the demo")->group("");
+  server->add_option("--transport", options->transport)->required();
+  server->add_option("--bytes", options->bytes)->required();
+  server->callback(
+      [options, &exitStatus] { exitStatus = serveDemo(options->transport, options->bytes); });
+}
+
+void addExplain(CLI::App& app, int& exitStatus) {
+  auto options = std::make_shared<ExplainOptions>();
+  auto* explain = app.add_subcommand(
+      "explain", "Says which transport serves a peer, why not the others, and what a put takes.");
+  explain
+      ->add_option("address", options->address,
+                   "Where the peer listens: host:port, tcp://host:port or unix:///path")
+      ->required();
+  explain
+      ->add_option_function<std::string>(
+          "--kind",
+          [options](const std::string& text) {
+            const Status parsed = parseDevice(text, options->local);
+            if (!parsed.ok()) throw CLI::ValidationError("--kind", parsed.message());
+          },
+          "Our memory: a kind that hmc info lists, and a number: cpu, cuda, cuda:1")
+      ->default_str("cpu");
+  explain->add_option("--size", options->size, "Bytes of one put; 4KiB and 64MiB are understood")
+      ->capture_default_str()
+      ->transform(CLI::AsSizeValue(false));
+  explain->add_option("--timeout", options->seconds, "Seconds to wait for the peer")
+      ->capture_default_str()
+      ->check(CLI::Range(0.1, 600.0));
+  explain->footer(
+      "The peer's secret is taken from HMC_SECRET.\n\n"
+      "Examples:\n"
+      "  hmc explain worker-3:5001\n"
+      "  hmc explain worker-3:5001 --kind cuda:0 --size 64MiB");
+  explain->callback([options, &exitStatus] { exitStatus = runExplain(*options); });
+}
+
+void addInfo(CLI::App& app, int& exitStatus) {
+  auto json = std::make_shared<bool>(false);
+  auto* info = app.add_subcommand(
+      "info",
+      "Shows this build, its memory and transports, and every setting and where it came from.");
+  info->add_flag("--json", *json, "Print it as JSON");
+  info->footer(
+      "Examples:\n"
+      "  hmc info\n"
+      "  HMC_LEASE_MS=60000 hmc info    # shows what the environment changes");
+  info->callback([json, &exitStatus] {
+    const Info collected = collectInfo();
+    fmt::print("{}{}", *json ? toJson(collected) : toText(collected), *json ? "\n" : "");
+    exitStatus = 0;
+  });
+}
+
+}  // namespace hmc::tool

@@ -187,10 +187,6 @@ Result<std::unique_ptr<DeviceEvent>> RuntimeBackend::event(int index) {
   return std::unique_ptr<DeviceEvent>(std::make_unique<RuntimeEvent>(*this, index, made));
 }
 
-Result<Region> RuntimeBackend::locate(const void* ptr) {
-  return memory_.locate(ptr);
-}
-
 Result<Share> RuntimeBackend::share(const Region& region, ShareFor purpose) {
   return memory_.share(region, purpose);
 }

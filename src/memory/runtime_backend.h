@@ -42,7 +42,7 @@ class RuntimeBackend final : public Backend {
   Status release(void* ptr) override;
   Status copy(const CopyBatch& batch, const DeviceQueue& queue) override;
   Result<std::unique_ptr<DeviceEvent>> event(int index) override;
-  Result<Region> locate(const void* ptr) override;
+  Result<Region> locate(const void* ptr) override { return memory_.locate(ptr); }
   Result<Share> share(const Region& region, ShareFor purpose) override;
   Result<std::unique_ptr<Reservation>> reserve(size_t size) override;
   Result<Region> attach(const Share& share, void* at) override;

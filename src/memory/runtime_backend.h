@@ -42,12 +42,12 @@ class RuntimeBackend final : public Backend {
   Status release(void* ptr) override;
   Status copy(const CopyBatch& batch, const DeviceQueue& queue) override;
   Result<std::unique_ptr<DeviceEvent>> event(int index) override;
+  Result<std::unique_ptr<PinnedMemory>> pin(const Region& host) override;
   Result<Region> locate(const void* ptr) override { return memory_.locate(ptr); }
   Result<Share> share(const Region& region, ShareFor purpose) override;
   Result<std::unique_ptr<Reservation>> reserve(size_t size) override;
   Result<Region> attach(const Share& share, void* at) override;
   Status detach(const Region& region) override;
-  Result<std::unique_ptr<PinnedMemory>> pin(const Region& host) override;
 
   Runtime& runtime() { return *runtime_; }
   // The device that a queue belongs to.

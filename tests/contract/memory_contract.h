@@ -44,6 +44,10 @@ class MemoryContract : public testing::TestWithParam<MemoryContractCase> {
     EXPECT_TRUE(made.ok()) << made.status().toString();
     return made.ok() ? *made : Region{};
   }
+  // One that the backend is not of.
+  DeviceKind otherKind() const {
+    return backend->facts().kind == DeviceKind::musa ? DeviceKind::hip : DeviceKind::musa;
+  }
   // What the process that started this one shares with it.
   Region attachInherited() {
     auto share = SecondProcess::inheritedShare();

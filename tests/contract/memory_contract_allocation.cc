@@ -119,7 +119,7 @@ TEST_P(MemoryContract, pinsHostMemoryAndNothingElse) {
   }
   EXPECT_EQ(backend->pin({bytes.data(), 0, Device{}}).status().code(), Code::invalidArgument);
   EXPECT_EQ(backend->pin({nullptr, 10, Device{}}).status().code(), Code::invalidArgument);
-  Region elsewhere{bytes.data(), 10, Device{DeviceKind::musa, 0}};
+  Region elsewhere{bytes.data(), 10, Device{otherKind(), 0}};
   EXPECT_EQ(backend->pin(elsewhere).status().code(), Code::invalidArgument);
 }
 

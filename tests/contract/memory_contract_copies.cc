@@ -122,8 +122,7 @@ TEST_P(MemoryContract, runsBatchesOfOneQueueInOrder) {
 TEST_P(MemoryContract, refusesToCopyOnQueuesThatAreNotItsOwn) {
   Region region = allocate(4096);
   std::string bytes(4096, 'x');
-  for (Device device :
-       {Device{backend->facts().kind, lastDevice() + 1}, Device{DeviceKind::musa, 0}}) {
+  for (Device device : {Device{backend->facts().kind, lastDevice() + 1}, Device{otherKind(), 0}}) {
     EXPECT_EQ(enqueue(region, hostRegion(bytes), DeviceQueue{device}).code(),
               Code::invalidArgument);
   }
@@ -134,7 +133,7 @@ TEST_P(MemoryContract, refusesToCopyOnQueuesThatAreNotItsOwn) {
 TEST_P(MemoryContract, refusesToCopyWhatIsOnAnotherKind) {
   Region region = allocate(4096);
   std::string bytes(4096, 'x');
-  Region elsewhere{bytes.data(), bytes.size(), Device{DeviceKind::musa, 0}};
+  Region elsewhere{bytes.data(), bytes.size(), Device{otherKind(), 0}};
   EXPECT_EQ(enqueue(region, elsewhere, {region.device}).code(), Code::invalidArgument);
   EXPECT_EQ(enqueue(elsewhere, region, {region.device}).code(), Code::invalidArgument);
   release(region);

@@ -90,7 +90,7 @@ TEST_P(MemoryContractEvents, thatAreRecordedLeaveTheirSignalToTheQueue) {
 
 TEST_P(MemoryContractEvents, areRecordedOnQueuesOfTheirDeviceOnly) {
   auto event = makeEvent(0);
-  EXPECT_EQ(event->record({Device{DeviceKind::musa, 0}}).code(), Code::invalidArgument);
+  EXPECT_EQ(event->record({Device{otherKind(), 0}}).code(), Code::invalidArgument);
   EXPECT_EQ(event->record({device(lastDevice() + 1)}).code(), Code::invalidArgument);
   EXPECT_EQ(event->hold({device(lastDevice() + 1)}).code(), Code::invalidArgument);
   if (lastDevice() > 0) {
@@ -155,14 +155,18 @@ TEST_P(MemoryContractEvents, orderTheStreamsOfUsers) {
   PinnedBytes bytes(*backend, pattern(4096, 5));
   PinnedBytes back(*backend, std::string(4096, '?'));
   // The stream waits for the host, our queue for the stream: a put that starts after a kernel.
+  // Where streams cannot wait for the host, it is not known when the stream gets there.
   auto gate = heldBy(*stream);
-  ASSERT_TRUE(gate);
   EXPECT_TRUE(enqueue(region, bytes.region(), *stream).ok());
   auto kernel = recorded(*stream);
   EXPECT_TRUE(kernel->hold({region.device}).ok());
   EXPECT_TRUE(enqueue(back.region(), region, {region.device}).ok());
   auto after = recorded({region.device});
-  expectHeldUntilSignalled(*gate, *after);
+  if (gate) {
+    expectHeldUntilSignalled(*gate, *after);
+  } else {
+    EXPECT_TRUE(waitFor(*after, kPatience).ok());
+  }
   EXPECT_EQ(back.bytes, bytes.bytes);
   release(region);
 }

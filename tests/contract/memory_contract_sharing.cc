@@ -51,6 +51,31 @@ TEST_P(MemoryContract, sharesMemoryWithAnotherProcess) {
   release(region);
 }
 
+// The other half of the next test, run in a second process.
+TEST_P(MemoryContract, DISABLED_secondProcessAttachesTwice) {
+  auto share = SecondProcess::inheritedShare();
+  ASSERT_TRUE(share.ok()) << share.status().toString();
+  for (int round = 0; round < 2; ++round) {
+    auto one = backend->attach(*share);
+    ASSERT_TRUE(one.ok()) << one.status().toString();
+    auto other = backend->attach(*share);
+    ASSERT_TRUE(other.ok()) << other.status().toString();
+    EXPECT_TRUE(backend->detach(*one).ok());
+    EXPECT_EQ(read(*other), pattern(5000, 41));
+    EXPECT_TRUE(backend->detach(*other).ok());
+    EXPECT_EQ(backend->detach(*other).code(), Code::invalidArgument);
+  }
+}
+
+TEST_P(MemoryContract, attachesTheSameMemoryMoreThanOnce) {
+  Region region = allocate(5000);
+  write(region, pattern(5000, 41));
+  auto share = backend->share(region, ShareFor::process);
+  ASSERT_TRUE(share.ok()) << share.status().toString();
+  EXPECT_EQ(SecondProcess::run("DISABLED_secondProcessAttachesTwice", *share), 0);
+  release(region);
+}
+
 // The other half of the next test, run in a second process with the devices in another order.
 TEST_P(MemoryContract, DISABLED_secondProcessFindsTheDeviceByItsUuid) {
   const Region region = attachInherited();

@@ -166,6 +166,14 @@ Status FakeAccelerator::copy(const CopyBatch& batch, const DeviceQueue& queue) {
   return Status();
 }
 
+Status FakeAccelerator::zero(const Region& region, const DeviceQueue& queue) {
+  HMC_TRY(healthOf(queue.device.index));
+  HMC_ASSIGN(FakeQueue * found, queueOf(queue));
+  HMC_ASSIGN(char* bytes, memory_.bytesOf(region));
+  found->push({{bytes, nullptr, region.size}});
+  return Status();
+}
+
 bool FakeAccelerator::isPinned(const void* ptr, size_t size) {
   auto* byte = static_cast<const char*>(ptr);
   auto next = pinned_.upper_bound(byte);

@@ -34,6 +34,8 @@ class FakeAccelerator final : public Backend {
   Result<Region> allocate(int index, size_t size) override;
   Status release(void* ptr) override;
   Status copy(const CopyBatch& batch, const DeviceQueue& queue) override;
+  // Enqueues zeros, as a vendor's memset does.
+  Status zero(const Region& region, const DeviceQueue& queue);
   Result<std::unique_ptr<DeviceEvent>> event(int index) override;
   Result<Region> locate(const void* ptr) override { return memory_.locate(ptr); }
   Result<Share> share(const Region& region, ShareFor purpose) override;

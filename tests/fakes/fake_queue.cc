@@ -1,11 +1,31 @@
 #include "fakes/fake_queue.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstring>
 
 #include "base/thread.h"
 
 namespace hmc {
+
+namespace {
+
+// Pages of shared memory are given back, so that large allocations take no memory until they are
+// used.
+void fillWithZeros(char* bytes, size_t size) {
+  constexpr size_t kPage = 4096;
+  auto at = reinterpret_cast<uintptr_t>(bytes);
+  const size_t head = std::min(size, (kPage - at % kPage) % kPage);
+  const size_t pages = (size - head) / kPage * kPage;
+  std::memset(bytes, 0, head);
+  if (pages > 0 && madvise(bytes + head, pages, MADV_REMOVE) != 0) {
+    std::memset(bytes + head, 0, pages);
+  }
+  std::memset(bytes + head + pages, 0, size - head - pages);
+}
+
+}  // namespace
 
 void FakePoint::pass() {
   std::lock_guard lock(mutex_);
@@ -103,7 +123,12 @@ bool FakeQueue::waitForWork(std::unique_lock<std::mutex>& lock, const std::stop_
 bool FakeQueue::runEntry(Entry& entry, const std::stop_token& stop) {
   if (auto* copies = std::get_if<std::vector<Copy>>(&entry.work)) {
     for (const Copy& copy : *copies) {
-      if (works_()) std::memmove(copy.dst, copy.src, copy.size);
+      if (!works_()) continue;
+      if (copy.src) {
+        std::memmove(copy.dst, copy.src, copy.size);
+      } else {
+        fillWithZeros(copy.dst, copy.size);
+      }
     }
   } else if (auto* hold = std::get_if<Hold>(&entry.work)) {
     return hold->point->wait(stop);

@@ -44,7 +44,7 @@ class FakeQueue {
  public:
   struct Copy {
     char* dst;
-    const char* src;
+    const char* src;  // null: zeros
     size_t size;
   };
   // Asked before each entry runs: false drops it, because the device has failed.

@@ -3,42 +3,14 @@
 #include <gtest/gtest.h>
 
 #include "memory/cuda/driver_api.h"
+#include "unit/memory/alike.h"
 
 namespace hmc::cuda {
 
 namespace {
 
-// The same for whoever calls: our int for an enum, our struct for one of the same size.
-template <class Ours, class Real>
-constexpr bool isAlike() {
-  if constexpr (std::is_same_v<Ours, Real>) {
-    return true;
-  } else if constexpr (std::is_pointer_v<Ours> && std::is_pointer_v<Real>) {
-    using OursTo = std::remove_pointer_t<Ours>;
-    using RealTo = std::remove_pointer_t<Real>;
-    return std::is_const_v<OursTo> == std::is_const_v<RealTo> &&
-           isAlike<std::remove_const_t<OursTo>, std::remove_const_t<RealTo>>();
-  } else {
-    const bool numbers =
-        std::is_integral_v<Ours> && (std::is_enum_v<Real> || std::is_integral_v<Real>);
-    const bool structs = std::is_class_v<Ours> && std::is_class_v<Real>;
-    return (numbers || structs) && sizeof(Ours) == sizeof(Real) && alignof(Ours) == alignof(Real);
-  }
-}
-
-template <class... Ours, class... Real>
-constexpr bool isAlikeCall(CuResult (*)(Ours...), CUresult (*)(Real...)) {
-  if constexpr (sizeof...(Ours) == sizeof...(Real)) {
-    return (isAlike<Ours, Real>() && ...);
-  } else {
-    return false;
-  }
-}
-
-#define HMC_ROW(name, arguments)                                         \
-  static_assert(isAlikeCall(static_cast<CuResult(*) arguments>(nullptr), \
-                            static_cast<decltype(&::name)>(nullptr)),    \
-                #name);
+#define HMC_ROW(name, arguments) \
+  static_assert(AreAlike<CuResult(*) arguments, decltype(&::name)>::value, #name);
 HMC_CUDA_FUNCTIONS(HMC_ROW)
 #undef HMC_ROW
 

@@ -1,0 +1,51 @@
+// Runs with libraries in LD_LIBRARY_PATH that have the vendors' names and no functions.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "memory/backends.h"
+
+namespace hmc {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+struct Missing {
+  DeviceKind kind;
+  const char* library;
+  const char* symbol;  // the first that is missed
+};
+
+constexpr Missing kMissing[] = {
+    {DeviceKind::hip, "libamdhip64.so.6", "hipRuntimeGetVersion"},
+    {DeviceKind::musa, "libmusart.so", "musaRuntimeGetVersion"},
+    {DeviceKind::acl, "libascendcl.so", "aclInit"},
+    {DeviceKind::cnrt, "libcnrt.so", "cnrtGetLibVersion"},
+};
+
+TEST(MissingVendors, areNamedWithTheSymbolThatIsMissing) {
+  if (!std::getenv("HMC_TEST_EMPTY_LIBRARIES")) GTEST_SKIP() << "there are no libraries";
+  for (const Missing& one : kMissing) {
+    auto found = findBackend(one.kind);
+    ASSERT_FALSE(found.ok());
+    EXPECT_EQ(found.status().code(), Code::unsupported);
+    EXPECT_THAT(found.status().message(),
+                AllOf(HasSubstr(one.library), HasSubstr(one.symbol), HasSubstr("newer version")));
+  }
+}
+
+TEST(MissingVendors, areNamedWithTheFix) {
+  if (std::getenv("HMC_TEST_EMPTY_LIBRARIES")) GTEST_SKIP() << "there are libraries";
+  for (const Missing& one : kMissing) {
+    auto found = findBackend(one.kind);
+    if (found.ok()) continue;  // this machine has it
+    EXPECT_EQ(found.status().code(), Code::unsupported);
+    EXPECT_THAT(found.status().message(),
+                AllOf(HasSubstr(one.library), HasSubstr("install"), HasSubstr("docker run"),
+                      HasSubstr("LD_LIBRARY_PATH")));
+  }
+}
+
+}  // namespace
+}  // namespace hmc

@@ -3,7 +3,6 @@
 #include <array>
 
 #include "base/error.h"
-#include "base/error.h"
 
 namespace hmc {
 

@@ -59,8 +59,7 @@ Result<std::unique_ptr<PendingCopy>> PendingCopy::start(const Region& dst, const
   return copy;
 }
 
-Result<std::unique_ptr<PendingCopy>> PendingCopy::startBatch(const CopyBatch& batch,
-                                                             DeviceEvent* after) {
+Result<std::unique_ptr<PendingCopy>> PendingCopy::startBatch(const CopyBatch& batch) {
   size_t total = 0;
   for (const CopyPiece& piece : batch.pieces) total += piece.size;
   std::unique_ptr<PendingCopy> copy(
@@ -68,7 +67,6 @@ Result<std::unique_ptr<PendingCopy>> PendingCopy::startBatch(const CopyBatch& ba
   if (total == 0) return copy;
   HMC_ASSIGN(copy->to_, Side::between(batch.to, batch.from));
   const Side& side = *copy->to_;
-  if (after) HMC_TRY(after->hold(side.queue));
   copy->piece_ = total;
   copy->failed_ = side.backend->copy(batch, side.queue);
   // Of one piece nothing runs.

@@ -2,8 +2,8 @@
 
 #include <memory>
 
-#include "memory/mapping.h"
 #include "memory/device_pins.h"
+#include "memory/mapping.h"
 
 namespace hmc {
 

@@ -64,7 +64,7 @@ Status Driver::check(CuResult result, const char* call) const {
 Result<Driver> Driver::load(const char* library) {
   auto opened = DynamicLibrary::open(library);
   if (!opened.ok()) {
-    return error(Code::notFound,
+    return error(Code::unsupported,
                  "{}; it comes with NVIDIA's driver: install that, or give the container the GPUs "
                  "(docker run --gpus all)",
                  opened.status().message());

@@ -5,8 +5,8 @@
 #include <mutex>
 #include <optional>
 
-#include "memory/reservations.h"
 #include "memory/cuda/device.h"
+#include "memory/reservations.h"
 
 namespace hmc::cuda {
 
@@ -87,8 +87,8 @@ class Memory {
   std::deque<CudaDevice>& devices_;
   Reservations reservations_;
   std::atomic<bool> fabric_{true};  // false once the machine's fabric service was found missing
-  std::mutex mutex_;  // guards the table, not the memory
-  Blocks blocks_;     // by region.ptr
+  std::mutex mutex_;                // guards the table, not the memory
+  Blocks blocks_;                   // by region.ptr
 };
 
 }  // namespace hmc::cuda

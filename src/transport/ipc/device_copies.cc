@@ -26,7 +26,7 @@ Started startBatch(std::span<const Op> ops, const MappedRemote& remote) {
     pieces.push_back(put ? CopyPiece{far, op.local, op.size} : CopyPiece{op.local, far, op.size});
   }
   return PendingCopy::startBatch(
-      {put ? remote.region.device : near, put ? near : remote.region.device, pieces}, first.after);
+      {put ? remote.region.device : near, put ? near : remote.region.device, pieces});
 }
 
 Started startStaged(const Op& op, const MappedRemote& remote) {

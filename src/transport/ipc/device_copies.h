@@ -17,8 +17,7 @@ namespace hmc::ipc {
 // neither waits for a device. Safe from any thread.
 class DeviceCopies {
  public:
-  // The operations go the same way between the same two memories, and after the same event. What
-  // cannot start fails.
+  // The operations go the same way between the same two memories. What cannot start fails.
   void start(const Link& link, std::span<const Op> ops, const MappedRemote& remote);
   // Finishes what the devices have done; true when there was something.
   bool poll();

@@ -240,7 +240,7 @@ size_t IpcLink::throughDevice(std::span<const Op> ops) {
   const Op& first = ops[0];
   auto& remote = static_cast<const MappedRemote&>(*first.remote);
   auto alike = [&](const Op& op) {
-    return op.remote == first.remote && op.kind == first.kind && op.after == first.after &&
+    return op.remote == first.remote && op.kind == first.kind &&
            op.registration == first.registration && op.completion == first.completion &&
            allowed(op);
   };

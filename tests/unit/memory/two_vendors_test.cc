@@ -148,9 +148,11 @@ TEST_F(TwoVendors, startCopiesWithoutWaitingForThem) {
   const size_t size = (size_t{9} << 20) + 5;
   Region region = allocate(hip, size);
   std::string bytes = pattern(size);
-  ASSERT_TRUE(fake(DeviceKind::hip).stall({hip}, true).ok());
+  ASSERT_TRUE(copy(region, host(bytes)).ok());
+  Region other = allocate(hip, size);
   Region elsewhere = allocate(musa, size);
-  auto first = PendingCopy::start(region, host(bytes));
+  ASSERT_TRUE(fake(DeviceKind::hip).stall({hip}, true).ok());
+  auto first = PendingCopy::start(other, host(bytes));
   auto second = PendingCopy::start(elsewhere, region);
   ASSERT_TRUE(first.ok()) << first.status().toString();
   ASSERT_TRUE(second.ok()) << second.status().toString();
@@ -159,11 +161,12 @@ TEST_F(TwoVendors, startCopiesWithoutWaitingForThem) {
     EXPECT_FALSE(*(*second)->passed());
   }
   ASSERT_TRUE(fake(DeviceKind::hip).stall({hip}, false).ok());
-  while (!*(*second)->passed()) {
+  while (!*(*second)->passed() || !*(*first)->passed()) {
   }
-  EXPECT_TRUE(*(*first)->passed());
   EXPECT_TRUE(read(elsewhere) == bytes);
+  EXPECT_TRUE(read(other) == bytes);
   release(region);
+  release(other);
   release(elsewhere);
 }
 

@@ -89,11 +89,19 @@ TEST_P(NodeStream, aStreamGoesOnWhenItsTransferFails) {
   EXPECT_EQ(must(node.nextPeerEvent(kPatience)).kind, PeerEvent::Kind::joined);
   owner.close();
   EXPECT_EQ(must(node.nextPeerEvent(kPatience)).kind, PeerEvent::Kind::left);
-  // What was handed to the device already ends when the device is through with it.
-  if (GetParam() == std::string("ipc")) runKernel();
   EXPECT_EQ(ticket.wait(kPatience).code(), Code::disconnected);
   runKernel();
   EXPECT_TRUE(waitFor(*after, kPatience).ok());
+}
+
+TEST_P(NodeStream, whatStillWaitsForItsStreamCanBeCancelled) {
+  write(local, 'o');
+  enqueueKernel();
+  Ticket ticket = must(remote.startPut(local, kWhole, {stream.stream, nullptr}));
+  EXPECT_EQ(ticket.cancel().code(), Code::ok);
+  EXPECT_EQ(ticket.wait(kPatience).code(), Code::cancelled);
+  runKernel();
+  EXPECT_EQ(read(target), std::string(kSize, '\0'));
 }
 
 TEST_P(NodeStream, aStreamGoesOnWhenItsNodeIsClosed) {

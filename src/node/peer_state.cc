@@ -220,12 +220,13 @@ void PeerState::close(const Status& why) {
 void PeerState::end(const Status& why) {
   std::vector<std::shared_ptr<Link>> links;
   std::vector<std::shared_ptr<StageHost>> stages;  // gone after the links that reach them
-  Active active;
   {
     std::lock_guard lock(mutex_);
     if (!ended_.ok()) return;
     ended_ = why;
-    active = active_;
+    // What still waits for a device would not notice. Our threads take no handle of a transfer: it
+    // could become the last one of the Node.
+    for (const auto& [transfer, handle] : active_) Poster::stop(*handle, why);
     for (Connection& connection : connections_) {
       links.insert(links.end(), connection.links.begin(), connection.links.end());
       connection.links.clear();
@@ -234,8 +235,6 @@ void PeerState::end(const Status& why) {
     opened_.notify_all();
   }
   for (const auto& link : links) link->close(why);
-  // What still waits for a device would not notice.
-  for (const auto& [transfer, handle] : active) Poster::stop(*handle, why);
   for (const auto& engine : node_.engines()) engine->kick();
 }
 

@@ -55,8 +55,7 @@ PostResult Poster::postLocked(Transfer& transfer, Deadline until, size_t most) {
 // Where the transport's device copies wait for the event by themselves, nobody does here.
 bool Poster::waitsForEvent(Transfer& transfer) {
   if (transfer.ready || !transfer.stopped.ok()) return false;
-  const bool onDevice = !transfer.route.local.device.isHost();
-  if (onDevice && transfer.direct() && transport_.facts().waitsForEvents) return false;
+  if (transfer.direct() && transport_.facts().waitsForEvents) return false;
   const auto passed = transfer.after->passed();
   if (!passed.ok()) transfer.stopped = passed.status();
   transfer.ready = !passed.ok() || *passed;

@@ -65,8 +65,8 @@ Result<Driver> Driver::load(const char* library) {
   auto opened = DynamicLibrary::open(library);
   if (!opened.ok()) {
     return error(Code::unsupported,
-                 "{}; it comes with NVIDIA's driver: install that, or give the container the GPUs "
-                 "(docker run --gpus all)",
+                 "no CUDA: {}; it comes with NVIDIA's driver: install that, or give the container "
+                 "the GPUs (docker run --gpus all)",
                  opened.status().message());
   }
   Driver driver(*std::move(opened));

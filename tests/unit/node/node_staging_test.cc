@@ -49,6 +49,13 @@ class NodeStaging : public testing::Test {
                     std::chrono::nanoseconds timeout = 30s) {
     return remote.run(OpKind::put, local, 0, 0, size, timeout);
   }
+  // Nothing runs there until the event is signalled.
+  static std::unique_ptr<DeviceEvent> stickGpu() {
+    auto event = must(must(findBackend(kGpu))->event(kGpu.index));
+    for (uint8_t lane = 0; lane < DeviceQueue::kLanes; ++lane)
+      EXPECT_TRUE(event->hold({kGpu, nullptr, lane}).ok());
+    return event;
+  }
   static Status ask(FakePair& nodes, const SlotCopy& copy) {
     return nodes.toA->channel().call(kCopySlot, copy.encode(), kDefaultTimeout).status();
   }
@@ -243,8 +250,7 @@ TEST_F(NodeStaging, aStuckDeviceAtTheTargetHoldsUpNothingElse) {
   auto local = FakePair::allocate(*nodes.b, "local", kSize);
   write(*local, pattern(6));
   auto remote = nodes.open("target");
-  auto stuck = must(must(findBackend(kGpu))->event(kGpu.index));
-  ASSERT_TRUE(stuck->hold({kGpu}).ok());
+  auto stuck = stickGpu();
   Ticket ticket = must(RemoteMapping::start(remote, OpKind::put, local, kHundred));
   EXPECT_EQ(ticket.wait(100ms).code(), Code::deadlineExceeded);
   EXPECT_TRUE(put(*nodes.open("other"), *local, 100).ok());
@@ -254,8 +260,7 @@ TEST_F(NodeStaging, aStuckDeviceAtTheTargetHoldsUpNothingElse) {
 }
 
 TEST_F(StagedPut, memoryIsGivenBackOnlyWhenTheDeviceIsDoneWithIt) {
-  auto stuck = must(must(findBackend(kGpu))->event(kGpu.index));
-  ASSERT_TRUE(stuck->hold({kGpu}).ok());
+  auto stuck = stickGpu();
   Ticket ticket = must(RemoteMapping::start(remote_, OpKind::put, local_, kHundred));
   EXPECT_EQ(ticket.wait(100ms).code(), Code::deadlineExceeded);
   nodes_.b->close();

@@ -106,7 +106,7 @@ if [ -d tests/gpu ]; then
     python3 -m pytest -q -p no:cacheprovider tests/gpu
 fi
 if command -v compute-sanitizer > /dev/null; then
-  step memcheck 90 compute-sanitizer --tool memcheck --error-exitcode 1 \
+  step memcheck 90 compute-sanitizer --tool memcheck --report-api-errors no --error-exitcode 1 \
     $build/tests/contract/cuda_contract_test
 else
   row memcheck "skipped: compute-sanitizer is not installed" 0

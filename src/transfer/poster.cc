@@ -4,7 +4,9 @@
 
 namespace hmc {
 
-namespace {}  // namespace
+namespace {
+constexpr size_t kMostForADevice = size_t{1} << 30;
+}  // namespace
 
 PostResult Poster::post(Transfer& transfer, Deadline until, size_t most) {
   std::lock_guard lock(transfer.mutex);
@@ -64,9 +66,12 @@ bool Poster::waitsForEvent(Transfer& transfer) {
 
 PostResult Poster::postPieces(Transfer& transfer, Deadline until, size_t most) {
   const Route& route = transfer.route;
+  // A device copies by itself: what it is given costs this thread next to nothing.
+  if (!route.local.device.isHost()) most = std::max(most, kMostForADevice);
   const size_t largest = std::min({transport_.facts().largest, kLargestPiece, most});
+  const size_t batch = transport_.facts().batch;
   static thread_local std::vector<Op> ops;
-  ops.resize(transport_.facts().batch);
+  if (ops.size() < batch) ops.resize(batch);
   while (!transfer.next.atEnd()) {
     if (transfer.completion.failed()) transfer.stopped = transfer.completion.status();
     if (!transfer.stopped.ok()) break;
@@ -74,7 +79,7 @@ PostResult Poster::postPieces(Transfer& transfer, Deadline until, size_t most) {
     size_t bytes = 0;
     DeviceEvent* const after = transfer.ready ? nullptr : transfer.after.get();
     Cursor at = transfer.next;
-    for (; !at.atEnd() && filled < ops.size() && bytes < most; ++filled) {
+    for (; !at.atEnd() && filled < batch && bytes < most; ++filled) {
       const size_t size = at.left(largest);
       bytes += size;
       ops[filled] = {transfer.kind,        route.local.at(at.local()),

@@ -21,9 +21,19 @@ Started startBatch(std::span<const Op> ops, const MappedRemote& remote) {
   const bool put = first.kind == OpKind::put;
   static thread_local std::vector<CopyPiece> pieces;
   pieces.clear();
+  const char* nextNear = nullptr;
+  const char* nextFar = nullptr;
   for (const Op& op : ops) {
     char* const far = remote.region.at(op.remoteOffset);
-    pieces.push_back(put ? CopyPiece{far, op.local, op.size} : CopyPiece{op.local, far, op.size});
+    auto* const local = static_cast<char*>(op.local);
+    // Neighbours on both sides are one piece: a long transfer, or blocks that lie together.
+    if (local == nextNear && far == nextFar) {
+      pieces.back().size += op.size;
+    } else {
+      pieces.push_back(put ? CopyPiece{far, local, op.size} : CopyPiece{local, far, op.size});
+    }
+    nextNear = local + op.size;
+    nextFar = far + op.size;
   }
   return PendingCopy::startBatch(
       {put ? remote.region.device : near, put ? near : remote.region.device, pieces});

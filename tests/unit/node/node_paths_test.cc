@@ -90,12 +90,12 @@ TEST_F(NodePaths, measuredTimesOfThePathThatIsTakenAreShown) {
 
 TEST_F(NodePaths, memoryThatIsNotHereIsExplained) {
   NodePair nodes;
-  for (const auto& path : nodes.toA.explain(Device{DeviceKind::cuda, 0}, 8)) {
+  for (const auto& path : nodes.toA.explain(Device{DeviceKind::cuda, 99}, 8)) {
     EXPECT_FALSE(path.usable) << path.transport;
     EXPECT_FALSE(path.preferred) << path.transport;
     EXPECT_FALSE(path.predictedNs) << path.transport;
   }
-  EXPECT_THAT(nodes.toA.explain(Device{DeviceKind::cuda, 0}, 8)[0].reason, HasSubstr("CUDA"));
+  EXPECT_THAT(nodes.toA.explain(Device{DeviceKind::cuda, 99}, 8)[0].reason, HasSubstr("CUDA"));
 }
 
 TEST_F(NodePaths, aSlowerPathThanThereCouldBeWarnsOnceWithTheReason) {

@@ -137,12 +137,16 @@ TEST_F(StagedPut, ticketsThatNobodyWaitsForDoNotKeepTheSlots) {
 // Far more pieces than there are slots, among them some of a transfer that nobody moves.
 TEST_F(StagedPut, watchedTicketsArriveThoughNobodyWaits) {
   write(*local_, pattern(3));
+  // Gets have memory of their own: nothing orders them with the puts.
+  auto source = FakePair::allocate(*nodes_.a, "source", kSize, kGpu);
+  auto received = FakePair::allocate(*nodes_.b, "received", kSize);
+  auto other = nodes_.open("source");
   CompletionQueue queue = must(CompletionQueue::create());
   Ticket unwatched = must(RemoteMapping::start(remote_, OpKind::put, local_, kWhole));
   constexpr size_t kCount = 6;
   for (size_t i = 0; i < kCount; ++i) {
-    const OpKind kind = i % 2 == 0 ? OpKind::put : OpKind::get;
-    Ticket ticket = must(RemoteMapping::start(remote_, kind, local_, kWhole));
+    Ticket ticket = must(i % 2 == 0 ? RemoteMapping::start(remote_, OpKind::put, local_, kWhole)
+                                    : RemoteMapping::start(other, OpKind::get, received, kWhole));
     ASSERT_TRUE(queue.watch(ticket, i).ok());
   }
   size_t arrived = 0;

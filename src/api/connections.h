@@ -83,7 +83,7 @@ class Connections {
     std::string ip;
     uint16_t port;
     ConnType type;
-    auto operator<=>(const Key&) const = default;
+    auto operator<=>(const Key&) const = default;  // NOLINT
     bool is(const Target& target) const {
       return port == target.port && type == target.type && ip == target.ip;
     }

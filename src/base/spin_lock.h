@@ -23,7 +23,10 @@ class SpinLock {
   void lock() {
     while (!try_lock()) waitUntilFree();
   }
-  bool try_lock() { return word_.exchange(kHeld, std::memory_order_acquire) == kFree; }
+  // The name that std::unique_lock wants.
+  bool try_lock() {  // NOLINT
+    return word_.exchange(kHeld, std::memory_order_acquire) == kFree;
+  }
   void unlock() { word_.store(kFree, std::memory_order_release); }
   // For the holder: somebody waits for it.
   bool wanted() const { return word_.load(std::memory_order_relaxed) == kWanted; }

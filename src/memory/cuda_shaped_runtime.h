@@ -85,8 +85,8 @@ struct CudaShapedApi {
 #define HMC_ROW(name, arguments) int(*name) arguments = nullptr;
   HMC_CUDA_SHAPED_FUNCTIONS(HMC_ROW)
 #undef HMC_ROW
-  const char* (*GetErrorName)(int) = nullptr;
-  const char* (*GetErrorString)(int) = nullptr;
+  const char* (*GetErrorName)(int) = nullptr;    // NOLINT: the vendor's name
+  const char* (*GetErrorString)(int) = nullptr;  // NOLINT: the vendor's name
 
   std::string prefix;
   DynamicLibrary library;

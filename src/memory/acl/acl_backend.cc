@@ -216,8 +216,8 @@ class AclRuntime final : public Runtime {
 #define HMC_ROW(name, arguments) int(*name) arguments = nullptr;
   HMC_ACL_FUNCTIONS(HMC_ROW)
 #undef HMC_ROW
-  const char* (*aclrtGetSocName)() = nullptr;
-  const char* (*aclGetRecentErrMsg)() = nullptr;
+  const char* (*aclrtGetSocName)() = nullptr;     // NOLINT: the vendor's name
+  const char* (*aclGetRecentErrMsg)() = nullptr;  // NOLINT: the vendor's name
 
   const DynamicLibrary library_;
   std::mutex mutex_;

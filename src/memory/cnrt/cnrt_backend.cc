@@ -200,8 +200,8 @@ class CnrtRuntime final : public Runtime {
 #define HMC_ROW(name, arguments) int(*name) arguments = nullptr;
   HMC_CNRT_FUNCTIONS(HMC_ROW)
 #undef HMC_ROW
-  const char* (*cnrtGetErrorName)(int) = nullptr;
-  const char* (*cnrtGetErrorStr)(int) = nullptr;
+  const char* (*cnrtGetErrorName)(int) = nullptr;  // NOLINT: the vendor's name
+  const char* (*cnrtGetErrorStr)(int) = nullptr;   // NOLINT: the vendor's name
   HostRegister* hostRegister_ = nullptr;
   HostUnregister* hostUnregister_ = nullptr;
 

@@ -145,7 +145,7 @@ Status CudaBackend::copy(const CopyBatch& batch, const DeviceQueue& queue) {
   HMC_ASSIGN(auto on, device.streamOf(queue));
   Current current(driver_, on.context);
   HMC_TRY(current.status());
-  const Status enqueued = enqueue(batch, device, on);
+  Status enqueued = enqueue(batch, device, on);
   if (!queue.stream) return enqueued;
   // The stream may be gone when somebody wants to wait for the copies.
   auto end = endOf(queue);

@@ -65,8 +65,9 @@ void Copiers::copyLarge(const MappedCopy& copy) {
 // False when the system has no thread for us. The copy then has fewer helpers.
 bool Copiers::startHelper() {
   auto thread = startThread("hmc-copy", [this](const std::stop_token& stop) { help(stop); });
-  if (thread.ok()) threads_.push_back(*std::move(thread));
-  return thread.ok();
+  if (!thread.ok()) return false;
+  threads_.push_back(*std::move(thread));
+  return true;
 }
 
 void Copiers::help(const std::stop_token& stop) {

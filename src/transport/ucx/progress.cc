@@ -69,7 +69,7 @@ bool Progress::await(Deadline until) {
   bool woken = false;
   for (const uint64_t id : ready) {
     woken = woken || id == EventSet::kWoken;
-    const auto one = std::find(all_.begin(), all_.end(), reinterpret_cast<UcxLink*>(id));
+    const auto one = std::find(all_.begin(), all_.end(), reinterpret_cast<UcxLink*>(id));  // NOLINT
     if (one != all_.end()) startPolling(**one);
   }
   return woken;

@@ -9,12 +9,15 @@
 // Every kind of memory that this version knows, one row each: its name here, the product, its name
 // in MemoryType, and how the file name of a library begins that is loaded in every process that has
 // such memory. All code that deals with kinds is made from these rows; a new kind goes to the end.
-#define HMC_DEVICE_KINDS(row)                                                  \
-  row(cpu, "host memory", CPU, "") row(cuda, "CUDA", NVIDIA_GPU, "libcuda.so") \
-      row(hip, "ROCm", AMD_GPU, "libhsa-runtime64.so")                         \
-          row(cnrt, "Neuware", CAMBRICON_MLU, "libcnrt.so")                    \
-              row(acl, "Ascend", HUAWEI_ASCEND_NPU, "libascendcl.so")          \
-                  row(musa, "MUSA", MOORE_GPU, "libmusa.so")
+// clang-format off
+#define HMC_DEVICE_KINDS(row) \
+  row(cpu, "host memory", CPU, "") \
+  row(cuda, "CUDA", NVIDIA_GPU, "libcuda.so") \
+  row(hip, "ROCm", AMD_GPU, "libhsa-runtime64.so") \
+  row(cnrt, "Neuware", CAMBRICON_MLU, "libcnrt.so") \
+  row(acl, "Ascend", HUAWEI_ASCEND_NPU, "libascendcl.so") \
+  row(musa, "MUSA", MOORE_GPU, "libmusa.so")
+// clang-format on
 
 namespace hmc {
 

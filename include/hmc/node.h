@@ -168,7 +168,7 @@ class HMC_API RemoteRegion {
   bool getAtOnce(const LocalRegion& local, size_t localOffset, size_t remoteOffset,
                  size_t size) const;
 
-  // Start and return. Waiting on the Ticket is what moves it along, or an CompletionQueue that
+  // Start and return. Waiting on the Ticket is what moves it along, or a CompletionQueue that
   // watches it.
   Result<Ticket> startPut(const LocalRegion& local, const std::vector<Block>& blocks,
                           const StreamOrder& order = {}) const;

@@ -67,10 +67,10 @@ enum : CuResult {
 };
 
 enum : int {
-  kMultiprocessors = 16,
+  kMultiprocessors = 16,  // CUdevice_attribute
   kHostPointers = 91,
-  kVirtualMemory = 102,    // CUdevice_attribute
-  kPosixDescriptor = 103,  //
+  kVirtualMemory = 102,
+  kPosixDescriptor = 103,
   kRdmaWithVirtualMemory = 110,
   kDmaBuf = 124,
   kFabric = 128,
@@ -101,76 +101,54 @@ enum : int {
 };
 
 // row(symbol in libcuda.so.1, arguments)
-#define HMC_CUDA_FUNCTIONS(row)                                                                    \
-  row(cuInit, (unsigned)) row(cuDriverGetVersion, (int*)) row(                                     \
-      cuGetErrorName,                                                                              \
-      (CuResult, const char**)) row(cuGetErrorString,                                              \
-                                    (CuResult, const char**)) row(cuDeviceGetCount, (int*))        \
-      row(cuDeviceGet, (CuDevice*, int)) row(cuDeviceGetName, (char*, int, CuDevice)) row(         \
-          cuDeviceGetUuid_v2,                                                                      \
-          (CuUuid*, CuDevice)) row(cuDeviceGetAttribute,                                           \
-                                   (int*, int, CuDevice)) row(cuDeviceCanAccessPeer,               \
-                                                              (int*, CuDevice, CuDevice))          \
-          row(cuDevicePrimaryCtxRetain, (CuContext*, CuDevice)) row(                               \
-              cuCtxPushCurrent_v2,                                                                 \
-              (CuContext)) row(cuCtxPopCurrent_v2,                                                 \
-                               (CuContext*)) row(cuCtxSynchronize,                                 \
-                                                 ()) row(cuMemGetInfo_v2, (size_t*, size_t*))      \
-              row(cuPointerGetAttributes, (unsigned, int*, void**, CuPointer)) row(                \
-                  cuMemGetAllocationGranularity,                                                   \
-                  (size_t*, const CuMemProperties*,                                                \
-                   int)) row(cuMemCreate,                                                          \
-                             (CuAllocation*, size_t, const CuMemProperties*, unsigned long long))  \
-                  row(cuMemRelease, (CuAllocation)) row(                                           \
-                      cuMemRetainAllocationHandle,                                                 \
-                      (CuAllocation*,                                                              \
-                       void*)) row(cuMemAddressReserve,                                            \
-                                   (CuPointer*, size_t, size_t, CuPointer, unsigned long long))    \
-                      row(cuMemAddressFree, (CuPointer, size_t)) row(                              \
-                          cuMemMap, (CuPointer, size_t, size_t, CuAllocation, unsigned long long)) \
-                          row(cuMemUnmap, (CuPointer, size_t)) row(                                \
-                              cuMemSetAccess,                                                      \
-                              (CuPointer, size_t, const CuMemAccess*,                              \
-                               size_t)) row(cuMemExportToShareableHandle,                          \
-                                            (void*, CuAllocation, int, unsigned long long))        \
-                              row(cuMemImportFromShareableHandle,                                  \
-                                  (CuAllocation*, void*,                                           \
-                                   int)) row(cuMemGetHandleForAddressRange,                        \
-                                             (void*, CuPointer, size_t, int, unsigned long long))  \
-                                  row(cuIpcGetMemHandle, (CuIpcMemHandle*, CuPointer)) row(        \
-                                      cuIpcOpenMemHandle_v2,                                       \
-                                      (CuPointer*, CuIpcMemHandle,                                 \
-                                       unsigned)) row(cuIpcCloseMemHandle, (CuPointer))            \
-                                      row(cuMemHostAlloc, (void**, size_t, unsigned)) row(         \
-                                          cuMemHostRegister_v2, (void*, size_t, unsigned))         \
-                                          row(cuMemHostUnregister, (void*)) row(                   \
-                                              cuStreamCreateWithPriority,                          \
-                                              (CuStream*, unsigned,                                \
-                                               int)) row(cuStreamQuery, (CuStream))                \
-                                              row(cuStreamGetCtx, (CuStream, CuContext*)) row(     \
-                                                  cuStreamWriteValue32_v2,                         \
-                                                  (CuStream, CuPointer, uint32_t, unsigned))       \
-                                                  row(cuStreamWaitValue32_v2,                      \
-                                                      (CuStream, CuPointer, uint32_t, unsigned))   \
-                                                      row(cuMemcpyAsync,                           \
-                                                          (CuPointer, CuPointer, size_t,           \
-                                                           CuStream))                              \
-                                                          row(cuModuleLoadData,                    \
-                                                              (CuModule*, const void*))            \
-                                                              row(cuModuleGetFunction,             \
-                                                                  (CuFunction*, CuModule,          \
-                                                                   const char*))                   \
-                                                                  row(cuLaunchKernel,              \
-                                                                      (CuFunction, unsigned,       \
-                                                                       unsigned, unsigned,         \
-                                                                       unsigned, unsigned,         \
-                                                                       unsigned, unsigned,         \
-                                                                       CuStream, void**, void**))  \
-                                                                      row(cuMemAlloc_v2,           \
-                                                                          (CuPointer*, size_t))    \
-                                                                          row(cuMemsetD8Async,     \
-                                                                              (CuPointer,          \
-                                                                               unsigned char,      \
-                                                                               size_t, CuStream))
+// clang-format off
+#define HMC_CUDA_FUNCTIONS(row) \
+  row(cuInit, (unsigned)) \
+  row(cuDriverGetVersion, (int*)) \
+  row(cuGetErrorName, (CuResult, const char**)) \
+  row(cuGetErrorString, (CuResult, const char**)) \
+  row(cuDeviceGetCount, (int*)) \
+  row(cuDeviceGet, (CuDevice*, int)) \
+  row(cuDeviceGetName, (char*, int, CuDevice)) \
+  row(cuDeviceGetUuid_v2, (CuUuid*, CuDevice)) \
+  row(cuDeviceGetAttribute, (int*, int, CuDevice)) \
+  row(cuDeviceCanAccessPeer, (int*, CuDevice, CuDevice)) \
+  row(cuDevicePrimaryCtxRetain, (CuContext*, CuDevice)) \
+  row(cuCtxPushCurrent_v2, (CuContext)) \
+  row(cuCtxPopCurrent_v2, (CuContext*)) \
+  row(cuCtxSynchronize, ()) \
+  row(cuMemGetInfo_v2, (size_t*, size_t*)) \
+  row(cuPointerGetAttributes, (unsigned, int*, void**, CuPointer)) \
+  row(cuMemGetAllocationGranularity, (size_t*, const CuMemProperties*, int)) \
+  row(cuMemCreate, (CuAllocation*, size_t, const CuMemProperties*, unsigned long long)) \
+  row(cuMemRelease, (CuAllocation)) \
+  row(cuMemRetainAllocationHandle, (CuAllocation*, void*)) \
+  row(cuMemAddressReserve, (CuPointer*, size_t, size_t, CuPointer, unsigned long long)) \
+  row(cuMemAddressFree, (CuPointer, size_t)) \
+  row(cuMemMap, (CuPointer, size_t, size_t, CuAllocation, unsigned long long)) \
+  row(cuMemUnmap, (CuPointer, size_t)) \
+  row(cuMemSetAccess, (CuPointer, size_t, const CuMemAccess*, size_t)) \
+  row(cuMemExportToShareableHandle, (void*, CuAllocation, int, unsigned long long)) \
+  row(cuMemImportFromShareableHandle, (CuAllocation*, void*, int)) \
+  row(cuMemGetHandleForAddressRange, (void*, CuPointer, size_t, int, unsigned long long)) \
+  row(cuIpcGetMemHandle, (CuIpcMemHandle*, CuPointer)) \
+  row(cuIpcOpenMemHandle_v2, (CuPointer*, CuIpcMemHandle, unsigned)) \
+  row(cuIpcCloseMemHandle, (CuPointer)) \
+  row(cuMemHostAlloc, (void**, size_t, unsigned)) \
+  row(cuMemHostRegister_v2, (void*, size_t, unsigned)) \
+  row(cuMemHostUnregister, (void*)) \
+  row(cuStreamCreateWithPriority, (CuStream*, unsigned, int)) \
+  row(cuStreamQuery, (CuStream)) \
+  row(cuStreamGetCtx, (CuStream, CuContext*)) \
+  row(cuStreamWriteValue32_v2, (CuStream, CuPointer, uint32_t, unsigned)) \
+  row(cuStreamWaitValue32_v2, (CuStream, CuPointer, uint32_t, unsigned)) \
+  row(cuMemcpyAsync, (CuPointer, CuPointer, size_t, CuStream)) \
+  row(cuModuleLoadData, (CuModule*, const void*)) \
+  row(cuModuleGetFunction, (CuFunction*, CuModule, const char*)) \
+  row(cuLaunchKernel, (CuFunction, unsigned, unsigned, unsigned, unsigned, unsigned, \
+      unsigned, unsigned, CuStream, void**, void**)) \
+  row(cuMemAlloc_v2, (CuPointer*, size_t)) \
+  row(cuMemsetD8Async, (CuPointer, unsigned char, size_t, CuStream))
+// clang-format on
 
 }  // namespace hmc::cuda

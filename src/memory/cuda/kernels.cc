@@ -71,7 +71,7 @@ Status CopyKernel::launchList(std::span<const CopyPiece> pieces, CuStream stream
   CuPointer at = address(list.host);
   auto count = static_cast<unsigned>(pieces.size());
   Status status;
-  if (pieces.size() > kReadFromHost) {
+  if (pieces.size() > kReadFromHost && list.onDevice != 0) {
     status = driver_.check(driver_.cuMemcpyAsync(list.onDevice, at, pieces.size_bytes(), stream),
                            "cuMemcpyAsync");
     at = list.onDevice;
@@ -104,15 +104,21 @@ Result<CopyKernel::List> CopyKernel::takeList(size_t count) {
   }
   List made;
   made.capacity = std::max<size_t>(1024, count);
-  void* host = nullptr;
-  HMC_CUDA(driver_, cuMemHostAlloc, &host, made.capacity * sizeof(CopyPiece),
-           kHostPortable | kHostMapped);
-  made.host = static_cast<CopyPiece*>(host);
-  if (count > kReadFromHost) {
-    HMC_CUDA(driver_, cuMemAlloc_v2, &made.onDevice, made.capacity * sizeof(CopyPiece));
-  }
   HMC_ASSIGN(made.word, words_.take());
   made.word->reached.store(made.word->goal);
+  void* host = nullptr;
+  Status allocated = driver_.check(
+      driver_.cuMemHostAlloc(&host, made.capacity * sizeof(CopyPiece), kHostPortable | kHostMapped),
+      "cuMemHostAlloc");
+  if (!allocated.ok()) {
+    words_.give(made.word);
+    return allocated;
+  }
+  made.host = static_cast<CopyPiece*>(host);
+  // Without it the device reads the host's list, more slowly.
+  if (count > kReadFromHost) {
+    (void)driver_.cuMemAlloc_v2(&made.onDevice, made.capacity * sizeof(CopyPiece));
+  }
   return made;
 }
 

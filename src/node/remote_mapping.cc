@@ -198,8 +198,9 @@ bool RemoteMapping::copyAtOnce(OpKind kind, const LocalMemory& local,
     return copyOf(kind, local, block.localOffset, block.remoteOffset, block.size);
   };
   for (size_t i = 0; i < blocks.size(); ++i) {
-    if (i + 1 < blocks.size()) copyOfBlock(blocks[i + 1]).prefetch();
-    copyOfBlock(blocks[i]).run();
+    const MappedCopy copy = copyOfBlock(blocks[i]);
+    if (i + 1 < blocks.size()) copyOfBlock(blocks[i + 1]).prefetchDuring(copy);
+    copy.run();
   }
   mappedCounters_->count(blocks.size(), total);
   return !revokedMeanwhile();

@@ -14,42 +14,19 @@ namespace {
 
 thread_local int lastCode = CudaShaped::kSuccess;
 
-int codeOf(const Status& status) {
-  switch (status.code()) {
-    case Code::ok:
-      return CudaShaped::kSuccess;
-    case Code::invalidArgument:
-    case Code::outOfRange:
-    case Code::notFound:
-      return CudaShaped::kInvalidValue;
-    case Code::exhausted:
-      return CudaShaped::kOutOfMemory;
-    case Code::alreadyExists:
-      return CudaShaped::kAlreadyRegistered;
-    case Code::unsupported:
-      return CudaShaped::kNotSupported;
-    default:
-      return 719;  // launch failure
-  }
-}
+constexpr FakeCodes kCodes = {.badArgument = CudaShaped::kInvalidValue,
+                              .outOfMemory = CudaShaped::kOutOfMemory,
+                              .alreadyRegistered = CudaShaped::kAlreadyRegistered,
+                              .unsupported = CudaShaped::kNotSupported,
+                              .other = 719};  // launch failure
+
+}  // namespace
 
 int answer(const Status& status) {
-  const int code = codeOf(status);
+  const int code = codeOf(status, kCodes);
   if (code != CudaShaped::kSuccess) lastCode = code;
   return code;
 }
-
-template <class Value, class Out>
-int answer(const Result<Value>& result, Out* out) {
-  if (result.ok()) *out = *result;
-  return answer(result.status());
-}
-
-FakeRuntime::Event* eventOf(void* event) {
-  return static_cast<FakeRuntime::Event*>(event);
-}
-
-}  // namespace
 
 }  // namespace hmc
 

@@ -20,32 +20,12 @@ namespace {
 
 bool initialised = false;
 
-int answer(const Status& status) {
-  if (status.ok()) return acl::kSuccess;
-  if (fakeRuntime().current() < 0) return acl::kContextNull;
-  switch (status.code()) {
-    case Code::invalidArgument:
-    case Code::outOfRange:
-    case Code::notFound:
-      return acl::kParamInvalid;
-    case Code::exhausted:
-      return acl::kOutOfMemory;
-    case Code::unsupported:
-      return acl::kNotSupported;
-    default:
-      return 507899;  // ACL_ERROR_RT_DRV_INTERNAL_ERROR
-  }
-}
-
-template <class Value, class Out>
-int answer(const Result<Value>& result, Out* out) {
-  if (result.ok()) *out = *result;
-  return answer(result.status());
-}
-
-FakeRuntime::Event* eventOf(void* event) {
-  return static_cast<FakeRuntime::Event*>(event);
-}
+constexpr int kInternal = 507899;  // ACL_ERROR_RT_DRV_INTERNAL_ERROR
+constexpr FakeCodes kCodes = {.badArgument = acl::kParamInvalid,
+                              .outOfMemory = acl::kOutOfMemory,
+                              .alreadyRegistered = kInternal,
+                              .unsupported = acl::kNotSupported,
+                              .other = kInternal};
 
 // A device has one context, whose address is its index and one.
 void* contextOf(int index) {
@@ -53,6 +33,11 @@ void* contextOf(int index) {
 }
 
 }  // namespace
+
+int answer(const Status& status) {
+  if (!status.ok() && fakeRuntime().current() < 0) return acl::kContextNull;
+  return codeOf(status, kCodes);
+}
 
 }  // namespace hmc
 

@@ -17,38 +17,20 @@ namespace {
 
 thread_local int lastCode = cnrt::kSuccess;
 
-int codeOf(const Status& status) {
-  switch (status.code()) {
-    case Code::ok:
-      return cnrt::kSuccess;
-    case Code::invalidArgument:
-    case Code::outOfRange:
-    case Code::notFound:
-      return cnrt::kArgsInvalid;
-    case Code::exhausted:
-      return cnrt::kOutOfMemory;
-    default:
-      return 632015;  // cnrtErrorCndrvFuncCall
-  }
-}
+constexpr int kDriverCall = 632015;  // cnrtErrorCndrvFuncCall
+constexpr FakeCodes kCodes = {.badArgument = cnrt::kArgsInvalid,
+                              .outOfMemory = cnrt::kOutOfMemory,
+                              .alreadyRegistered = kDriverCall,
+                              .unsupported = kDriverCall,
+                              .other = kDriverCall};
+
+}  // namespace
 
 int answer(const Status& status) {
-  const int code = codeOf(status);
+  const int code = codeOf(status, kCodes);
   if (code != cnrt::kSuccess) lastCode = code;
   return code;
 }
-
-template <class Value, class Out>
-int answer(const Result<Value>& result, Out* out) {
-  if (result.ok()) *out = *result;
-  return answer(result.status());
-}
-
-FakeRuntime::Event* eventOf(void* notifier) {
-  return static_cast<FakeRuntime::Event*>(notifier);
-}
-
-}  // namespace
 
 }  // namespace hmc
 

@@ -291,6 +291,25 @@ void FakeRuntime::failDevice(int index) {
   accelerator_.failDevice(index, Status(Code::failed, "the device fell off the bus"));
 }
 
+int codeOf(const Status& status, const FakeCodes& codes) {
+  switch (status.code()) {
+    case Code::ok:
+      return 0;
+    case Code::invalidArgument:
+    case Code::outOfRange:
+    case Code::notFound:
+      return codes.badArgument;
+    case Code::exhausted:
+      return codes.outOfMemory;
+    case Code::alreadyExists:
+      return codes.alreadyRegistered;
+    case Code::unsupported:
+      return codes.unsupported;
+    default:
+      return codes.other;
+  }
+}
+
 }  // namespace hmc
 
 // For tests: every call that has to do with the device fails from now on.

@@ -95,6 +95,29 @@ class FakeRuntime {
 // the process ends.
 FakeRuntime& fakeRuntime();
 
+// A vendor's numbers for our codes; success is 0 with all of them.
+struct FakeCodes {
+  int badArgument;
+  int outOfMemory;
+  int alreadyRegistered;
+  int unsupported;
+  int other;
+};
+int codeOf(const Status& status, const FakeCodes& codes);
+
+// What the library's functions return for a status; made by the library's own file.
+int answer(const Status& status);
+
+template <class Value, class Out>
+int answer(const Result<Value>& result, Out* out) {
+  if (result.ok()) *out = *result;
+  return answer(result.status());
+}
+
+inline FakeRuntime::Event* eventOf(void* event) {
+  return static_cast<FakeRuntime::Event*>(event);
+}
+
 }  // namespace hmc
 
 // For what a library exports.

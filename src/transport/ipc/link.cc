@@ -208,10 +208,11 @@ size_t IpcLink::post(std::span<const Op> ops) {
       ++i;
     } else if (remote.kind == PathKind::mappedHost && op.registration->region.device.isHost()) {
       const auto& mapped = static_cast<const MappedRemote&>(remote);
+      const MappedCopy copy = copyOf(op, mapped);
       if (++i < ops.size() && ops[i].remote == &mapped && allowed(ops[i])) {
-        copyOf(ops[i], mapped).prefetch();
+        copyOf(ops[i], mapped).prefetchDuring(copy);
       }
-      shared_.copiers.run(copyOf(op, mapped));
+      shared_.copiers.run(copy);
       finisher.add(op.completion);
     } else if (remote.kind == PathKind::processVm && i + 1 == ops.size() && moveSmall(op)) {
       finisher.add(op.completion);

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "hmc/access.h"
+#include "hmc/block.h"
 #include "hmc/deadline.h"
 #include "hmc/device.h"
 #include "hmc/export.h"
@@ -106,22 +107,6 @@ class HMC_API CompletionQueue {
   std::unique_ptr<CompletionList> list_;
 };
 
-struct Block {
-  size_t localOffset = 0;
-  size_t remoteOffset = 0;
-  size_t size = 0;
-};
-
-// `count` pieces of `length` bytes, a stride apart on each side.
-struct Strided {
-  size_t localOffset = 0;
-  size_t localStride = 0;
-  size_t remoteOffset = 0;
-  size_t remoteStride = 0;
-  size_t count = 0;
-  size_t length = 0;
-};
-
 // The streams that a transfer is ordered with, of the device that the local memory lies on:
 // cudaStream_t, hipStream_t and their kin. Null is none; CUDA's default streams are 1 (legacy) and
 // 2 (per thread), as cuda.h has them.
@@ -169,7 +154,8 @@ class HMC_API RemoteRegion {
                  size_t size) const;
 
   // Start and return. Waiting on the Ticket is what moves it along, or a CompletionQueue that
-  // watches it.
+  // watches it. The first 16,384 blocks of a list are checked before anything moves; where a later
+  // one does not fit, the Ticket says so, and blocks before it may have moved.
   Result<Ticket> startPut(const LocalRegion& local, const std::vector<Block>& blocks,
                           const StreamOrder& order = {}) const;
   Result<Ticket> startGet(const LocalRegion& local, const std::vector<Block>& blocks,

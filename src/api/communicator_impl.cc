@@ -140,16 +140,14 @@ Status Communicator::Impl::runPipeline(OpKind kind, const Target& target, const 
     return error(Code::invalidArgument, "max_inflight is 0: at least one chunk must be under way");
   if (chunk == 0) chunk = kDefaultChunk;
   const auto [localOffset, remoteOffset, size] = block;
-  std::vector<Shape> shapes;
-  size_t whole = size / chunk;
-  if (whole > 0) shapes.push_back({localOffset, chunk, remoteOffset, chunk, whole, chunk});
-  if (size % chunk > 0 || size == 0) {
-    shapes.push_back(
-        {localOffset + whole * chunk, 0, remoteOffset + whole * chunk, 0, 1, size % chunk});
-  }
+  std::vector<Block> chunks;
+  size_t at = 0;
+  do {
+    chunks.push_back({localOffset + at, remoteOffset + at, std::min(chunk, size - at)});
+    at += chunks.back().size;
+  } while (at < size);
   HMC_ASSIGN(auto connection, connections_.find(target));
-  HMC_ASSIGN(Ticket ticket,
-             RemoteMapping::start(connection->buffer, kind, memory_, std::move(shapes), {}));
+  HMC_ASSIGN(Ticket ticket, RemoteMapping::start(connection->buffer, kind, memory_, chunks));
   Status status = ticket.wait(settings_.transfer);
   if (!ticket.over()) ticket.cancel();
   return finish(connection, status);

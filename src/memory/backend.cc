@@ -32,20 +32,22 @@ Result<int> Backend::indexOf(const DeviceUuid& device) const {
 }
 
 Status Backend::checkCopy(const CopyBatch& batch, const DeviceQueue& queue) const {
-  for (auto* side : {&batch.to, &batch.from}) {
+  const Device to = batch.to.device;
+  const Device from = batch.from.device;
+  for (const Device* side : {&to, &from}) {
     if (side->isHost()) continue;
     if (side->kind != facts_.kind) {
       return error(Code::invalidArgument, "{} cannot reach {}", facts_.name, side->toString());
     }
     HMC_TRY(checkIndex(side->index));
   }
-  if (batch.to.isHost() && batch.from.isHost() && facts_.kind != DeviceKind::cpu) {
+  if (to.isHost() && from.isHost() && facts_.kind != DeviceKind::cpu) {
     return error(Code::invalidArgument, "{} does not copy within the host", facts_.name);
   }
-  if ((queue.device != batch.to && queue.device != batch.from) ||
-      queue.device.kind != facts_.kind || queue.lane >= DeviceQueue::kLanes) {
+  if ((queue.device != to && queue.device != from) || queue.device.kind != facts_.kind ||
+      queue.lane >= DeviceQueue::kLanes) {
     return error(Code::invalidArgument, "queue {} of {} cannot copy from {} to {}", queue.lane,
-                 queue.device.toString(), batch.from.toString(), batch.to.toString());
+                 queue.device.toString(), from.toString(), to.toString());
   }
   return Status();
 }

@@ -6,8 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "base/fd.h"
 #include "base/interface.h"
+#include "hmc/block.h"
 #include "hmc/result.h"
 #include "memory/region.h"
 
@@ -39,12 +41,38 @@ struct CopyPiece {
   size_t size;
 };
 
-// Pieces that go from one device to another.
+// Blocks of one memory that go to another. Their offsets count from the beginning of each.
 struct CopyBatch {
-  Device to;
-  Device from;
-  std::span<const CopyPiece> pieces;
+  Region to;
+  Region from;
+  std::span<const Block> blocks;
+  uint64_t bytes;        // of all blocks
+  bool toRemote = true;  // `to` is what the blocks call remote, else what they call local
+
+  CopyPiece piece(const Block& block) const {
+    return {to.at(toRemote ? block.remoteOffset : block.localOffset),
+            from.at(toRemote ? block.localOffset : block.remoteOffset), block.size};
+  }
+  // Calls copy(piece) for each that is not empty. Neighbours on both sides are one piece.
+  template <class Copy>
+  Status forEachPiece(Copy copy) const;
 };
+
+template <class Copy>
+Status CopyBatch::forEachPiece(Copy copy) const {
+  CopyPiece joined{};
+  for (const Block& block : blocks) {
+    const CopyPiece next = piece(block);
+    if (next.dst == static_cast<char*>(joined.dst) + joined.size &&
+        next.src == static_cast<const char*>(joined.src) + joined.size) {
+      joined.size += next.size;
+      continue;
+    }
+    if (joined.size > 0) HMC_TRY(copy(joined));
+    joined = next;
+  }
+  return joined.size > 0 ? copy(joined) : Status();
+}
 
 // A point in time of one device that others can wait for. It passes once: because a queue got to
 // where record() was called, or because the host calls signal(). Used for one or the other;
@@ -129,6 +157,11 @@ class Backend : public Interface {
   // that were enqueued before run first. After an error some of several pieces may still run; such
   // an event covers them, too.
   virtual Status copy(const CopyBatch& batch, const DeviceQueue& queue) = 0;
+  // The same for all of `src`, to the start of `dst`.
+  Status copyAll(const Region& dst, const Region& src, const DeviceQueue& queue) {
+    const Block whole{0, 0, src.size};
+    return copy({dst, src, {&whole, 1}, src.size}, queue);
+  }
   // For queues of device `index`.
   virtual Result<std::unique_ptr<DeviceEvent>> event(int index) = 0;
 

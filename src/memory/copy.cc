@@ -57,8 +57,7 @@ Status moveInSteps(const Region& dst, const Region& src, size_t step, bool fromT
   for (size_t done = 0; done < src.size && status.ok(); done += step) {
     const size_t size = std::min(step, src.size - done);
     const size_t at = fromTheEnd ? src.size - done - size : done;
-    const CopyPiece piece{dst.at(at), src.at(at), size};
-    status = backend->copy({dst.device, src.device, {&piece, 1}}, queue);
+    status = backend->copyAll(dst.slice(at, size), src.slice(at, size), queue);
   }
   // After an error, too: the memory is the caller's again only when nothing runs any more.
   HMC_TRY(event->record(queue));

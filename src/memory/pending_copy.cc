@@ -36,8 +36,7 @@ Result<PendingCopy::Side> PendingCopy::Side::between(const Device& to, const Dev
 }
 
 Status PendingCopy::Side::enqueue(const Region& dst, const Region& src) const {
-  const CopyPiece piece{dst.ptr, src.ptr, src.size};
-  HMC_TRY(backend->copy({dst.device, src.device, {&piece, 1}}, queue));
+  HMC_TRY(backend->copyAll(dst, src, queue));
   return event->record(queue);
 }
 
@@ -60,17 +59,16 @@ Result<std::unique_ptr<PendingCopy>> PendingCopy::start(const Region& dst, const
 }
 
 Result<std::unique_ptr<PendingCopy>> PendingCopy::startBatch(const CopyBatch& batch) {
-  size_t total = 0;
-  for (const CopyPiece& piece : batch.pieces) total += piece.size;
-  std::unique_ptr<PendingCopy> copy(
-      new PendingCopy({nullptr, total, batch.to}, {nullptr, total, batch.from}));
+  const size_t total = batch.bytes;
+  std::unique_ptr<PendingCopy> copy(new PendingCopy({batch.to.ptr, total, batch.to.device},
+                                                    {batch.from.ptr, total, batch.from.device}));
   if (total == 0) return copy;
-  HMC_ASSIGN(copy->to_, Side::between(batch.to, batch.from));
+  HMC_ASSIGN(copy->to_, Side::between(batch.to.device, batch.from.device));
   const Side& side = *copy->to_;
   copy->piece_ = total;
   copy->failed_ = side.backend->copy(batch, side.queue);
-  // Of one piece nothing runs.
-  if (!copy->failed_.ok() && batch.pieces.size() == 1) return copy->failed_;
+  // Of one block nothing runs.
+  if (!copy->failed_.ok() && batch.blocks.size() == 1) return copy->failed_;
   Status recorded = side.event->record(side.queue);
   if (!recorded.ok()) return copy->failed_.ok() ? recorded : copy->failed_;
   return copy;

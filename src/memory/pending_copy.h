@@ -14,7 +14,7 @@ class PendingCopy {
   // Enqueues what it can and returns. dst.size must be at least src.size. Overlap is allowed on the
   // host, where it is finished at once.
   static Result<std::unique_ptr<PendingCopy>> start(const Region& dst, const Region& src);
-  // Pieces between two devices of one kind, or one device and the host, as one.
+  // Blocks between two devices of one kind, or one device and the host, as one.
   static Result<std::unique_ptr<PendingCopy>> startBatch(const CopyBatch& batch);
   // The same through the host always, in the order in which no piece overwrites what is still to be
   // read: from the end when the destination lies above.

@@ -173,10 +173,9 @@ Status RuntimeBackend::copy(const CopyBatch& batch, const DeviceQueue& queue) {
   UsedDevice used(*runtime_, queue.device.index);
   HMC_TRY(used.status());
   if (queue.stream) usersStreams_.store(true);
-  for (const CopyPiece& piece : batch.pieces) {
-    if (piece.size > 0) HMC_TRY(runtime_->copy(piece, batch.to, batch.from, stream));
-  }
-  return Status();
+  return batch.forEachPiece([&](const CopyPiece& piece) {
+    return runtime_->copy(piece, batch.to.device, batch.from.device, stream);
+  });
 }
 
 Result<std::unique_ptr<DeviceEvent>> RuntimeBackend::event(int index) {

@@ -51,16 +51,6 @@ uint64_t sizeOf(const Paths& paths) {
   return size;
 }
 
-// A batch takes one path: that of its mean piece.
-uint64_t typicalPiece(const std::vector<Shape>& shapes) {
-  uint64_t bytes = 0;
-  uint64_t pieces = 0;
-  for (const Shape& shape : shapes) {
-    bytes += shape.count * shape.length;
-    pieces += shape.count;
-  }
-  return pieces == 0 ? 0 : bytes / pieces;
-}
 }  // namespace
 
 std::string OpenPath::describe() const {
@@ -161,8 +151,8 @@ Status RemoteMapping::runThroughEngine(OpKind kind, const LocalMemory& local, ui
                                        std::chrono::nanoseconds timeout) const {
   if (!fits(localOffset, size, local.region().size) || !fits(remoteOffset, size, size_))
       [[unlikely]] {
-    return checkBounds({localOffset, 0, remoteOffset, 0, 1, size}, local.region().size, size_,
-                       opName(kind))
+    return Pieces(Strided{localOffset, 0, remoteOffset, 0, 1, size})
+        .check(local.region().size, size_, opName(kind))
         .within(peer_->title());
   }
   if (!allowed(kind, local)) [[unlikely]]
@@ -211,24 +201,18 @@ Result<Ticket> RemoteMapping::start(const Self& self, OpKind kind,
                                     const std::vector<Block>& blocks, const StreamOrder& order) {
   const bool ordered = order.after || order.before;
   if (!ordered && self->copyAtOnce(kind, *local, blocks)) return Ticket(self, nullptr);
-  std::vector<Shape> shapes;
-  shapes.reserve(blocks.size());
-  for (const Block& block : blocks)
-    shapes.push_back({block.localOffset, 0, block.remoteOffset, 0, 1, block.size});
-  return start(self, kind, local, std::move(shapes), order);
-}
-
-Result<Ticket> RemoteMapping::start(const Self& self, OpKind kind,
-                                    const std::shared_ptr<LocalMemory>& local, const Strided& shape,
-                                    const StreamOrder& order) {
-  Shape one{shape.localOffset,  shape.localStride, shape.remoteOffset,
-            shape.remoteStride, shape.count,       shape.length};
-  return start(self, kind, local, std::vector<Shape>{one}, order);
+  return start(self, kind, local, Pieces(blocks), order);
 }
 
 Result<Ticket> RemoteMapping::start(const Self& self, OpKind kind,
                                     const std::shared_ptr<LocalMemory>& local,
-                                    std::vector<Shape> shapes, const StreamOrder& order) {
+                                    const Strided& strided, const StreamOrder& order) {
+  return start(self, kind, local, Pieces(strided), order);
+}
+
+Result<Ticket> RemoteMapping::start(const Self& self, OpKind kind,
+                                    const std::shared_ptr<LocalMemory>& local, Pieces pieces,
+                                    const StreamOrder& order) {
   const Device device = local->region().device;
   if (device.isHost() && (order.after || order.before)) {
     return error(Code::invalidArgument, "{} of memory of the host has no stream to be ordered with",
@@ -242,24 +226,21 @@ Result<Ticket> RemoteMapping::start(const Self& self, OpKind kind,
   if (order.before) {
     HMC_ASSIGN(held, hold({device, order.before}));
   }
-  HMC_ASSIGN(auto state, self->start(kind, local, std::move(shapes), self, std::move(after)));
+  HMC_ASSIGN(auto state, self->start(kind, local, std::move(pieces), self, std::move(after)));
   if (held) HMC_TRY(self->node_->streamHolds().releaseAfter(state, std::move(held)));
   return Ticket(self, std::move(state));
 }
 
 Result<std::shared_ptr<TransferState>> RemoteMapping::start(
-    OpKind kind, std::shared_ptr<const LocalMemory> local, std::vector<Shape> shapes,
+    OpKind kind, std::shared_ptr<const LocalMemory> local, Pieces pieces,
     std::shared_ptr<const RemoteMapping> self, std::shared_ptr<DeviceEvent> after) const {
-  for (const Shape& shape : shapes) {
-    if (fitsAsOne(shape, local->region().size, size_)) [[likely]]
-      continue;
-    HMC_TRY(checkBounds(shape, local->region().size, size_, opName(kind)).within(peer_->title()));
-  }
+  Status checked = pieces.check(local->region().size, size_, opName(kind));
+  if (!checked.ok()) return checked.within(peer_->title());
   if (!allowed(kind, *local)) return explainRefusal(kind, *local);
   if (revoked_.load()) return revokedStatus();
-  OpenPath& path = pathFor(kind, *local, paths_.size() == 1 ? 0 : typicalPiece(shapes));
+  OpenPath& path = pathFor(kind, *local, pieces.typicalSize());
   Route route = routeFrom(*local, path);
-  auto transfer = path.engine.start(kind, route, std::move(shapes),
+  auto transfer = path.engine.start(kind, route, std::move(pieces),
                                     {std::move(local), std::move(self)}, std::move(after));
   if (!transfer->done()) peer_->track(transfer);
   return transfer;

@@ -106,14 +106,14 @@ class RemoteMapping {
                               const std::shared_ptr<LocalMemory>& local,
                               const std::vector<Block>& blocks, const StreamOrder& order = {});
   static Result<Ticket> start(const Self& self, OpKind kind,
-                              const std::shared_ptr<LocalMemory>& local, const Strided& shape,
+                              const std::shared_ptr<LocalMemory>& local, const Strided& strided,
                               const StreamOrder& order = {});
   static Result<Ticket> start(const Self& self, OpKind kind,
-                              const std::shared_ptr<LocalMemory>& local, std::vector<Shape> shapes,
+                              const std::shared_ptr<LocalMemory>& local, Pieces pieces,
                               const StreamOrder& order = {});
   Result<std::shared_ptr<TransferState>> start(OpKind kind,
                                                std::shared_ptr<const LocalMemory> local,
-                                               std::vector<Shape> shapes,
+                                               Pieces pieces,
                                                std::shared_ptr<const RemoteMapping> self,
                                                std::shared_ptr<DeviceEvent> after = nullptr) const;
   // A transfer that was started here ended like this. Answers what to say about it.

@@ -26,7 +26,7 @@ inline constexpr uint16_t kCopySlot = 6;
 // the transport cannot reach the memory that they are meant for, and asks us to copy the rest of
 // the way. The other side is StagedRegion.
 struct StageHost {
-  static constexpr uint32_t kSlots = 8;
+  static constexpr uint32_t kSlots = 16;
   static Result<std::shared_ptr<StageHost>> create(Transport& transport);
   ~StageHost();
 

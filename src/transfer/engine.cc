@@ -75,8 +75,8 @@ Status Engine::run(OpKind kind, const Route& route, uint64_t localOffset, uint64
   return runSlowly(kind, route, {localOffset, 0, remoteOffset, 0, 1, size}, Deadline(timeout));
 }
 
-Status Engine::runSlowly(OpKind kind, const Route& route, const Shape& shape, Deadline deadline) {
-  Transfer transfer(++lastId_, tracer_.get(), kind, route, {shape}, {});
+Status Engine::runSlowly(OpKind kind, const Route& route, const Strided& piece, Deadline deadline) {
+  Transfer transfer(++lastId_, tracer_.get(), kind, route, Pieces(piece), {});
   if (tracer_) tracer_->start(transfer);
   Status status = wait(transfer, deadline);
   if (status.code() != Code::deadlineExceeded || transfer.done()) return status;
@@ -84,16 +84,16 @@ Status Engine::runSlowly(OpKind kind, const Route& route, const Shape& shape, De
   return late(kind);
 }
 
-std::shared_ptr<TransferState> Engine::start(OpKind kind, const Route& route,
-                                             std::vector<Shape> shapes,
+std::shared_ptr<TransferState> Engine::start(OpKind kind, const Route& route, Pieces pieces,
                                              std::vector<std::shared_ptr<const void>> keep,
                                              std::shared_ptr<DeviceEvent> after) {
   auto transfer =
-      std::make_shared<TransferState>(*this, ++lastId_, observer_, kind, route, std::move(shapes),
+      std::make_shared<TransferState>(*this, ++lastId_, observer_, kind, route, std::move(pieces),
                                       std::move(keep), std::move(after));
   if (tracer_) tracer_->start(*transfer);
   if (route.far) poster_.addSlotHolder(*transfer);
   poster_.post(*transfer, Deadline::now(), kBytesInPassing);
+  Poster::keepRest(*transfer);
   return transfer;
 }
 

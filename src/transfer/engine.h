@@ -37,10 +37,10 @@ class Engine {
   Status run(OpKind kind, const Route& route, uint64_t localOffset, uint64_t remoteOffset,
              size_t size, std::chrono::nanoseconds timeout);
 
-  // `keep` holds alive whatever the route points at. With an event, the local memory is read or
-  // written only after it has passed: the device sees to that where it can, else the transfer is
-  // not posted before.
-  std::shared_ptr<TransferState> start(OpKind kind, const Route& route, std::vector<Shape> shapes,
+  // The first part of the pieces has been checked. `keep` holds alive whatever the route points at.
+  // With an event, the local memory is read or written only after it has passed: the device sees to
+  // that where it can, else the transfer is not posted before.
+  std::shared_ptr<TransferState> start(OpKind kind, const Route& route, Pieces pieces,
                                        std::vector<std::shared_ptr<const void>> keep,
                                        std::shared_ptr<DeviceEvent> after = nullptr);
   Status wait(Transfer& transfer, Deadline deadline);
@@ -54,7 +54,7 @@ class Engine {
   void kick() { poller_.kick(); }
 
  private:
-  Status runSlowly(OpKind kind, const Route& route, const Shape& shape, Deadline deadline);
+  Status runSlowly(OpKind kind, const Route& route, const Strided& piece, Deadline deadline);
   template <class Wait>
   void endOrClose(const Route& route, const Completion& completion, const char* what, Wait wait);
 

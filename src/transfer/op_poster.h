@@ -29,6 +29,21 @@ class OpPoster {
     return accepted;
   }
 
+  // False when the transport does not take this list.
+  bool postList(Link& link, const ListOp& list, uint64_t transfer) const {
+    UseGate& gate = list.remote->gate();
+    if (!gate.enter()) {
+      list.completion->fail(memoryRevoked());
+      return true;
+    }
+    const bool taken = link.postList(list);
+    gate.leave();
+    if (!taken) return false;
+    counters_.count(list.blocks.size(), list.bytes);
+    if (tracer_) tracer_->post(transfer, list.bytes);
+    return true;
+  }
+
  private:
   TransportCounters& counters_;
   Tracer* const tracer_;

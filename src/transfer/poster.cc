@@ -28,6 +28,11 @@ void Poster::stop(Transfer& transfer, const Status& why) {
   if (!transfer.allPosted && transfer.stopped.ok()) transfer.stopped = why;
 }
 
+void Poster::keepRest(Transfer& transfer) {
+  std::lock_guard lock(transfer.mutex);
+  if (!transfer.allPosted) transfer.pieces.keep();
+}
+
 void Poster::addSlotHolder(Transfer& transfer) {
   std::lock_guard lock(mutex_);
   slotHolders_.insert(&transfer);
@@ -48,16 +53,16 @@ bool Poster::moveSlotHolders() {
 PostResult Poster::postLocked(Transfer& transfer, Deadline until, size_t most) {
   if (transfer.allPosted) return PostResult::allPosted;
   if (waitsForEvent(transfer)) return PostResult::onDevice;
+  if (!transfer.direct()) checkRest(transfer);
   const PostResult result =
       transfer.direct() ? postPieces(transfer, until, most) : staging_.move(transfer);
   if (result == PostResult::allPosted) end(transfer);
   return result;
 }
 
-// Where the transport's device copies wait for the event by themselves, nobody does here.
+// The engine waits, and not the device: so the transfer can be cancelled meanwhile.
 bool Poster::waitsForEvent(Transfer& transfer) {
   if (transfer.ready || !transfer.stopped.ok()) return false;
-  if (transfer.direct() && transport_.facts().waitsForEvents) return false;
   const auto passed = transfer.after->passed();
   if (!passed.ok()) transfer.stopped = passed.status();
   transfer.ready = !passed.ok() || *passed;
@@ -65,40 +70,87 @@ bool Poster::waitsForEvent(Transfer& transfer) {
 }
 
 PostResult Poster::postPieces(Transfer& transfer, Deadline until, size_t most) {
-  const Route& route = transfer.route;
   // A device copies by itself: what it is given costs this thread next to nothing.
-  if (!route.local.device.isHost()) most = std::max(most, kMostForADevice);
+  if (!transfer.route.local.device.isHost()) most = std::max(most, kMostForADevice);
+  const bool lists = transport_.facts().takesLists && transfer.pieces.isList();
+  uint64_t bytes = 0;  // of lists
+  while (!transfer.next.atEnd()) {
+    if (transfer.completion.failed()) transfer.stopped = transfer.completion.status();
+    if (!transfer.stopped.ok()) break;
+    if (lists && postList(transfer)) {
+      bytes += transfer.pieces.checked().bytes;
+      if (bytes < most) continue;
+    } else if (!checkRest(transfer)) {
+      break;
+    } else if (!postBatch(transfer, most)) {
+      return PostResult::underWay;
+    }
+    if (!transfer.next.atEnd() && until.passed()) return PostResult::outOfTime;
+  }
+  return PostResult::allPosted;
+}
+
+// A part of the list as one operation. Its blocks are checked when it is their turn: while the
+// processor checks one part, a device copies the one before.
+bool Poster::postList(Transfer& transfer) {
+  Pieces& pieces = transfer.pieces;
+  const Route& route = transfer.route;
+  if (transfer.next.index() == pieces.checked().end()) {
+    transfer.stopped = pieces.checkPart();
+    if (!transfer.stopped.ok()) return false;
+  }
+  const Pieces::Part part = pieces.checked();
+  const size_t skipped = transfer.next.index() - part.first;
+  if (!transfer.next.atStart() || skipped > part.count || part.bytes > kMostForADevice)
+    return false;
+  const ListOp list{transfer.kind,
+                    route.local,
+                    route.registration,
+                    route.remote,
+                    pieces.blocksOf(part).subspan(skipped),
+                    part.bytes,
+                    &transfer.completion};
+  transfer.completion.expect(1);
+  if (!ops_.postList(*route.link, list, transfer.id)) {
+    transfer.completion.finish();
+    return false;
+  }
+  transfer.next.skipTo(part.end());
+  return true;
+}
+
+bool Poster::checkRest(Transfer& transfer) {
+  if (transfer.stopped.ok()) transfer.stopped = transfer.pieces.checkRest();
+  return transfer.stopped.ok();
+}
+
+// As many pieces as the link takes at once. False when it did not take all of them.
+bool Poster::postBatch(Transfer& transfer, size_t most) {
+  const Route& route = transfer.route;
   const size_t largest = std::min({transport_.facts().largest, kLargestPiece, most});
   const size_t batch = transport_.facts().batch;
   static thread_local std::vector<Op> ops;
   if (ops.size() < batch) ops.resize(batch);
-  while (!transfer.next.atEnd()) {
-    if (transfer.completion.failed()) transfer.stopped = transfer.completion.status();
-    if (!transfer.stopped.ok()) break;
-    size_t filled = 0;
-    size_t bytes = 0;
-    DeviceEvent* const after = transfer.ready ? nullptr : transfer.after.get();
-    Cursor at = transfer.next;
-    for (; !at.atEnd() && filled < batch && bytes < most; ++filled) {
-      const size_t size = at.left(largest);
-      bytes += size;
-      ops[filled] = {transfer.kind,        route.local.at(at.local()),
-                     route.registration,   route.remote,
-                     at.remote(),          size,
-                     &transfer.completion, after};
-      at.advance(size);
-    }
-    transfer.completion.expect(static_cast<uint32_t>(filled));
-    size_t accepted = ops_.post(*route.link, {ops.data(), filled}, transfer.id);
-    if (accepted < filled) {
-      transfer.completion.finish(static_cast<uint32_t>(filled - accepted));
-      for (size_t i = 0; i < accepted; ++i) transfer.next.advance(ops[i].size);
-      return PostResult::underWay;
-    }
-    transfer.next = at;
-    if (!transfer.next.atEnd() && until.passed()) return PostResult::outOfTime;
+  size_t filled = 0;
+  size_t bytes = 0;
+  Cursor at = transfer.next;
+  for (; !at.atEnd() && filled < batch && bytes < most; ++filled) {
+    const size_t size = at.left(largest);
+    bytes += size;
+    ops[filled] = {
+        transfer.kind, route.local.at(at.local()), route.registration, route.remote, at.remote(),
+        size,          &transfer.completion};
+    at.advance(size);
   }
-  return PostResult::allPosted;
+  transfer.completion.expect(static_cast<uint32_t>(filled));
+  const size_t accepted = ops_.post(*route.link, {ops.data(), filled}, transfer.id);
+  if (accepted == filled) {
+    transfer.next = at;
+    return true;
+  }
+  transfer.completion.finish(static_cast<uint32_t>(filled - accepted));
+  for (size_t i = 0; i < accepted; ++i) transfer.next.advance(ops[i].size);
+  return false;
 }
 
 void Poster::end(Transfer& transfer) {

@@ -28,6 +28,8 @@ class Poster {
   static bool allPosted(Transfer& transfer);
   // What was not posted yet fails with `why`.
   static void stop(Transfer& transfer, const Status& why);
+  // The caller's list may go from now on: what was not posted yet is copied.
+  static void keepRest(Transfer& transfer);
 
   // The transfer may hold slots at the target while nobody moves it, from now on until it is done.
   void addSlotHolder(Transfer& transfer);
@@ -39,6 +41,10 @@ class Poster {
   PostResult postLocked(Transfer& transfer, Deadline until, size_t most);
   bool waitsForEvent(Transfer& transfer);
   PostResult postPieces(Transfer& transfer, Deadline until, size_t most);
+  bool postList(Transfer& transfer);
+  bool postBatch(Transfer& transfer, size_t most);
+  // Of a list whose blocks are not checked part by part.
+  static bool checkRest(Transfer& transfer);
   void end(Transfer& transfer);
 
   Transport& transport_;

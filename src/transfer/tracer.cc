@@ -8,9 +8,9 @@ namespace hmc {
 
 namespace {
 
-uint64_t bytesOf(const std::vector<Shape>& shapes) {
+uint64_t bytesOf(const Pieces& pieces) {
   uint64_t bytes = 0;
-  for (const Shape& shape : shapes) bytes += shape.count * shape.length;
+  for (size_t i = 0; i < pieces.count(); ++i) bytes += pieces.at(i).size;
   return bytes;
 }
 
@@ -30,7 +30,7 @@ TraceHook traceToStderr() {
 }
 
 void Tracer::start(const Transfer& transfer) {
-  const Record record{transfer.route.peer, transfer.kind, bytesOf(transfer.shapes)};
+  const Record record{transfer.route.peer, transfer.kind, bytesOf(transfer.pieces)};
   {
     std::lock_guard lock(mutex_);
     records_.emplace(transfer.id, record);

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -8,7 +7,7 @@
 
 #include "memory/pending_copy.h"
 #include "transfer/far_stage.h"
-#include "transfer/shape.h"
+#include "transfer/pieces.h"
 #include "transfer/stage.h"
 #include "transport/transport.h"
 
@@ -49,22 +48,24 @@ struct StagedPiece {
 // A transfer or batch on its way: what is left to post, and what is under way. Poster moves it.
 // Its owner keeps it until it is done.
 struct Transfer {
-  static constexpr size_t kStagedPieces = 4;
+  // Enough to keep a link busy while devices copy at both ends.
+  static constexpr size_t kStagedPieces = 16;
 
   // `number` is never used again for another transfer of the same engine. `holds` keeps alive
   // whatever the route points at. The local memory is ready when `event` has passed, if there is
   // one.
   Transfer(uint64_t number, CompletionObserver* observer, OpKind what, const Route& over,
-           std::vector<Shape> pieces, std::vector<std::shared_ptr<const void>> holds,
+           Pieces moved, std::vector<std::shared_ptr<const void>> holds,
            std::shared_ptr<DeviceEvent> event = nullptr)
       : id(number),
         kind(what),
         route(over),
-        shapes(std::move(pieces)),
         keep(std::move(holds)),
         after(std::move(event)),
         completion(1, observer, id),
-        next(shapes) {}
+        pieces(std::move(moved)),
+        next(pieces),
+        staged(direct() ? 0 : kStagedPieces) {}
 
   bool done() const { return completion.done(); }
   // Pieces go straight from one memory to the other.
@@ -73,18 +74,18 @@ struct Transfer {
   const uint64_t id;
   const OpKind kind;
   const Route route;
-  const std::vector<Shape> shapes;
   const std::vector<std::shared_ptr<const void>> keep;
   const std::shared_ptr<DeviceEvent> after;  // null when the local memory is ready
   // One count of it belongs to the pieces that were not posted yet.
   Completion completion;
 
   std::mutex mutex;        // held while pieces are posted, which does not block
+  Pieces pieces;           // guarded by mutex
   Cursor next;             // guarded by mutex
   bool ready = !after;     // guarded by mutex: nothing has to wait for `after` here
   bool allPosted = false;  // guarded by mutex
   Status stopped;          // guarded by mutex: why the rest is not posted
-  std::array<StagedPiece, kStagedPieces> staged;  // guarded by mutex
+  std::vector<StagedPiece> staged;  // guarded by mutex; none when pieces go straight
 };
 
 }  // namespace hmc

@@ -10,6 +10,7 @@
 #include "base/interface.h"
 #include "base/lease.h"
 #include "hmc/access.h"
+#include "hmc/block.h"
 #include "hmc/deadline.h"
 #include "hmc/result.h"
 #include "memory/region.h"
@@ -98,8 +99,6 @@ class RemoteMemory : public Interface {
   const std::shared_ptr<UseGate> gate_ = std::make_shared<UseGate>();
 };
 
-class DeviceEvent;
-
 enum class OpKind : uint8_t { put, get };
 
 // One contiguous piece. `local` lies inside the registration's region; the caller has checked the
@@ -112,9 +111,18 @@ struct Op {
   uint64_t remoteOffset;
   size_t size;
   Completion* completion;
-  // The local memory is ready when this has passed; null: it is ready. Only for transports whose
-  // device copies can wait for it (Facts::waitsForEvents): for others the engine posts later.
-  DeviceEvent* after = nullptr;
+};
+
+// Blocks of two memories as one operation. What Op says of its piece holds for every block, which
+// may also be empty.
+struct ListOp {
+  OpKind kind;
+  Region local;  // the blocks' local offsets count from its beginning
+  const Registration* registration;
+  const RemoteMemory* remote;
+  std::span<const Block> blocks;
+  uint64_t bytes;  // of all blocks
+  Completion* completion;
 };
 
 // The data path to one peer. Safe from any thread. Destroying it does what close() does and waits
@@ -142,6 +150,9 @@ class Link : public Interface {
   // the rest again. An accepted operation finishes exactly once, through its completion. On a
   // closed or failed link every operation is accepted and fails.
   virtual size_t post(std::span<const Op> ops) = 0;
+  // The same for a list, which it has read when it returns. False when this transport does not take
+  // lists, or none between these two memories: then the blocks are posted one by one.
+  virtual bool postList(const ListOp&) { return false; }
 
   // Starts the end, without blocking: nothing new starts, and everything pending finishes with
   // `why` (a failure) as soon as no byte of it can move any more, at the latest when the lease is
@@ -182,8 +193,8 @@ class Transport : public Interface {
     // Using it changes the process (a library with signal handlers, hooks or threads of its own):
     // memory is registered and links are opened only when somebody asks for it by name.
     bool onDemand = false;
-    bool waitsForEvents = false;  // post() takes operations whose Op::after has not passed
-    size_t batch = 64;            // how many operations post() is best given at once, at the most
+    bool takesLists = false;  // postList() does something
+    size_t batch = 64;        // how many operations post() is best given at once, at the most
   };
 
   explicit Transport(Facts facts) : facts_(std::move(facts)) {}

@@ -67,8 +67,7 @@ class MemoryContract : public testing::TestWithParam<MemoryContractCase> {
   }
   // Not waited for.
   Status enqueue(const Region& dst, const Region& src, const DeviceQueue& queue) {
-    const CopyPiece piece{dst.ptr, src.ptr, src.size};
-    return backend->copy({dst.device, src.device, {&piece, 1}}, queue);
+    return backend->copyAll(dst, src, queue);
   }
   std::unique_ptr<DeviceEvent> makeEvent(int index) {
     auto made = backend->event(index);

@@ -54,24 +54,27 @@ TEST_P(MemoryContract, copiesEveryPieceOfABatch) {
   constexpr size_t kStep = 1000;
   Region region = allocate(kPieces * kStep, lastDevice());
   std::string bytes = pattern(kPieces * kStep, 13);
-  std::vector<CopyPiece> pieces;
+  std::vector<Block> blocks;
+  uint64_t total = 0;
   for (size_t i = 0; i < kPieces; ++i) {
     // Sizes from 0 on; what lies between the pieces stays as it is.
-    pieces.push_back({region.at(i * kStep), bytes.data() + i * kStep, i * 7});
+    blocks.push_back({i * kStep, i * kStep, i * 7});
+    total += i * 7;
   }
   const DeviceQueue queue{region.device};
-  ASSERT_TRUE(backend->copy({region.device, Device{}, pieces}, queue).ok());
+  ASSERT_TRUE(backend->copy({region, hostRegion(bytes), blocks, total}, queue).ok());
   drain(queue);
   std::string expected(kPieces * kStep, '\0');
   for (size_t i = 0; i < kPieces; ++i) {
     expected.replace(i * kStep, i * 7, bytes.substr(i * kStep, i * 7));
   }
   EXPECT_EQ(read(region), expected);
-  EXPECT_TRUE(backend->copy({region.device, Device{}, {}}, queue).ok());
+  EXPECT_TRUE(backend->copy({region, hostRegion(bytes), {}, 0}, queue).ok());
   release(region);
 }
 
-// Short lists, long ones, and very long ones, of pieces whose ends lie anywhere.
+// Short lists, long ones, and very long ones, of blocks whose ends lie anywhere, from what the
+// blocks call local to what they call remote and the other way.
 TEST_P(MemoryContract, copiesListsOfAnyLengthWithinADeviceAndToPinnedMemory) {
   constexpr size_t kStep = 160;
   for (size_t count : {size_t{2}, size_t{200}, size_t{10000}}) {
@@ -82,24 +85,33 @@ TEST_P(MemoryContract, copiesListsOfAnyLengthWithinADeviceAndToPinnedMemory) {
     auto pinned = backend->pin(hostRegion(back));
     ASSERT_TRUE(pinned.ok()) << pinned.status().toString();
     write(from, bytes);
-    std::vector<CopyPiece> inside;
-    std::vector<CopyPiece> out;
+    std::vector<Block> inside;
+    std::vector<Block> out;
+    uint64_t total = 0;
     std::string expected(count * kStep, '\0');
     for (size_t i = 0; i < count; ++i) {
       // Both sides off by the same, by a multiple of four, or by anything.
       const size_t source = i * kStep + i % 16;
       const size_t target = i * kStep + (i % 3 == 0 ? i % 16 : i % 3 == 1 ? (i + 4) % 16 : i % 7);
       const size_t size = i % 140;
-      inside.push_back({to.at(target), from.at(source), size});
-      out.push_back({back.data() + target, to.at(target), size});
+      inside.push_back({source, target, size});
+      out.push_back({target, target, size});
+      total += size;
       expected.replace(target, size, bytes, source, size);
     }
     const DeviceQueue queue{to.device};
-    EXPECT_TRUE(backend->copy({to.device, from.device, inside}, queue).ok());
-    EXPECT_TRUE(backend->copy({Device{}, to.device, out}, queue).ok());
+    EXPECT_TRUE(backend->copy({to, from, inside, total}, queue).ok());
+    EXPECT_TRUE(backend->copy({hostRegion(back), to, out, total}, queue).ok());
     drain(queue);
     EXPECT_TRUE(back == expected) << count;
     EXPECT_TRUE(read(to) == expected) << count;
+    write(from, std::string(count * kStep, '\0'));
+    EXPECT_TRUE(backend->copy({from, to, inside, total, /*toRemote=*/false}, queue).ok());
+    drain(queue);
+    std::string again(count * kStep, '\0');
+    for (const Block& block : inside)
+      again.replace(block.localOffset, block.size, bytes, block.localOffset, block.size);
+    EXPECT_TRUE(read(from) == again) << count;
     release(from);
     release(to);
   }

@@ -138,13 +138,12 @@ Status FakeAccelerator::detach(const Region& region) {
 
 Status FakeAccelerator::checkBatch(const CopyBatch& batch, const DeviceQueue& queue) const {
   HMC_TRY(checkCopy(batch, queue));
-  for (const CopyPiece& piece : batch.pieces) {
+  return batch.forEachPiece([&](const CopyPiece& piece) {
     if (!overlap(static_cast<char*>(piece.dst), static_cast<const char*>(piece.src), piece.size))
-      continue;
+      return Status();
     return error(Code::invalidArgument, "a copy of {} bytes on {} overlaps itself", piece.size,
                  facts().name);
-  }
-  return Status();
+  });
 }
 
 Status FakeAccelerator::copy(const CopyBatch& batch, const DeviceQueue& queue) {
@@ -153,12 +152,13 @@ Status FakeAccelerator::copy(const CopyBatch& batch, const DeviceQueue& queue) {
   HMC_TRY(healthOf(queue.device.index));
   HMC_ASSIGN(FakeQueue * found, queueOf(queue));
   std::vector<FakeQueue::Copy> copies;
-  for (const CopyPiece& piece : batch.pieces) {
-    if (piece.size == 0) continue;
-    HMC_ASSIGN(char* to, memory_.bytesOf({piece.dst, piece.size, batch.to}));
-    HMC_ASSIGN(char* from, memory_.bytesOf({const_cast<void*>(piece.src), piece.size, batch.from}));
+  HMC_TRY(batch.forEachPiece([&](const CopyPiece& piece) -> Status {
+    HMC_ASSIGN(char* to, memory_.bytesOf({piece.dst, piece.size, batch.to.device}));
+    HMC_ASSIGN(char* from,
+               memory_.bytesOf({const_cast<void*>(piece.src), piece.size, batch.from.device}));
     copies.push_back({to, from, piece.size});
-  }
+    return Status();
+  }));
   countUnpinned(batch);
   // A caller must not count on an order within a batch.
   std::reverse(copies.begin(), copies.end());
@@ -183,11 +183,13 @@ bool FakeAccelerator::isPinned(const void* ptr, size_t size) {
 }
 
 void FakeAccelerator::countUnpinned(const CopyBatch& batch) {
-  if (!batch.to.isHost() && !batch.from.isHost()) return;
+  const bool toHost = batch.to.device.isHost();
+  if (!toHost && !batch.from.device.isHost()) return;
   std::lock_guard lock(mutex_);
-  for (const CopyPiece& piece : batch.pieces) {
-    if (!isPinned(batch.to.isHost() ? piece.dst : piece.src, piece.size)) ++unpinnedCopies_;
-  }
+  (void)batch.forEachPiece([&](const CopyPiece& piece) {
+    if (!isPinned(toHost ? piece.dst : piece.src, piece.size)) ++unpinnedCopies_;
+    return Status();
+  });
 }
 
 size_t FakeAccelerator::pinned() {

@@ -1,7 +1,6 @@
-// The fake driver's kernels: it knows those of src/memory/cuda/copy_pieces.cu by name.
-#include <cstring>
-
+// The fake driver's kernels: it knows those of src/memory/cuda/copy_blocks.cu by name.
 #include "fakes/fake_libcuda_state.h"
+#include "hmc/block.h"
 
 struct CUmod_st {
   CUctx_st& context;
@@ -18,10 +17,10 @@ namespace fake {
 
 namespace {
 
-struct Piece {
+struct Sides {
   CuPointer dst;
   CuPointer src;
-  uint64_t size;
+  unsigned toRemote;
 };
 
 constexpr unsigned kMostThreads = 1024;  // of a block
@@ -32,22 +31,24 @@ bool reaches(CuPointer at, size_t size) {
   return rangeAround(driver(), at) != driver().ranges.end() || driver().isPinned(at, size);
 }
 
-CuResult copyAll(const std::vector<Piece>& pieces, const CUctx_st& context) {
-  for (const Piece& piece : pieces) {
-    if (piece.size == 0) continue;
-    if (!reaches(piece.dst, piece.size) || !reaches(piece.src, piece.size)) return kIllegalAddress;
-    HMC_FAKE_CHECK(copyNow(piece.dst, piece.src, piece.size, context));
+CuResult copyAll(const Sides& sides, const std::vector<Block>& blocks, const CUctx_st& context) {
+  for (const auto& [local, remote, size] : blocks) {
+    if (size == 0) continue;
+    const CuPointer dst = sides.dst + (sides.toRemote != 0 ? remote : local);
+    const CuPointer src = sides.src + (sides.toRemote != 0 ? local : remote);
+    if (!reaches(dst, size) || !reaches(src, size)) return kIllegalAddress;
+    HMC_FAKE_CHECK(copyNow(dst, src, size, context));
   }
   return kSuccess;
 }
 
 // The list is read when the kernel runs.
-CuResult copyList(CuPointer list, size_t count, const CUctx_st& context) {
-  std::vector<Piece> pieces(count);
-  const size_t bytes = count * sizeof(Piece);
+CuResult copyList(const Sides& sides, CuPointer list, size_t count, const CUctx_st& context) {
+  std::vector<Block> blocks(count);
+  const size_t bytes = count * sizeof(Block);
   if (!reaches(list, bytes)) return kIllegalAddress;
-  HMC_FAKE_CHECK(copyNow(reinterpret_cast<CuPointer>(pieces.data()), list, bytes, context));
-  return copyAll(pieces, context);
+  HMC_FAKE_CHECK(copyNow(reinterpret_cast<CuPointer>(blocks.data()), list, bytes, context));
+  return copyAll(sides, blocks, context);
 }
 
 }  // namespace
@@ -89,18 +90,19 @@ FAKE CuResult cuLaunchKernel(CuFunction function, unsigned blocks, unsigned bloc
     return kInvalidValue;
   }
   // Arguments are copied now: the caller's are gone when the kernel runs.
-  const unsigned count = *static_cast<const unsigned*>(arguments[1]);
-  const unsigned width = *static_cast<const unsigned*>(arguments[2]);
+  const Sides sides = *static_cast<const Sides*>(arguments[0]);
+  const unsigned count = *static_cast<const unsigned*>(arguments[2]);
+  const unsigned width = *static_cast<const unsigned*>(arguments[3]);
   if (width == 0 || threads % width != 0) return kInvalidValue;
   if (function->name == "hmcCopyFew") {
-    std::vector<Piece> pieces(count);
-    std::memcpy(pieces.data(), arguments[0], count * sizeof(Piece));
+    auto* first = static_cast<const Block*>(arguments[1]);
+    const std::vector<Block> few(first, first + count);
     return enqueue("of cuLaunchKernel", stream,
-                   [pieces](const CUctx_st& on) { return copyAll(pieces, on); });
+                   [=](const CUctx_st& on) { return copyAll(sides, few, on); });
   }
-  const CuPointer list = *static_cast<const CuPointer*>(arguments[0]);
+  const CuPointer list = *static_cast<const CuPointer*>(arguments[1]);
   return enqueue("of cuLaunchKernel", stream,
-                 [list, count](const CUctx_st& on) { return copyList(list, count, on); });
+                 [=](const CUctx_st& on) { return copyList(sides, list, count, on); });
 }
 
 }  // namespace hmc::cuda

@@ -77,8 +77,7 @@ Result<void*> FakeRuntime::allocate(size_t size) {
 // What somebody left there; not all of it, because much of it would take memory.
 Status FakeRuntime::soil(const Region& region) {
   std::string bytes(std::min(region.size, size_t{1} << 18), '#');
-  const CopyPiece piece{region.ptr, bytes.data(), bytes.size()};
-  HMC_TRY(accelerator_.copy({region.device, Device{}, {&piece, 1}}, {region.device}));
+  HMC_TRY(accelerator_.copyAll(region, {bytes.data(), bytes.size(), Device{}}, {region.device}));
   HMC_ASSIGN(auto done, accelerator_.event(region.device.index));
   HMC_TRY(done->record({region.device}));
   return waitFor(*done, kCopyTimeout);
@@ -169,9 +168,8 @@ Status FakeRuntime::copy(void* dst, const void* src, size_t size, Direction dire
   HMC_ASSIGN(const DeviceQueue queue, queueOf(stream));
   auto to = locate(dst);
   auto from = locate(src);
-  const Device host;
-  const CopyPiece piece{dst, src, size};
-  const CopyBatch batch{to.ok() ? to->device : host, from.ok() ? from->device : host, {&piece, 1}};
+  const Region target{dst, size, to.ok() ? to->device : Device{}};
+  const Region source{const_cast<void*>(src), size, from.ok() ? from->device : Device{}};
   const bool peers = to.ok() && from.ok() && to->device != from->device;
   const Direction truth = peers                   ? Direction::betweenDevices
                           : to.ok() && from.ok()  ? Direction::onDevice
@@ -185,7 +183,7 @@ Status FakeRuntime::copy(void* dst, const void* src, size_t size, Direction dire
       return error(Code::invalidArgument, "device {} has no access to {}", current(), other);
     }
   }
-  return accelerator_.copy(batch, queue);
+  return accelerator_.copyAll(target, source, queue);
 }
 
 Result<FakeRuntime::Event*> FakeRuntime::createEvent() {

@@ -168,7 +168,6 @@ class InProcessLink : public Link {
       return true;
     }
     Op op = queue_.front();
-    if (op.after && !*op.after->passed()) return false;
     queue_.pop_front();
     Status status = execute(*wire_, op);
     status.ok() ? op.completion->finish() : op.completion->fail(status);
@@ -199,7 +198,7 @@ class InProcessTransport : public Transport {
                    // Host-only as RDMA may be: it would use an accelerator's memory if it could.
                    options.hostOnly ? std::vector{DeviceKind::cpu, DeviceKind::cuda}
                                     : std::vector{DeviceKind::cpu},
-                   options.largest, options.paths, options.onDemand, options.waitsForEvents}),
+                   options.largest, options.paths, options.onDemand}),
         wire_(std::move(wire)),
         options_(std::move(options)) {}
 

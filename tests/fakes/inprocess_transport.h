@@ -22,7 +22,6 @@ struct InProcessOptions {
   std::string name = "inprocess";
   std::vector<Transport::Path> paths;
   bool onDemand = false;
-  bool waitsForEvents = false;
   // Memory of no other kind than the host's can be registered.
   bool hostOnly = false;
   // Larger regions cannot be registered either.

@@ -75,17 +75,17 @@ Status CpuBackend::release(void* ptr) {
 
 Status CpuBackend::copy(const CopyBatch& batch, const DeviceQueue& queue) {
   HMC_TRY(HostEvent::checkQueue(queue));
-  if (!batch.to.isHost() || !batch.from.isHost()) {
+  if (!batch.to.device.isHost() || !batch.from.device.isHost()) {
     return error(Code::invalidArgument, "host memory cannot copy from {} to {}",
-                 batch.from.toString(), batch.to.toString());
+                 batch.from.device.toString(), batch.to.device.toString());
   }
-  for (const CopyPiece& piece : batch.pieces) {
-    if (piece.size > 0 && (!piece.dst || !piece.src)) {
-      return error(Code::invalidArgument, "a copy of {} bytes has a null pointer", piece.size);
-    }
+  if (batch.bytes > 0 && (!batch.to.ptr || !batch.from.ptr)) {
+    return error(Code::invalidArgument, "a copy of {} bytes has a null pointer", batch.bytes);
+  }
+  return batch.forEachPiece([](const CopyPiece& piece) {
     moveHost(piece.dst, piece.src, piece.size);
-  }
-  return Status();
+    return Status();
+  });
 }
 
 Result<std::unique_ptr<DeviceEvent>> CpuBackend::event(int index) {

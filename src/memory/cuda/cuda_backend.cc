@@ -162,37 +162,30 @@ Status CudaBackend::copy(const CopyBatch& batch, const DeviceQueue& queue) {
 
 Status CudaBackend::enqueue(const CopyBatch& batch, CudaDevice& device,
                             const CudaDevice::Stream& on) {
-  if (CopyKernel::isFor(batch.pieces) && reaches(device, batch) &&
-      on.context == *device.context()) {
-    return kernels_[static_cast<size_t>(device.index())].launch(batch.pieces, on.stream);
+  if (CopyKernel::isFor(batch) && reaches(device, batch) && on.context == *device.context()) {
+    return kernels_[static_cast<size_t>(device.index())].launch(batch, on.stream);
   }
-  for (const CopyPiece& piece : batch.pieces) {
-    if (piece.size == 0) continue;
+  return batch.forEachPiece([&](const CopyPiece& piece) -> Status {
     HMC_CUDA(driver_, cuMemcpyAsync, address(piece.dst), address(piece.src), piece.size, on.stream);
-  }
-  return Status();
+    return Status();
+  });
 }
 
 // A kernel that touches what it cannot reach breaks the context for good, so this must be certain.
 bool CudaBackend::reaches(const CudaDevice& device, const CopyBatch& batch) {
-  for (const Device* side : {&batch.to, &batch.from}) {
-    if (!side->isHost() && side->index != device.index()) return false;
-  }
-  if (!batch.to.isHost() && !batch.from.isHost()) return true;
-  if (!device.has(kHostPointers)) return false;
-  std::lock_guard lock(mutex_);
-  for (const CopyPiece& piece : batch.pieces) {
-    if (!isPinned(batch.to.isHost() ? piece.dst : piece.src, piece.size)) return false;
+  for (const Region* side : {&batch.to, &batch.from}) {
+    if (!side->device.isHost() && side->device.index != device.index()) return false;
+    if (side->device.isHost() && !(device.has(kHostPointers) && isPinned(*side))) return false;
   }
   return true;
 }
 
-bool CudaBackend::isPinned(const void* ptr, size_t size) {
-  auto* byte = static_cast<const char*>(ptr);
-  auto next = pinned_.upper_bound(byte);
+bool CudaBackend::isPinned(const Region& host) {
+  std::lock_guard lock(mutex_);
+  auto next = pinned_.upper_bound(host.at(0));
   if (next == pinned_.begin()) return false;
   const auto& [first, length] = *std::prev(next);
-  return fits(static_cast<uint64_t>(byte - first), size, length);
+  return fits(static_cast<uint64_t>(host.at(0) - first), host.size, length);
 }
 
 void CudaBackend::forget(const void* pinned) {

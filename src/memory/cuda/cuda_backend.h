@@ -46,9 +46,9 @@ class CudaBackend final : public Backend {
   Status drain();
   // For copy(), with the context of the stream current.
   Status enqueue(const CopyBatch& batch, CudaDevice& device, const CudaDevice::Stream& on);
-  // Whether a kernel of that device can reach all of them.
+  // Whether a kernel of that device can reach both memories.
   bool reaches(const CudaDevice& device, const CopyBatch& batch);
-  bool isPinned(const void* ptr, size_t size);
+  bool isPinned(const Region& host);
   // A device whose context is there, or the first one.
   CudaDevice& anyDevice();
 

@@ -10,35 +10,41 @@ namespace hmc::cuda {
 namespace {
 
 constexpr const char* kImage =
-#include "memory/cuda/copy_pieces.ptx.inc"
+#include "memory/cuda/copy_blocks.ptx.inc"
     ;
 
-constexpr size_t kFew = 128;  // pieces that fit into the arguments of a launch
+constexpr size_t kFew = 128;  // blocks of memory that fit into the arguments of a launch
+// As in copy_blocks.cu.
 struct Few {
-  CopyPiece list[kFew];
+  Block list[kFew];
 };
-static_assert(sizeof(CopyPiece) == 24, "as in copy_pieces.cu");
+struct Sides {
+  void* dst;
+  const void* src;
+  unsigned toRemote;
 
-constexpr unsigned kThreads = 512;  // of a block
+  explicit Sides(const CopyBatch& batch)
+      : dst(batch.to.ptr), src(batch.from.ptr), toRemote(batch.toRemote ? 1 : 0) {}
+};
+static_assert(sizeof(Block) == 24 && sizeof(Sides) == 24);
+
+constexpr unsigned kThreads = 512;  // of a block of the launch
 constexpr unsigned kWarp = 32;
+// Memory of the device takes all threads that run at once; the path to the host is full with fewer.
 constexpr unsigned kBlocksPerProcessor = 4;
-// A whole block works on a piece from this mean size on, else a warp does.
-constexpr size_t kPieceOfABlock = size_t{8} << 10;
-// Lists that are longer are copied to the device first: it reads the host's memory slowly.
-constexpr size_t kReadFromHost = 8192;
-// The copy engine is quicker for single pieces, and for pieces of this mean size.
+// From this mean size on, two warps work on a block of memory.
+constexpr size_t kForTwoWarps = size_t{8} << 10;
+// The copy engine is quicker for single blocks, and for those of this mean size.
 constexpr size_t kMean = size_t{1} << 20;
 
-size_t meanOf(std::span<const CopyPiece> pieces) {
-  size_t bytes = 0;
-  for (const CopyPiece& piece : pieces) bytes += piece.size;
-  return pieces.empty() ? 0 : bytes / pieces.size();
+size_t meanOf(const CopyBatch& batch) {
+  return batch.blocks.empty() ? 0 : batch.bytes / batch.blocks.size();
 }
 
 }  // namespace
 
-bool CopyKernel::isFor(std::span<const CopyPiece> pieces) {
-  return pieces.size() > 1 && meanOf(pieces) < kMean;
+bool CopyKernel::isFor(const CopyBatch& batch) {
+  return batch.blocks.size() > 1 && meanOf(batch) < kMean;
 }
 
 Status CopyKernel::prepare() {
@@ -48,47 +54,52 @@ Status CopyKernel::prepare() {
   HMC_CUDA(driver_, cuModuleGetFunction, &few_, module, "hmcCopyFew");
   int processors = 0;
   HMC_CUDA(driver_, cuDeviceGetAttribute, &processors, kMultiprocessors, device_.handle());
-  mostBlocks_ = static_cast<unsigned>(processors) * kBlocksPerProcessor;
+  processors_ = static_cast<unsigned>(processors);
   HMC_CUDA(driver_, cuModuleGetFunction, &list_, module, "hmcCopyList");
   return Status();
 }
 
-Status CopyKernel::launch(std::span<const CopyPiece> pieces, CuStream stream) {
-  std::lock_guard lock(mutex_);
-  HMC_TRY(prepare());
-  unsigned width = meanOf(pieces) < kPieceOfABlock ? kWarp : kThreads;
-  if (pieces.size() > kFew) return launchList(pieces, stream, width);
-  Few few;
-  std::copy(pieces.begin(), pieces.end(), few.list);
-  auto count = static_cast<unsigned>(pieces.size());
-  void* arguments[] = {&few, &count, &width};
-  return run(few_, arguments, count, width, stream);
+// Measured on an H200; docs/decisions/009 has the figures.
+CopyKernel::Grid CopyKernel::gridFor(const CopyBatch& batch) const {
+  const bool host = batch.to.device.isHost() || batch.from.device.isHost();
+  const size_t count = batch.blocks.size();
+  const size_t most = host ? processors_ : processors_ * kBlocksPerProcessor;
+  unsigned width = host || meanOf(batch) < kForTwoWarps ? kWarp : 2 * kWarp;
+  // Few blocks of memory get more threads each.
+  while (width < kThreads && 2 * count * width <= most * kThreads) width *= 2;
+  const size_t wanted = (count * width + kThreads - 1) / kThreads;
+  return {width, static_cast<unsigned>(std::min(wanted, most))};
 }
 
-Status CopyKernel::launchList(std::span<const CopyPiece> pieces, CuStream stream, unsigned width) {
-  HMC_ASSIGN(List list, takeList(pieces.size()));
-  std::memcpy(list.host, pieces.data(), pieces.size_bytes());
+Status CopyKernel::launch(const CopyBatch& batch, CuStream stream) {
+  std::lock_guard lock(mutex_);
+  HMC_TRY(prepare());
+  Grid grid = gridFor(batch);
+  if (batch.blocks.size() > kFew) return launchList(batch, stream, grid);
+  Sides sides(batch);
+  Few few;
+  std::copy(batch.blocks.begin(), batch.blocks.end(), few.list);
+  auto count = static_cast<unsigned>(batch.blocks.size());
+  void* arguments[] = {&sides, &few, &count, &grid.width};
+  return run(few_, arguments, grid.blocks, stream);
+}
+
+Status CopyKernel::launchList(const CopyBatch& batch, CuStream stream, Grid grid) {
+  HMC_ASSIGN(List list, takeList(batch.blocks.size()));
+  std::memcpy(list.host, batch.blocks.data(), batch.blocks.size_bytes());
+  Sides sides(batch);
   CuPointer at = address(list.host);
-  auto count = static_cast<unsigned>(pieces.size());
-  Status status;
-  if (pieces.size() > kReadFromHost && list.onDevice != 0) {
-    status = driver_.check(driver_.cuMemcpyAsync(list.onDevice, at, pieces.size_bytes(), stream),
-                           "cuMemcpyAsync");
-    at = list.onDevice;
-  }
-  void* arguments[] = {&at, &count, &width};
-  if (status.ok()) status = run(list_, arguments, count, width, stream);
+  auto count = static_cast<unsigned>(batch.blocks.size());
+  void* arguments[] = {&sides, &at, &count, &grid.width};
+  Status status = run(list_, arguments, grid.blocks, stream);
   // The list's word is due also after a failure: what was enqueued may still read it.
   (void)driver_.cuStreamWriteValue32_v2(stream, list.word->address(), ++list.word->goal, 0);
   lists_.push_back(list);
   return status;
 }
 
-Status CopyKernel::run(CuFunction function, void** arguments, size_t count, unsigned width,
+Status CopyKernel::run(CuFunction function, void** arguments, unsigned blocks,
                        CuStream stream) const {
-  const size_t piecesPerBlock = kThreads / width;
-  const size_t wanted = (count + piecesPerBlock - 1) / piecesPerBlock;
-  const auto blocks = static_cast<unsigned>(std::min<size_t>(wanted, mostBlocks_));
   HMC_CUDA(driver_, cuLaunchKernel, function, blocks, 1, 1, kThreads, 1, 1, 0, stream, arguments,
            nullptr);
   return Status();
@@ -103,22 +114,18 @@ Result<CopyKernel::List> CopyKernel::takeList(size_t count) {
     return list;
   }
   List made;
-  made.capacity = std::max<size_t>(1024, count);
+  made.capacity = std::max<size_t>(4096, count);
   HMC_ASSIGN(made.word, words_.take());
   made.word->reached.store(made.word->goal);
   void* host = nullptr;
   Status allocated = driver_.check(
-      driver_.cuMemHostAlloc(&host, made.capacity * sizeof(CopyPiece), kHostPortable | kHostMapped),
+      driver_.cuMemHostAlloc(&host, made.capacity * sizeof(Block), kHostPortable | kHostMapped),
       "cuMemHostAlloc");
   if (!allocated.ok()) {
     words_.give(made.word);
     return allocated;
   }
-  made.host = static_cast<CopyPiece*>(host);
-  // Without it the device reads the host's list, more slowly.
-  if (count > kReadFromHost) {
-    (void)driver_.cuMemAlloc_v2(&made.onDevice, made.capacity * sizeof(CopyPiece));
-  }
+  made.host = static_cast<Block*>(host);
   return made;
 }
 

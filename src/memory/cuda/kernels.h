@@ -9,8 +9,8 @@
 
 namespace hmc::cuda {
 
-// Copies lists of pieces by a kernel of ours, one launch for a whole list, where the copy engine
-// would take microseconds for each piece. For one device, in its primary context. Safe from any
+// Copies lists of blocks by a kernel of ours, one launch for a whole list, where the copy engine
+// would take microseconds for each block. For one device, in its primary context. Safe from any
 // thread.
 class CopyKernel {
  public:
@@ -18,23 +18,27 @@ class CopyKernel {
       : driver_(driver), words_(words), device_(device) {}
 
   // Whether the kernel is quicker for these than the copy engine.
-  static bool isFor(std::span<const CopyPiece> pieces);
-  // The device reaches all of their memory. Its context is current.
-  Status launch(std::span<const CopyPiece> pieces, CuStream stream);
+  static bool isFor(const CopyBatch& batch);
+  // The device reaches both memories. Its context is current.
+  Status launch(const CopyBatch& batch, CuStream stream);
 
  private:
   // A list on its way. It comes back into use when the device has read it.
   struct List {
-    CopyPiece* host = nullptr;
-    CuPointer onDevice = 0;
+    Block* host = nullptr;
     size_t capacity = 0;
     Word* word = nullptr;
   };
 
   Status prepare();
-  Status launchList(std::span<const CopyPiece> pieces, CuStream stream, unsigned width);
-  Status run(CuFunction function, void** arguments, size_t count, unsigned width,
-             CuStream stream) const;
+  // How many threads of how many blocks work on one block of memory.
+  struct Grid {
+    unsigned width;
+    unsigned blocks;
+  };
+  Grid gridFor(const CopyBatch& batch) const;
+  Status launchList(const CopyBatch& batch, CuStream stream, Grid grid);
+  Status run(CuFunction function, void** arguments, unsigned blocks, CuStream stream) const;
   Result<List> takeList(size_t count);
 
   const Driver& driver_;
@@ -43,7 +47,7 @@ class CopyKernel {
   std::mutex mutex_;  // guards the members below
   CuFunction list_ = nullptr;
   CuFunction few_ = nullptr;
-  unsigned mostBlocks_ = 0;
+  unsigned processors_ = 0;
   std::vector<List> lists_;
 };
 

@@ -13,60 +13,68 @@ namespace {
 
 constexpr std::chrono::microseconds kPollEvery{50};
 
-using Started = Result<std::unique_ptr<PendingCopy>>;
-
-Started startBatch(std::span<const Op> ops, const MappedRemote& remote) {
-  const Op& first = ops.front();
-  const Device near = first.registration->region.device;
-  const bool put = first.kind == OpKind::put;
-  static thread_local std::vector<CopyPiece> pieces;
-  pieces.clear();
-  const char* nextNear = nullptr;
-  const char* nextFar = nullptr;
-  for (const Op& op : ops) {
-    char* const far = remote.region.at(op.remoteOffset);
-    auto* const local = static_cast<char*>(op.local);
-    // Neighbours on both sides are one piece: a long transfer, or blocks that lie together.
-    if (local == nextNear && far == nextFar) {
-      pieces.back().size += op.size;
-    } else {
-      pieces.push_back(put ? CopyPiece{far, local, op.size} : CopyPiece{local, far, op.size});
-    }
-    nextNear = local + op.size;
-    nextFar = far + op.size;
-  }
-  return PendingCopy::startBatch(
-      {put ? remote.region.device : near, put ? near : remote.region.device, pieces});
+// Two devices of one vendor, or a device and the host.
+bool areOfOneKind(const Device& a, const Device& b) {
+  return a.isHost() || b.isHost() || a.kind == b.kind;
 }
 
-Started startStaged(const Op& op, const MappedRemote& remote) {
+Result<std::unique_ptr<PendingCopy>> startList(const ListOp& list, const Region& remote) {
+  const bool put = list.kind == OpKind::put;
+  return PendingCopy::startBatch(
+      {put ? remote : list.local, put ? list.local : remote, list.blocks, list.bytes, put});
+}
+
+// One after the other through the host where two vendors meet.
+Result<std::unique_ptr<PendingCopy>> startStaged(const Op& op, const Region& remote) {
   const Region near{op.local, op.size, op.registration->region.device};
-  const Region far = remote.region.slice(op.remoteOffset, op.size);
+  const Region far = remote.slice(op.remoteOffset, op.size);
   return op.kind == OpKind::put ? PendingCopy::start(far, near) : PendingCopy::start(near, far);
 }
 
 }  // namespace
 
-void DeviceCopies::start(const Link& link, std::span<const Op> ops, const MappedRemote& remote) {
-  const Op& first = ops.front();
-  const Device near = first.registration->region.device;
-  const Device far = remote.region.device;
-  // One after the other through the host where two vendors meet.
-  const bool oneKind = near.isHost() || far.isHost() || near.kind == far.kind;
-  const auto operations = static_cast<uint32_t>(oneKind ? ops.size() : 1);
+template <class Start>
+void DeviceCopies::begin(const Link& link, const MappedRemote& remote, Completion* completion,
+                         uint32_t operations, Start start) {
   const auto& gate = remote.sharedGate();
-  if (!gate->enter()) return first.completion->fail(memoryRevoked(), operations);
-  auto pending = oneKind ? startBatch(ops, remote) : startStaged(first, remote);
+  if (!gate->enter()) return completion->fail(memoryRevoked(), operations);
+  auto pending = start();
   if (!pending.ok()) {
     gate->leave();
-    first.completion->fail(pending.status(), operations);
-  } else {
-    std::lock_guard lock(mutex_);
-    copies_.push_back(
-        {&link, first.completion, operations, gate, remote.mapping, *std::move(pending), Status()});
-    count_.store(copies_.size(), std::memory_order_release);
+    return completion->fail(pending.status(), operations);
   }
-  if (ops.size() > operations) start(link, ops.subspan(operations), remote);
+  std::lock_guard lock(mutex_);
+  copies_.push_back(
+      {&link, completion, operations, gate, remote.mapping, *std::move(pending), Status()});
+  count_.store(copies_.size(), std::memory_order_release);
+}
+
+void DeviceCopies::start(const Link& link, std::span<const Op> ops, const MappedRemote& remote) {
+  const Op& first = ops.front();
+  const Region& local = first.registration->region;
+  if (!areOfOneKind(local.device, remote.region.device)) {
+    for (const Op& op : ops)
+      begin(link, remote, op.completion, 1, [&] { return startStaged(op, remote.region); });
+    return;
+  }
+  static thread_local std::vector<Block> blocks;
+  blocks.clear();
+  uint64_t bytes = 0;
+  for (const Op& op : ops) {
+    const auto at = static_cast<size_t>(static_cast<char*>(op.local) - local.at(0));
+    blocks.push_back({at, op.remoteOffset, op.size});
+    bytes += op.size;
+  }
+  const ListOp list{first.kind, local, first.registration, first.remote,
+                    blocks,     bytes, first.completion};
+  begin(link, remote, first.completion, static_cast<uint32_t>(ops.size()),
+        [&] { return startList(list, remote.region); });
+}
+
+bool DeviceCopies::start(const Link& link, const ListOp& list, const MappedRemote& remote) {
+  if (!areOfOneKind(list.local.device, remote.region.device)) return false;
+  begin(link, remote, list.completion, 1, [&] { return startList(list, remote.region); });
+  return true;
 }
 
 bool DeviceCopies::poll() {

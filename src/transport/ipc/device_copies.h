@@ -19,6 +19,8 @@ class DeviceCopies {
  public:
   // The operations go the same way between the same two memories. What cannot start fails.
   void start(const Link& link, std::span<const Op> ops, const MappedRemote& remote);
+  // False where two vendors meet.
+  bool start(const Link& link, const ListOp& list, const MappedRemote& remote);
   // Finishes what the devices have done; true when there was something.
   bool poll();
   bool idle() const { return count_.load(std::memory_order_acquire) == 0; }
@@ -40,6 +42,9 @@ class DeviceCopies {
     Status closed;  // why its link is
   };
 
+  template <class Start>
+  void begin(const Link& link, const MappedRemote& remote, Completion* completion,
+             uint32_t operations, Start start);
   static void end(const Copy& copy, const Status& status);
   // With mutex_ held. True when something was erased.
   template <class Ended>

@@ -52,7 +52,7 @@ class IpcTransport final : public Transport {
               {describe(ipc::PathKind::ring), 3000, 4}},
              /*onDemand=*/false,
              // A device does not take back what waits for a stream, so it could not be cancelled.
-             /*waitsForEvents=*/false,
+             /*takesLists=*/true,
              kBatch}),
         shared_(fds, options, std::move(page), std::move(pageToken)) {}
 

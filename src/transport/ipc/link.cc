@@ -61,6 +61,12 @@ inline bool moveSmall(const Op& op) {
   return remote.process.moveSmall(op.kind, op.local, remote.address + op.remoteOffset, op.size);
 }
 
+// Host memory at either end is what a device copies straight from and into.
+void pinForDevices(const Registration& near, const MappedRemote& far) {
+  if (far.mapping && far.region.device.isHost()) far.mapping->pins.pinForLoaded(far.region);
+  if (near.region.device.isHost()) static_cast<const IpcRegistration&>(near).pinForDevices();
+}
+
 // Finishes neighbours that share a completion in one go.
 class Finisher {
  public:
@@ -247,14 +253,24 @@ size_t IpcLink::throughDevice(std::span<const Op> ops) {
   };
   size_t count = 1;
   while (count < ops.size() && alike(ops[count])) ++count;
-  if (remote.mapping && remote.region.device.isHost()) {
-    remote.mapping->pins.pinForLoaded(remote.region);
-  }
-  if (first.registration->region.device.isHost()) {
-    static_cast<const IpcRegistration&>(*first.registration).pinForDevices();
-  }
+  pinForDevices(*first.registration, remote);
   shared_.deviceCopies.start(*this, ops.first(count), remote);
   return count;
+}
+
+bool IpcLink::postList(const ListOp& list) {
+  const IpcRemote& remote = static_cast<const IpcRemote&>(*list.remote);
+  const bool onHost = remote.kind == PathKind::mappedHost && list.local.device.isHost();
+  if (onHost || (remote.kind != PathKind::mappedHost && remote.kind != PathKind::mappedDevice))
+    return false;
+  const Status allowed = checkRange(list.kind, 0, 0, remote.size, remote.access);
+  if (closing_.load(std::memory_order_acquire) || !allowed.ok()) {
+    list.completion->fail(allowed.ok() ? closedBecause() : allowed);
+    return true;
+  }
+  const auto& mapped = static_cast<const MappedRemote&>(remote);
+  pinForDevices(*list.registration, mapped);
+  return shared_.deviceCopies.start(*this, list, mapped);
 }
 
 size_t IpcLink::throughProcess(std::span<const Op> ops) {

@@ -26,6 +26,7 @@ class IpcLink final : public Link {
   Result<std::unique_ptr<RemoteMemory>> importKey(std::string_view key, Deadline deadline,
                                                   void* place) override;
   size_t post(std::span<const Op> ops) override;
+  bool postList(const ListOp& list) override;
   void close(const Status& why) override;
 
  private:

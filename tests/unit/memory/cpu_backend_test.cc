@@ -62,10 +62,8 @@ TEST(CpuBackend, movesOverlappingMemoryInBothDirections) {
     for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i % 241);
     std::string up = bytes;
     std::string down = bytes;
-    const CopyPiece upwards{up.data() + 100, up.data(), size};
-    const CopyPiece downwards{down.data(), down.data() + 100, size};
-    EXPECT_TRUE(backend.copy({Device{}, Device{}, {&upwards, 1}}, {}).ok());
-    EXPECT_TRUE(backend.copy({Device{}, Device{}, {&downwards, 1}}, {}).ok());
+    EXPECT_TRUE(backend.copyAll({up.data() + 100, size, {}}, {up.data(), size, {}}, {}).ok());
+    EXPECT_TRUE(backend.copyAll({down.data(), size, {}}, {down.data() + 100, size, {}}, {}).ok());
     EXPECT_TRUE(up.substr(100) == bytes.substr(0, size));
     EXPECT_TRUE(down.substr(0, size) == bytes.substr(100));
   }
@@ -74,15 +72,13 @@ TEST(CpuBackend, movesOverlappingMemoryInBothDirections) {
 TEST(CpuBackend, refusesOtherDevicesAndNullPointers) {
   CpuBackend backend;
   char byte = 0;
-  const Device host;
-  const Device gpu{DeviceKind::cuda, 0};
-  const CopyPiece good{&byte, &byte, 1};
-  const CopyPiece fromNull{&byte, nullptr, 1};
-  const CopyPiece toNull{nullptr, &byte, 1};
-  EXPECT_EQ(backend.copy({gpu, host, {&good, 1}}, {}).code(), Code::invalidArgument);
-  EXPECT_EQ(backend.copy({host, gpu, {&good, 1}}, {}).code(), Code::invalidArgument);
-  EXPECT_EQ(backend.copy({host, host, {&fromNull, 1}}, {}).code(), Code::invalidArgument);
-  EXPECT_EQ(backend.copy({host, host, {&toNull, 1}}, {}).code(), Code::invalidArgument);
+  const Region good{&byte, 1, {}};
+  const Region null{nullptr, 1, {}};
+  const Region onGpu{&byte, 1, {DeviceKind::cuda, 0}};
+  EXPECT_EQ(backend.copyAll(onGpu, good, {}).code(), Code::invalidArgument);
+  EXPECT_EQ(backend.copyAll(good, onGpu, {}).code(), Code::invalidArgument);
+  EXPECT_EQ(backend.copyAll(good, null, {}).code(), Code::invalidArgument);
+  EXPECT_EQ(backend.copyAll(null, good, {}).code(), Code::invalidArgument);
 }
 
 TEST(CpuBackend, saysThatOnlyItsOwnMemoryCanBeShared) {

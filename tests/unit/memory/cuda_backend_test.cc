@@ -158,11 +158,9 @@ TEST_F(CudaBackendTest, copiesListsOfWhichNotAllIsPinned) {
   for (size_t pinnedBytes : {4000, 7999, 8000}) {
     auto pinned = test::must(backend->pin({bytes.data(), pinnedBytes, Device{}}));
     write(region, std::string(8000, '.'));
-    std::vector<CopyPiece> pieces;
-    for (size_t at = 0; at < 8000; at += 1000) {
-      pieces.push_back({region.at(at), bytes.data() + at, 1000});
-    }
-    ASSERT_TRUE(backend->copy({region.device, Device{}, pieces}, {region.device}).ok());
+    std::vector<Block> blocks;
+    for (size_t at = 0; at < 8000; at += 1000) blocks.push_back({at, at, 1000});
+    ASSERT_TRUE(backend->copy({region, host(bytes), blocks, 8000}, {region.device}).ok());
     EXPECT_EQ(read(region), bytes) << pinnedBytes;
   }
   EXPECT_TRUE(backend->release(region.ptr).ok());

@@ -24,12 +24,6 @@ DeviceQueue own(const Region& region) {
   return {region.device};
 }
 
-Status enqueue(FakeAccelerator& fake, const Region& dst, const Region& src,
-               const DeviceQueue& queue) {
-  const CopyPiece piece{dst.ptr, src.ptr, src.size};
-  return fake.copy({dst.device, src.device, {&piece, 1}}, queue);
-}
-
 Status drain(FakeAccelerator& fake, const DeviceQueue& queue) {
   auto event = std::move(fake.event(queue.device.index)).value();
   Status recorded = event->record(queue);
@@ -49,8 +43,8 @@ TEST(FakeAccelerator, leavesCopiesUndoneUntilSomebodyAsks) {
   auto region = fake.allocate(0, 4);
   std::string bytes = "abcd";
   std::string back = "....";
-  EXPECT_TRUE(enqueue(fake, *region, host(bytes), own(*region)).ok());
-  EXPECT_TRUE(enqueue(fake, host(back), *region, own(*region)).ok());
+  EXPECT_TRUE(fake.copyAll(*region, host(bytes), own(*region)).ok());
+  EXPECT_TRUE(fake.copyAll(host(back), *region, own(*region)).ok());
   EXPECT_EQ(back, "....");
   EXPECT_TRUE(drain(fake, own(*region)).ok());
   EXPECT_EQ(back, "abcd");
@@ -63,12 +57,12 @@ TEST(FakeAccelerator, keepsStreamsApart) {
   ASSERT_TRUE(stream.ok());
   std::string bytes = "abcd";
   std::string back = "....";
-  EXPECT_TRUE(enqueue(fake, *region, host(bytes), *stream).ok());
-  EXPECT_TRUE(enqueue(fake, host(back), *region, own(*region)).ok());
+  EXPECT_TRUE(fake.copyAll(*region, host(bytes), *stream).ok());
+  EXPECT_TRUE(fake.copyAll(host(back), *region, own(*region)).ok());
   EXPECT_TRUE(drain(fake, own(*region)).ok());
   EXPECT_EQ(back, std::string(4, '\0'));
   EXPECT_TRUE(drain(fake, *stream).ok());
-  EXPECT_TRUE(enqueue(fake, host(back), *region, own(*region)).ok());
+  EXPECT_TRUE(fake.copyAll(host(back), *region, own(*region)).ok());
   EXPECT_TRUE(drain(fake, own(*region)).ok());
   EXPECT_EQ(back, "abcd");
 }
@@ -90,7 +84,7 @@ TEST(FakeAccelerator, finishesQueuedCopiesBeforeItsMemoryGoes) {
   FakeAccelerator fake(idling());
   auto region = fake.allocate(0, 4);
   std::string back = "....";
-  EXPECT_TRUE(enqueue(fake, host(back), *region, own(*region)).ok());
+  EXPECT_TRUE(fake.copyAll(host(back), *region, own(*region)).ok());
   EXPECT_TRUE(fake.release(region->ptr).ok());
   EXPECT_EQ(back, std::string(4, '\0'));
 }
@@ -100,7 +94,7 @@ TEST(FakeAccelerator, runsNothingOnAStalledQueueUntilItIsLetGo) {
   auto region = fake.allocate(0, 4);
   std::string back = "....";
   EXPECT_TRUE(fake.stall(own(*region), true).ok());
-  EXPECT_TRUE(enqueue(fake, host(back), *region, own(*region)).ok());
+  EXPECT_TRUE(fake.copyAll(host(back), *region, own(*region)).ok());
   auto event = std::move(fake.event(0)).value();
   EXPECT_TRUE(event->record(own(*region)).ok());
   EXPECT_EQ(waitFor(*event, std::chrono::milliseconds(50)).code(), Code::deadlineExceeded);
@@ -121,8 +115,8 @@ TEST(FakeAccelerator, failsTheCallThatATestPicked) {
 
   std::string bytes = "abcd";
   fake.failNext(Call::copy, Status(Code::failed, "bus error"));
-  EXPECT_EQ(enqueue(fake, *first, host(bytes), own(*first)).message(), "bus error");
-  EXPECT_TRUE(enqueue(fake, *first, host(bytes), own(*first)).ok());
+  EXPECT_EQ(fake.copyAll(*first, host(bytes), own(*first)).message(), "bus error");
+  EXPECT_TRUE(fake.copyAll(*first, host(bytes), own(*first)).ok());
   fake.failNext(Call::share, Status(Code::unsupported, "no IPC"));
   EXPECT_EQ(fake.share(*first, ShareFor::process).status().message(), "no IPC");
   auto share = fake.share(*first, ShareFor::process);
@@ -139,16 +133,16 @@ TEST(FakeAccelerator, isLostForGoodOnceADeviceFailed) {
   auto region = fake.allocate(0, 4);
   auto other = fake.allocate(1, 4);
   std::string back = "....";
-  EXPECT_TRUE(enqueue(fake, host(back), *region, own(*region)).ok());
+  EXPECT_TRUE(fake.copyAll(host(back), *region, own(*region)).ok());
   auto event = std::move(fake.event(0)).value();
   EXPECT_TRUE(event->record(own(*region)).ok());
   fake.failDevice(0, Status(Code::failed, "uncorrectable memory error"));
   EXPECT_EQ(waitFor(*event, std::chrono::seconds(60)).message(), "uncorrectable memory error");
-  EXPECT_FALSE(enqueue(fake, host(back), *region, own(*region)).ok());
+  EXPECT_FALSE(fake.copyAll(host(back), *region, own(*region)).ok());
   EXPECT_FALSE(fake.allocate(0, 4).ok());
   EXPECT_TRUE(fake.release(region->ptr).ok());
   EXPECT_EQ(back, "....") << "what was queued never ran";
-  EXPECT_TRUE(enqueue(fake, host(back), *other, own(*other)).ok());
+  EXPECT_TRUE(fake.copyAll(host(back), *other, own(*other)).ok());
   EXPECT_TRUE(drain(fake, own(*other)).ok());
   EXPECT_EQ(back, std::string(4, '\0'));
 }
@@ -162,12 +156,12 @@ TEST(FakeAccelerator, countsWhatIsPinnedAndCopiesOfWhatIsNot) {
     ASSERT_TRUE(pinned.ok());
     EXPECT_EQ(fake.pinned(), 1u);
     EXPECT_EQ(fake.pin({bytes.data() + 100, 10, Device{}}).status().code(), Code::alreadyExists);
-    EXPECT_TRUE(enqueue(fake, *region, host(bytes), own(*region)).ok());
+    EXPECT_TRUE(fake.copyAll(*region, host(bytes), own(*region)).ok());
     EXPECT_EQ(fake.unpinnedCopies(), 0u);
     EXPECT_TRUE(drain(fake, own(*region)).ok());
   }
   EXPECT_EQ(fake.pinned(), 0u);
-  EXPECT_TRUE(enqueue(fake, host(bytes), *region, own(*region)).ok());
+  EXPECT_TRUE(fake.copyAll(host(bytes), *region, own(*region)).ok());
   EXPECT_EQ(fake.unpinnedCopies(), 1u);
 }
 
@@ -188,16 +182,16 @@ TEST(FakeAccelerator, refusesWhatARealOneWouldNotDo) {
   auto region = fake.allocate(0, 4096);
   std::string bytes(4096, 'x');
   const DeviceQueue queue = own(*region);
-  EXPECT_FALSE(enqueue(fake, host(bytes), host(bytes), queue).ok());
-  EXPECT_FALSE(enqueue(fake, region->slice(10, 100), region->slice(0, 100), queue).ok());
-  EXPECT_FALSE(enqueue(fake, *region, {bytes.data(), 10, Device{DeviceKind::hip, 0}}, queue).ok());
+  EXPECT_FALSE(fake.copyAll(host(bytes), host(bytes), queue).ok());
+  EXPECT_FALSE(fake.copyAll(region->slice(10, 100), region->slice(0, 100), queue).ok());
+  EXPECT_FALSE(fake.copyAll(*region, {bytes.data(), 10, Device{DeviceKind::hip, 0}}, queue).ok());
   Region wrongDevice = *region;
   wrongDevice.device.index = 1;
-  EXPECT_FALSE(enqueue(fake, wrongDevice, host(bytes), own(wrongDevice)).ok());
-  EXPECT_FALSE(enqueue(fake, *region, host(bytes), own(wrongDevice)).ok());
-  EXPECT_FALSE(enqueue(fake, {region->at(1), 4096, region->device}, host(bytes), queue).ok());
-  EXPECT_FALSE(enqueue(fake, *region, host(bytes), DeviceQueue{region->device, &bytes}).ok());
-  EXPECT_FALSE(enqueue(fake, *region, host(bytes), DeviceQueue{Device{DeviceKind::cuda, 7}}).ok());
+  EXPECT_FALSE(fake.copyAll(wrongDevice, host(bytes), own(wrongDevice)).ok());
+  EXPECT_FALSE(fake.copyAll(*region, host(bytes), own(wrongDevice)).ok());
+  EXPECT_FALSE(fake.copyAll({region->at(1), 4096, region->device}, host(bytes), queue).ok());
+  EXPECT_FALSE(fake.copyAll(*region, host(bytes), DeviceQueue{region->device, &bytes}).ok());
+  EXPECT_FALSE(fake.copyAll(*region, host(bytes), DeviceQueue{Device{DeviceKind::cuda, 7}}).ok());
 }
 
 }  // namespace

@@ -56,8 +56,7 @@ class FakeCuda : public testing::Test {
 
   static Region host(std::string& bytes) { return {bytes.data(), bytes.size(), Device{}}; }
   Status copyOn(const DeviceQueue& queue, const Region& dst, const Region& src) {
-    const CopyPiece piece{dst.ptr, src.ptr, src.size};
-    return backend->copy({dst.device, src.device, {&piece, 1}}, queue);
+    return backend->copyAll(dst, src, queue);
   }
   Status copyNow(const Region& dst, const Region& src) {
     const DeviceQueue queue{dst.device.isHost() ? src.device : dst.device};

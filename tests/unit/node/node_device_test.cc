@@ -8,6 +8,7 @@ namespace hmc {
 namespace {
 
 constexpr size_t kSize = size_t{3} << 20;
+constexpr std::chrono::seconds kPatience{60};
 
 // Every pair of host and (fake) accelerator memory, over every transport.
 class DevicesOver : public testing::TestWithParam<std::string> {
@@ -53,6 +54,56 @@ TEST_P(DevicesOver, deviceToHost) {
 }
 TEST_P(DevicesOver, deviceToDevice) {
   exchange(GetParam(), gpu_, otherGpu_);
+}
+
+// Blocks in no order, with empty ones between them, more than are checked and posted at once.
+std::vector<Block> scatteredBlocks(size_t count, size_t bytes) {
+  std::vector<Block> blocks;
+  for (size_t i = 0; i < count; ++i) {
+    blocks.push_back({i * bytes, (i * 7919 % count) * bytes, bytes});
+    if (i % 1000 == 0) blocks.push_back({0, 0, 0});
+  }
+  return blocks;
+}
+
+TEST_P(DevicesOver, movesLongListsOfBlocks) {
+  constexpr size_t kBytes = 16;
+  const size_t count = GetParam() == "ipc" ? 50000 : 300;
+  const size_t size = count * kBytes;
+  NodePair nodes({GetParam()});
+  auto target = must(nodes.a.allocate("target", size, otherGpu_));
+  auto local = must(nodes.b.allocate("local", size, gpu_));
+  auto remote = must(nodes.toA.open("target"));
+  std::vector<unsigned char> pattern(size);
+  std::iota(pattern.begin(), pattern.end(), 3);
+  ASSERT_TRUE(copy(region(local), host(pattern)).ok());
+  const auto blocks = scatteredBlocks(count, kBytes);
+  EXPECT_TRUE(must(remote.startPut(local, blocks)).wait(kPatience).ok());
+  std::vector<unsigned char> arrived(size);
+  ASSERT_TRUE(copy(host(arrived), region(target)).ok());
+  for (const auto& [from, to, bytes] : blocks)
+    ASSERT_EQ(0, memcmp(arrived.data() + to, pattern.data() + from, bytes)) << from;
+  ASSERT_TRUE(copy(region(local), {arrived.data(), size, {}}).ok());
+  EXPECT_TRUE(must(remote.startGet(local, blocks)).wait(kPatience).ok());
+  ASSERT_TRUE(copy(host(arrived), region(local)).ok());
+  EXPECT_EQ(arrived, pattern);
+}
+
+TEST_P(DevicesOver, findsTheBlockThatDoesNotFitHoweverLongTheList) {
+  constexpr size_t kCount = 40000;
+  NodePair nodes({GetParam()});
+  auto target = must(nodes.a.allocate("target", kSize, gpu_));
+  auto local = must(nodes.b.allocate("local", kSize, gpu_));
+  auto remote = must(nodes.toA.open("target"));
+  std::vector<Block> blocks(kCount, {0, 0, 1});
+  blocks[100].size = kSize + 1;
+  EXPECT_EQ(remote.startPut(local, blocks).status().code(), Code::outOfRange);
+  blocks[100].size = 1;
+  blocks[kCount - 1].remoteOffset = kSize;
+  const Status late = must(remote.startPut(local, blocks)).wait(kPatience);
+  EXPECT_EQ(late.code(), Code::outOfRange);
+  EXPECT_NE(late.message().find("remote offset 3145728"), std::string::npos) << late.toString();
+  EXPECT_TRUE(remote.put(local, 0, 0, kSize).ok());
 }
 
 // Memory that the program allocated itself is reached through the kernel, which copies between host

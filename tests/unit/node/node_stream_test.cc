@@ -39,14 +39,13 @@ class NodeStream : public testing::TestWithParam<const char*> {
   // A kernel of the user's that has not run yet: it writes 'k' into our memory.
   void enqueueKernel() {
     ASSERT_TRUE(gpu.stall(stream, true).ok());
-    const CopyPiece piece{local.data(), kernel.data(), kSize};
-    ASSERT_TRUE(gpu.copy({kGpu, {}, {&piece, 1}}, stream).ok());
+    ASSERT_TRUE(gpu.copyAll({local.data(), kSize, kGpu}, {kernel.data(), kSize, {}}, stream).ok());
   }
   void runKernel() { ASSERT_TRUE(gpu.stall(stream, false).ok()); }
 
   FakeAccelerator& gpu = static_cast<FakeAccelerator&>(*must(findBackend(kGpu)));
   const DeviceQueue stream = must(gpu.createStream(0));
-  const std::string kernel = std::string(kSize, 'k');
+  std::string kernel = std::string(kSize, 'k');
   Node owner = makeNode();
   Node node = makeNode();
   const LocalRegion target = must(owner.allocate("target", kSize, kGpu));
@@ -66,13 +65,23 @@ TEST_P(NodeStream, aPutWaitsForTheKernelBeforeItAndItsCallerDoesNot) {
   EXPECT_EQ(read(target), kernel);
 }
 
+TEST_P(NodeStream, aListMayGoBeforeItsTurnComes) {
+  enqueueKernel();
+  auto blocks = std::make_unique<std::vector<Block>>();
+  for (size_t at = 0; at < kSize; at += 4096) blocks->push_back({at, at, 4096});
+  Ticket ticket = must(remote.startPut(local, *blocks, {stream.stream, nullptr}));
+  blocks.reset();
+  runKernel();
+  EXPECT_TRUE(ticket.wait(kPatience).ok());
+  EXPECT_TRUE(read(target) == kernel);
+}
+
 TEST_P(NodeStream, aKernelWaitsForTheGetBeforeItWithoutTheHost) {
   write(target, 'g');
   write(local, 'o');
   std::string seen(kSize, '?');
   Ticket ticket = must(remote.startGet(local, kWhole, {nullptr, stream.stream}));
-  const CopyPiece piece{seen.data(), local.data(), kSize};
-  ASSERT_TRUE(gpu.copy({{}, kGpu, {&piece, 1}}, stream).ok());
+  ASSERT_TRUE(gpu.copyAll({seen.data(), kSize, {}}, {local.data(), kSize, kGpu}, stream).ok());
   auto after = must(gpu.event(0));
   ASSERT_TRUE(after->record(stream).ok());
   // Nobody waits for the ticket: the stream alone does.

@@ -39,7 +39,7 @@ TEST_F(EngineTest, movesStridedPieces) {
 }
 
 TEST_F(EngineTest, aBatchOfNothingIsDone) {
-  auto transfer = a_->start(OpKind::put, route_, {}, {});
+  auto transfer = a_->start(OpKind::put, route_, Strided{}, {});
   EXPECT_TRUE(transfer->done());
   EXPECT_TRUE(a_->wait(*transfer, 0s).ok());
 }
@@ -176,29 +176,6 @@ TEST_F(EngineTest, aTransferWhoseEventHasNotPassedCanBeCancelled) {
   EXPECT_EQ(a_->cancel(*transfer).code(), Code::cancelled);
   ASSERT_TRUE(event->signal().ok());
   EXPECT_EQ(remote_, std::vector<char>(kSize));
-}
-
-TEST_F(EngineTest, aTransportThatWaitsForEventsGetsThem) {
-  auto wire = fakes::makeInProcessWire();
-  fakes::InProcessOptions options;
-  options.waitsForEvents = true;
-  Engine engine(*fakes::createInProcess(wire, options));
-  auto target = *fakes::createInProcess(wire, options);
-  auto link = *engine.transport().openLink({});
-  auto back = *target->openLink({});
-  ASSERT_TRUE(link->connect(back->address()).ok());
-  ASSERT_TRUE(back->connect(link->address()).ok());
-  auto from = *engine.transport().registerRegion(hostRegion(local_), Access::readWrite);
-  auto to = *target->registerRegion(hostRegion(remote_), Access::readWrite);
-  auto memory = *link->importKey(to->key(), 10s, nullptr);
-  std::shared_ptr<DeviceEvent> event = *(*findBackend(DeviceKind::cuda))->event(0);
-  const Route route{link.get(), from.get(), hostRegion(local_), memory.get(), false, kLease};
-  auto transfer = engine.start(OpKind::put, route, {{0, 0, 0, 0, 1, 1000}}, {}, event);
-  EXPECT_EQ(engine.transport().counters().totals().operations, 1U) << "posted at once";
-  EXPECT_FALSE(engine.test(*transfer));
-  ASSERT_TRUE(event->signal().ok());
-  EXPECT_TRUE(engine.wait(*transfer, 30s).ok());
-  EXPECT_EQ(0, memcmp(local_.data(), remote_.data(), 1000));
 }
 
 TEST_F(EngineTest, aStagedTransferReportsItsFailedPiece) {

@@ -1,0 +1,102 @@
+#include "transfer/pieces.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+
+namespace hmc {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr uint64_t kFar = UINT64_MAX - 7;
+
+// The same for one block, for a list that it is in the middle of, and for a Strided of one piece.
+Status check(const Block& block, uint64_t localSize, uint64_t remoteSize, const char* what) {
+  const std::vector<Block> list{{}, {}, block, {}};
+  Status listed = Pieces(list).check(localSize, remoteSize, what);
+  const auto& [local, remote, size] = block;
+  Status single = Pieces(Strided{local, 0, remote, 0, 1, size}).check(localSize, remoteSize, what);
+  EXPECT_EQ(listed.toString(), single.toString());
+  return listed;
+}
+
+TEST(Pieces, acceptWhatEndsExactlyAtTheEnd) {
+  EXPECT_TRUE(check({100, 0, 28}, 128, 28, "put").ok());
+  EXPECT_TRUE(check({128, 28, 0}, 128, 28, "put").ok());
+}
+
+TEST(Pieces, nameTheSideThatIsPassed) {
+  Status local = check({101, 0, 28}, 128, 28, "put");
+  EXPECT_EQ(local.code(), Code::outOfRange);
+  EXPECT_THAT(local.message(), HasSubstr("put of 28 bytes at local offset 101"));
+  EXPECT_THAT(local.message(), HasSubstr("would pass the end of 128 bytes"));
+  Status remote = check({0, 1, 28}, 128, 28, "get");
+  EXPECT_THAT(remote.message(), HasSubstr("get of 28 bytes at remote offset 1"));
+}
+
+TEST(Pieces, doNotWrapAround) {
+  constexpr uint64_t kHalf = uint64_t{1} << 63;
+  for (const Block& block :
+       {Block{kFar, 0, 16}, Block{0, kFar, 16}, Block{0, 0, UINT64_MAX}, Block{kHalf, 0, kHalf},
+        Block{0, kHalf, kHalf}, Block{kHalf, 0, 1}, Block{0, kHalf - 1, kHalf - 1}}) {
+    EXPECT_EQ(check(block, 128, 128, "put").code(), Code::outOfRange);
+  }
+  Pieces far(Strided{0, UINT64_MAX / 2, 0, 1, 4, 1});
+  EXPECT_EQ(far.check(128, 128, "put").code(), Code::outOfRange);
+}
+
+TEST(Pieces, areCheckedUpToTheLastOfTheirStride) {
+  const Strided strided{0, 32, 0, 8, 4, 8};
+  EXPECT_TRUE(Pieces(strided).check(104, 32, "put").ok());
+  EXPECT_EQ(Pieces(strided).check(103, 32, "put").code(), Code::outOfRange);
+  EXPECT_EQ(Pieces(strided).check(104, 31, "put").code(), Code::outOfRange);
+  EXPECT_TRUE(Pieces(Strided{0, 9, 0, 9, 0, 9}).check(0, 0, "put").ok());
+}
+
+TEST(Pieces, ofALongListAreCheckedPartByPart) {
+  std::vector<Block> list(2 * Pieces::kPart + 1, {0, 0, 2});
+  list[Pieces::kPart].size = 3;
+  Pieces pieces(list);
+  EXPECT_TRUE(pieces.check(2, 2, "put").ok());
+  EXPECT_EQ(pieces.checked().end(), Pieces::kPart);
+  EXPECT_EQ(pieces.checked().bytes, 2 * Pieces::kPart);
+  EXPECT_EQ(pieces.typicalSize(), 2U);
+  EXPECT_EQ(pieces.checkPart().code(), Code::outOfRange);
+  Pieces again(list);
+  EXPECT_TRUE(again.check(3, 3, "put").ok());
+  EXPECT_TRUE(again.checkRest().ok());
+  EXPECT_EQ(again.checked().end(), list.size());
+  EXPECT_EQ(again.checked().count, 1U);
+}
+
+TEST(Pieces, outliveTheListThatTheyKeep) {
+  std::vector<Block> list{{1, 2, 3}, {4, 5, 6}};
+  Pieces pieces(list);
+  pieces.keep();
+  list.assign(2, {});
+  EXPECT_EQ(pieces.at(1).remoteOffset, 5U);
+}
+
+std::vector<std::array<uint64_t, 3>> visit(const Pieces& pieces, uint64_t largest) {
+  std::vector<std::array<uint64_t, 3>> seen;
+  for (Cursor cursor(pieces); !cursor.atEnd(); cursor.advance(cursor.left(largest)))
+    seen.push_back({cursor.local(), cursor.remote(), cursor.left(largest)});
+  return seen;
+}
+
+TEST(Cursor, visitsEveryPieceInOrderAndCutsLongOnes) {
+  using Seen = std::vector<std::array<uint64_t, 3>>;
+  const std::vector<Block> list{{10, 20, 5}, {0, 0, 0}, {7, 8, 1}, {0, 0, 0}};
+  EXPECT_EQ(visit(Pieces(list), 4), (Seen{{10, 20, 4}, {14, 24, 1}, {7, 8, 1}}));
+  EXPECT_EQ(visit(Pieces(Strided{0, 100, 0, 10, 2, 3}), 4), (Seen{{0, 0, 3}, {100, 10, 3}}));
+}
+
+TEST(Cursor, isAtTheEndOfNothing) {
+  EXPECT_TRUE(Cursor(Pieces(std::span<const Block>())).atEnd());
+  EXPECT_TRUE(Cursor(Pieces(Strided{0, 1, 0, 1, SIZE_MAX, 0})).atEnd());
+}
+
+}  // namespace
+}  // namespace hmc

@@ -5,6 +5,7 @@
 
 #include "api/bulk.h"
 #include "api/documented_types.h"
+#include "api/pipeline.h"
 #include "base/error.h"
 
 namespace hmc {
@@ -12,7 +13,6 @@ namespace hmc {
 namespace {
 
 constexpr size_t kMostChannels = 16;
-constexpr size_t kDefaultChunk = size_t{4} << 20;
 
 // "; a put of 4096 bytes takes about 0.43 us (typical), 0.30 us (measured)"
 std::string figuresOf(const PathReport& path, size_t size) {
@@ -136,23 +136,9 @@ Status Communicator::Impl::start(OpKind kind, const Target& target, const Block&
 
 Status Communicator::Impl::runPipeline(OpKind kind, const Target& target, const Block& block,
                                        size_t chunk, size_t inflight) {
-  if (inflight == 0)
-    return error(Code::invalidArgument, "max_inflight is 0: at least one chunk must be under way");
-  if (chunk == 0) chunk = kDefaultChunk;
-  const auto [localOffset, remoteOffset, size] = block;
-  std::vector<Shape> shapes;
-  size_t whole = size / chunk;
-  if (whole > 0) shapes.push_back({localOffset, chunk, remoteOffset, chunk, whole, chunk});
-  if (size % chunk > 0 || size == 0) {
-    shapes.push_back(
-        {localOffset + whole * chunk, 0, remoteOffset + whole * chunk, 0, 1, size % chunk});
-  }
   HMC_ASSIGN(auto connection, connections_.find(target));
-  HMC_ASSIGN(Ticket ticket,
-             RemoteMapping::start(connection->buffer, kind, memory_, std::move(shapes), {}));
-  Status status = ticket.wait(settings_.transfer);
-  if (!ticket.over()) ticket.cancel();
-  return finish(connection, status);
+  return finish(connection, hmc::runPipeline(kind, memory_, connection->buffer, block,
+                                             {chunk, inflight}, settings_.transfer));
 }
 
 Status Communicator::Impl::wait(uint64_t id, Deadline deadline) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <optional>
 
-#include "api/bulk.h"
 #include "api/documented_types.h"
 #include "api/pipeline.h"
 #include "base/error.h"
@@ -51,6 +50,7 @@ Communicator::Impl::Impl(Settings settings, std::shared_ptr<Sessions> sessions,
       node_(std::move(node)),
       buffer_(std::move(buffer)),
       memory_(std::move(memory)),
+      bulk_(node_, memory_),
       listeners_(node_),
       ranks_(node_, sessions_),
       connections_(node_, sessions_, settings_) {}
@@ -173,7 +173,7 @@ Status Communicator::Impl::sendData(Result<std::shared_ptr<Connection>> connecti
                                     size_t size, MemoryType type) {
   HMC_TRY(connection.status());
   HMC_ASSIGN(Region region, userRegion(data, size, type));
-  return finish(*connection, sendBulk(**connection, *memory_, region, settings_.transfer));
+  return finish(*connection, bulk_.send(**connection, region, settings_.transfer));
 }
 
 Status Communicator::Impl::receiveData(Result<std::shared_ptr<Connection>> connection, void* data,
@@ -181,7 +181,7 @@ Status Communicator::Impl::receiveData(Result<std::shared_ptr<Connection>> conne
   if (received) *received = 0;
   HMC_TRY(connection.status());
   HMC_ASSIGN(Region region, userRegion(data, size, type));
-  auto count = receiveBulk(**connection, *memory_, region, settings_.transfer);
+  auto count = bulk_.receive(**connection, region, settings_.transfer);
   HMC_TRY(finish(*connection, count.status()));
   if (received) *received = *count;
   return Status();

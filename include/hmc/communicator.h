@@ -127,6 +127,8 @@ class HMC_API Communicator {
   // One line for each transport: whether it serves the peer and why or why not, and the time of a
   // put of the whole buffer.
   std::string explain(const std::string& ip, uint16_t port);
+  // What carries a connection of that type: "ipc (mapped)", "verbs"; or why there is none.
+  std::string path(const std::string& ip, uint16_t port, ConnType connType);
 
  private:
   class Impl;

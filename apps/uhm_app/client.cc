@@ -82,7 +82,7 @@ double timeRound(Side& side, const Options& options, size_t bytes, uint64_t roun
   const auto start = bench::Clock::now();
   send(side, options, bytes);
   const double time = bench::nanosecondsSince(start);
-  if (!options.mode->hasOwnMemory()) side.sendTag(bytes);
+  side.sendTag(bytes);
   const uint64_t checked = side.receiveTag();
   if (checked != kIntact)
     throw std::runtime_error(fmt::format("byte {} of {} arrived changed", checked, bytes));

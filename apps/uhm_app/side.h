@@ -15,8 +15,8 @@ void must(status_t status);
 // What the client tells the server, by tags:
 //   its mode, answered by the server's mode
 //   for each size: the size and a number of rounds; kNoMore ends it
-//   in each round: kReady from the server, the transfer, then from the server kIntact or the offset
-//   of the first wrong byte
+//   in each round: kReady from the server, the transfer, the size again, and from the server
+//   kIntact or the offset of the first wrong byte
 constexpr uint64_t kNoMore = UINT64_MAX;
 constexpr uint64_t kReady = UINT64_MAX - 1;
 constexpr uint64_t kIntact = UINT64_MAX - 2;

@@ -30,7 +30,7 @@ class Window {
   // Returns when at least one chunk has ended; those that did leave the window.
   Status waitForOne(Deadline deadline) {
     for (const size_t before = chunks_.size(); chunks_.size() == before;) {
-      const Status oldest = chunks_.front().wait(earlier(deadline, kLookAtAll).left());
+      Status oldest = chunks_.front().wait(earlier(deadline, kLookAtAll).left());
       if (!chunks_.front().over() && deadline.passed()) return oldest;
       HMC_TRY(removeEnded());
     }

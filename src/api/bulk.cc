@@ -133,25 +133,19 @@ class Receiving {
         deadline_(deadline) {}
   // The caller gets its memory back.
   ~Receiving() {
-    for (Copy& one : underWay_) (void)waitFor(*one.copy, kCopyTimeout);
+    const Deadline deadline(kCopyTimeout);
+    for (Copy& one : underWay_) (void)waitFor(*one.copy, deadline);
   }
   Receiving(const Receiving&) = delete;
   Receiving& operator=(const Receiving&) = delete;
 
   Result<size_t> run() {
-    HMC_TRY(sendGrant(peer_, {Word::ready, number_, slot_, ""}, deadline_));
-    for (;;) {
-      if (underWay_.empty() || peer_.channel().unread(kBulkChunk)) {
-        HMC_ASSIGN(auto chunk, receiveChunk(peer_, number_, slot_, deadline_));
-        if (chunk) HMC_TRY(startCopy(*chunk));
-        continue;
-      }
-      HMC_TRY(waitFor(*underWay_.front().copy, deadline_));
-      const bool last = underWay_.front().last;
-      underWay_.pop_front();
-      HMC_TRY(sendGrant(peer_, {Word::taken, number_, 0, ""}, deadline_));
-      if (last) return received_;
-    }
+    const Status status = receiveAll();
+    if (status.ok()) return received_;
+    // A receiver that gave up may come again, and the sender waits for it.
+    if (status.code() != Code::deadlineExceeded)
+      (void)sendGrant(peer_, {Word::refused, number_, 0, status.message()}, deadline_);
+    return status;
   }
 
  private:
@@ -160,21 +154,33 @@ class Receiving {
     bool last;
   };
 
+  Status receiveAll() {
+    HMC_TRY(sendGrant(peer_, {Word::ready, number_, slot_, ""}, deadline_));
+    for (bool last = false; !last;) {
+      if (underWay_.empty() || peer_.channel().unread(kBulkChunk)) {
+        HMC_ASSIGN(auto chunk, receiveChunk(peer_, number_, slot_, deadline_));
+        if (chunk) HMC_TRY(startCopy(*chunk));
+        continue;
+      }
+      HMC_TRY(waitFor(*underWay_.front().copy, deadline_));
+      last = underWay_.front().last;
+      underWay_.pop_front();
+      HMC_TRY(sendGrant(peer_, {Word::taken, number_, 0, ""}, deadline_));
+    }
+    return Status();
+  }
+
   Status startCopy(const BulkChunk& chunk) {
-    if (!fits(received_, chunk.size, into_.size)) return refuse();
+    if (!fits(received_, chunk.size, into_.size)) {
+      return error(Code::outOfRange, "{} sends more than the {} bytes that there is room for",
+                   peer_.title(), into_.size);
+    }
     HMC_ASSIGN(auto copy,
                PendingCopy::start(into_.slice(received_, chunk.size),
                                   buffer_.slice(receiveSlot(count_++, slot_), chunk.size)));
     underWay_.push_back({std::move(copy), chunk.last});
     received_ += chunk.size;
     return Status();
-  }
-
-  Status refuse() {
-    Status small = error(Code::outOfRange, "{} sends more than the {} bytes that there is room for",
-                         peer_.title(), into_.size);
-    (void)sendGrant(peer_, {Word::refused, number_, 0, small.message()}, deadline_);
-    return small;
   }
 
   PeerState& peer_;

@@ -28,7 +28,7 @@ Result<std::optional<BulkGrant>> receiveGrant(PeerState& peer, uint64_t number, 
   HMC_TRY(in.finish("a grant of recvDataFrom"));
   if (grant.word != Word::ready && grant.number != number) return std::optional<BulkGrant>();
   if (grant.word == Word::refused)
-    return error(Code::outOfRange, "{} refused the data: {}", peer.title(), grant.sentence);
+    return error(Code::failed, "{} refused the data: {}", peer.title(), grant.sentence);
   if (grant.word == Word::ready && grant.slot == 0)
     return error(Code::failed, "{} announced slots of 0 bytes", peer.title());
   return std::optional(std::move(grant));

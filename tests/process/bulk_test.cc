@@ -10,6 +10,7 @@ namespace {
 using testing::HasSubstr;
 
 constexpr size_t kBuffer = 4096;
+constexpr size_t kLarge = size_t{1} << 20;
 
 struct Outcome {
   status_t status;
@@ -128,7 +129,7 @@ TEST_P(Bulk, bothDirectionsAtOnce) {
 INSTANTIATE_TEST_SUITE_P(Transport, Bulk, testing::Values(ConnType::IPC, ConnType::TCP), typeName);
 
 TEST(BulkByAddressAlone, movesBothWays) {
-  Party server(kBuffer), client(kBuffer);
+  Party server(kLarge), client(kLarge);
   ASSERT_EQ(server.serveAlone(ConnType::UCX), status_t::SUCCESS);
   ASSERT_EQ(client.connectAlone(server, ConnType::UCX), status_t::SUCCESS) << lastError();
   struct Way {
@@ -136,7 +137,7 @@ TEST(BulkByAddressAlone, movesBothWays) {
   };
   for (Way way : {Way{client.communicator.get(), server.communicator.get()},
                   Way{server.communicator.get(), client.communicator.get()}}) {
-    std::string data = Party::pattern(30011, 5);
+    std::string data = Party::pattern(3 * kLarge + 11, 5);
     std::string got(data.size(), '\0');
     status_t sent = status_t::ERROR;
     std::thread sender([&] {

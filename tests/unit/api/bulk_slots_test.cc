@@ -1,6 +1,6 @@
 // Runs with HMC_MEMORY_PLUGIN providing a device whose queues can be stalled.
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <atomic>
 #include <thread>
@@ -21,6 +21,8 @@ extern "C" __attribute__((visibility("default"))) const char* __tsan_default_sup
 
 namespace hmc {
 namespace {
+
+using testing::HasSubstr;
 
 constexpr Device kGpu{DeviceKind::cuda, 0};
 constexpr size_t kSlot = 256;
@@ -98,6 +100,16 @@ TEST_F(BulkSlots, carryTheWholeOnceTheDeviceGoesOn) {
   EXPECT_EQ(must(std::move(size)), bytes.size());
   EXPECT_EQ(gpu.unpinnedCopies(), 0U) << "slots are pinned";
   EXPECT_TRUE(received() == bytes);
+}
+
+TEST_F(BulkSlots, tellTheSenderWhenTheDeviceFails) {
+  gpu.failNext(FakeAccelerator::Call::copy, Status(Code::failed, "the device is broken"), 3);
+  Status sent;
+  std::thread sending([&] { sent = send(kDefaultTimeout); });
+  const Status received = receiver.receive(fromB, into->region(), kDefaultTimeout).status();
+  sending.join();
+  EXPECT_THAT(received.message(), HasSubstr("the device is broken"));
+  EXPECT_THAT(sent.message(), HasSubstr("the device is broken"));
 }
 
 }  // namespace

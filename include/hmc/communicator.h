@@ -69,7 +69,8 @@ class HMC_API Communicator {
   status_t wait(uint64_t wr_id, Timeout timeout = usualTimeout());
   // Waits for all, also after a failure; returns the first failure.
   status_t wait(const std::vector<uint64_t>& wr_ids, Timeout timeout = usualTimeout());
-  // One transfer in chunks. The transport chooses the window; max_inflight must be above 0.
+  // One transfer in chunks of chunk_size bytes (0: 4 MiB), max_inflight of them under way at a
+  // time: as soon as one has ended, the next one starts.
   status_t putPipeline(const std::string& ip, uint16_t port, size_t local_off, size_t remote_off,
                        size_t size, size_t chunk_size = 0, size_t max_inflight = 64,
                        ConnType connType = ConnType::RDMA);
@@ -126,6 +127,8 @@ class HMC_API Communicator {
   // One line for each transport: whether it serves the peer and why or why not, and the time of a
   // put of the whole buffer.
   std::string explain(const std::string& ip, uint16_t port);
+  // What carries a connection of that type: "ipc (mapped)", "verbs"; or why there is none.
+  std::string path(const std::string& ip, uint16_t port, ConnType connType);
 
  private:
   class Impl;

@@ -264,12 +264,12 @@ Wait for the next tag from the peer of that rank, and for the peer itself, up to
 constexpr const char* kPutPipeline =
     R"(put_pipeline(ip, port, local_off, remote_off, nbytes, chunk_size=0, max_inflight=64, conn=None)
 
-put_remote() in chunks of chunk_size bytes (0: 4 MiB).)";
+put_remote() in chunks of chunk_size bytes (0: 4 MiB), max_inflight of them under way at a time.)";
 
 constexpr const char* kGetPipeline =
     R"(get_pipeline(ip, port, local_off, remote_off, nbytes, chunk_size=0, max_inflight=64, conn=None)
 
-get_remote() in chunks of chunk_size bytes (0: 4 MiB).)";
+get_remote() in chunks of chunk_size bytes (0: 4 MiB), max_inflight of them under way at a time.)";
 
 }  // namespace
 

@@ -1,174 +1,241 @@
 #include "api/bulk.h"
 
 #include <algorithm>
+#include <deque>
 
-#include "base/codec.h"
+#include "api/bulk_messages.h"
+#include "base/error.h"
 #include "base/random.h"
-#include "node/facade.h"
 
 namespace hmc {
 
 namespace {
 
-constexpr size_t kSlots = 2;
-constexpr MessageKind kBulkChunk = MessageKind::custom1;
-constexpr MessageKind kBulkGrant = MessageKind::custom2;
+using Word = BulkGrant::Word;
 
-// What a receiver tells a sender in kBulkGrant. Every recvDataFrom() draws a number, and both sides
-// drop what carries another one: a call that failed or gave up leaves messages behind.
-enum class Word : uint8_t { ready, taken, refused };
-
-struct Grant {
-  Word word{};
-  uint64_t number = 0;
-  uint64_t slot = 0;     // of `ready`: the bytes in each of the receiver's slots
-  std::string sentence;  // of `refused`
-};
-
-// What a sender tells in kBulkChunk: so many bytes are in the next slot.
-struct Chunk {
-  uint64_t number = 0;
-  uint64_t size = 0;
-  bool last = false;
-};
-constexpr uint16_t kLastChunk = 1;
+// Pieces of a transfer overlap with each other when there are enough of them, and each costs two
+// messages.
+constexpr size_t kSmallestChunk = size_t{128} << 10;
+constexpr size_t kLargestChunk = size_t{2} << 20;
+constexpr size_t kChunksAtLeast = 16;
+// Registering memory with a transport, for one call, takes longer than copying less than this.
+constexpr size_t kWorthRegistering = size_t{1} << 20;
 
 size_t slotSize(const LocalMemory& buffer) {
-  return buffer.region().size / (2 * kSlots);
+  constexpr size_t kAligned = 4096;
+  const size_t share = buffer.region().size / (2 * kBulkSlots);
+  return std::min(kLargestChunk, share < kAligned ? share : share / kAligned * kAligned);
 }
 size_t receiveSlot(size_t chunk, size_t slot) {
-  return (chunk % kSlots) * slot;
+  return (chunk % kBulkSlots) * slot;
 }
 size_t sendSlot(size_t chunk, const LocalMemory& buffer) {
-  return buffer.region().size / 2 + (chunk % kSlots) * slotSize(buffer);
+  return buffer.region().size / 2 + (chunk % kBulkSlots) * slotSize(buffer);
+}
+size_t chunkSize(size_t total, size_t slot) {
+  return std::min(slot, std::max(kSmallestChunk, total / kChunksAtLeast));
 }
 
-Status checkBuffer(const LocalMemory& buffer) {
-  if (slotSize(buffer) > 0) return Status();
-  return error(Code::outOfRange,
-               "sendDataTo and recvDataFrom need a buffer of at least {} bytes, this one has {}",
-               2 * kSlots, buffer.region().size);
-}
-
-Status sendGrant(PeerState& peer, const Grant& grant, Deadline deadline) {
-  Writer out;
-  out.u8(static_cast<uint8_t>(grant.word)).u64(grant.number).u64(grant.slot);
-  out.string(grant.sentence);
-  return peer.channel().send(kBulkGrant, 0, out.bytes(), deadline);
-}
-
-// The next word about that number, or the `ready` of a newer receiver. 0 waits for any `ready`.
-Result<Grant> receiveGrant(PeerState& peer, uint64_t number, Deadline deadline) {
-  for (;;) {
-    auto message = peer.channel().receive(kBulkGrant, deadline);
-    if (!message.ok()) return message.status();
-    Reader in(message->payload);
-    Grant grant;
-    grant.word = static_cast<Word>(in.u8());
-    grant.number = in.u64();
-    grant.slot = in.u64();
-    grant.sentence = in.string();
-    HMC_TRY(in.finish("a grant of recvDataFrom"));
-    if (grant.word != Word::ready && grant.number != number) continue;
-    if (grant.word == Word::refused) {
-      return error(Code::outOfRange, "{} refused the data: {}", peer.title(), grant.sentence);
-    }
-    if (grant.word == Word::ready && grant.slot == 0)
-      return error(Code::failed, "{} announced slots of 0 bytes", peer.title());
-    return grant;
+// Everything to the receiver that is ready.
+class Sending {
+ public:
+  // Straight from `source`, or where there is none, through slots of our own buffer.
+  Sending(const BulkGrant& receiver, Connection& connection,
+          const std::shared_ptr<LocalMemory>& buffer, std::shared_ptr<LocalMemory> source,
+          const Region& from, Deadline deadline)
+      : receiver_(receiver),
+        connection_(connection),
+        peer_(*connection.peer),
+        buffer_(buffer),
+        source_(std::move(source)),
+        from_(from),
+        deadline_(deadline),
+        most_(chunkSize(from.size, source_ ? receiver.slot
+                                           : std::min<size_t>(receiver.slot, slotSize(*buffer)))) {}
+  // The caller gets its memory back.
+  ~Sending() {
+    for (Put& put : underWay_) (void)put.ticket.cancel();
   }
-}
+  Sending(const Sending&) = delete;
+  Sending& operator=(const Sending&) = delete;
 
-Status sendChunk(PeerState& peer, const Chunk& chunk, Deadline deadline) {
-  Writer out;
-  out.u64(chunk.number).u64(chunk.size);
-  return peer.channel().send(kBulkChunk, chunk.last ? kLastChunk : 0, out.bytes(), deadline);
-}
-
-Result<Chunk> receiveChunk(PeerState& peer, uint64_t number, size_t slot, Deadline deadline) {
-  for (;;) {
-    auto message = peer.channel().receive(kBulkChunk, deadline);
-    if (!message.ok()) return message.status();
-    Reader in(message->payload);
-    Chunk chunk;
-    chunk.number = in.u64();
-    chunk.size = in.u64();
-    chunk.last = (message->flags & kLastChunk) != 0;
-    HMC_TRY(in.finish("a chunk of sendDataTo"));
-    if (chunk.number != number) continue;
-    if (chunk.size > slot) {
-      return error(Code::failed, "{} announced a chunk of {} bytes in a slot of {}", peer.title(),
-                   chunk.size, slot);
+  // Answers `taken` when the receiver has all of it, or the `ready` of one that came in its place.
+  Result<BulkGrant> run() {
+    for (;;) {
+      while (mayStart()) HMC_TRY(startNext());
+      if (!underWay_.empty()) HMC_TRY(announceOldest());
+      // Wait for a grant only when there is nothing else to do.
+      if (!underWay_.empty() && !peer_.channel().unread(kBulkGrant)) continue;
+      HMC_ASSIGN(auto grant, receiveGrant(peer_, receiver_.number, deadline_));
+      if (!grant) continue;
+      if (grant->word == Word::ready) return *grant;
+      if (++taken_ == started_ && allStarted_) return *grant;
     }
-    return chunk;
   }
-}
 
-// Sends everything to the receiver that is ready. Answers `taken` when it has all of it, or the
-// `ready` of the receiver that came in its place.
-Result<Grant> sendTo(const Grant& receiver, Connection& connection, const LocalMemory& buffer,
-                     const Region& from, Deadline deadline) {
-  PeerState& peer = *connection.peer;
-  const size_t most = std::min<size_t>(slotSize(buffer), receiver.slot);
-  size_t sent = 0;
-  size_t count = 0;
-  for (size_t taken = 0;;) {
-    const bool done = count > 0 && sent == from.size;
-    if (done || count - taken == kSlots) {
-      HMC_ASSIGN(Grant grant, receiveGrant(peer, receiver.number, deadline));
-      if (grant.word == Word::ready) return grant;
-      ++taken;
-      if (done && taken == count) return grant;
-      continue;
+ private:
+  struct Put {
+    Ticket ticket;
+    BulkChunk chunk;
+  };
+
+  bool mayStart() const { return !allStarted_ && started_ - taken_ < kBulkSlots; }
+
+  Status startNext() {
+    const size_t size = std::min(most_, from_.size - offset_);
+    size_t at = offset_;
+    if (!source_) {
+      at = sendSlot(started_, *buffer_);
+      HMC_TRY(copy(buffer_->region().slice(at, size), from_.slice(offset_, size)));
     }
-    size_t size = std::min(most, from.size - sent);
-    size_t ours = sendSlot(count, buffer);
-    HMC_TRY(copy(buffer.region().slice(ours, size), from.slice(sent, size)));
-    HMC_TRY(connection.buffer->run(OpKind::put, buffer, ours, receiveSlot(count, receiver.slot),
-                                   size, deadline.left()));
-    sent += size;
-    ++count;
-    HMC_TRY(sendChunk(peer, {receiver.number, size, sent == from.size}, deadline));
+    const Block block{at, receiveSlot(started_, receiver_.slot), size};
+    HMC_ASSIGN(Ticket ticket,
+               RemoteMapping::start(connection_.buffer, OpKind::put, source_ ? source_ : buffer_,
+                                    std::vector<Block>{block}));
+    offset_ += size;
+    ++started_;
+    allStarted_ = offset_ == from_.size;
+    underWay_.push_back({std::move(ticket), {receiver_.number, size, allStarted_}});
+    return Status();
   }
-}
+
+  Status announceOldest() {
+    Put& oldest = underWay_.front();
+    HMC_TRY(oldest.ticket.wait(deadline_.left()));
+    const BulkChunk chunk = oldest.chunk;
+    underWay_.pop_front();
+    return sendChunk(peer_, chunk, deadline_);
+  }
+
+  const BulkGrant receiver_;
+  Connection& connection_;
+  PeerState& peer_;
+  const std::shared_ptr<LocalMemory> buffer_;
+  const std::shared_ptr<LocalMemory> source_;  // null: through buffer_
+  const Region from_;
+  const Deadline deadline_;
+  const size_t most_;  // bytes in a chunk
+  size_t offset_ = 0;
+  size_t started_ = 0;  // chunks
+  size_t taken_ = 0;
+  bool allStarted_ = false;
+  std::deque<Put> underWay_;
+};
+
+// Everything from one sender.
+class Receiving {
+ public:
+  Receiving(PeerState& peer, const LocalMemory& buffer, const Region& into, Deadline deadline)
+      : peer_(peer),
+        buffer_(buffer.region()),
+        slot_(slotSize(buffer)),
+        into_(into),
+        deadline_(deadline) {}
+  // The caller gets its memory back.
+  ~Receiving() {
+    const Deadline deadline(kCopyTimeout);
+    for (Copy& one : underWay_) (void)waitFor(*one.copy, deadline);
+  }
+  Receiving(const Receiving&) = delete;
+  Receiving& operator=(const Receiving&) = delete;
+
+  Result<size_t> run() {
+    const Status status = receiveAll();
+    if (status.ok()) return received_;
+    // A receiver that gave up may come again, and the sender waits for it.
+    if (status.code() != Code::deadlineExceeded)
+      (void)sendGrant(peer_, {Word::refused, number_, 0, status.message()}, deadline_);
+    return status;
+  }
+
+ private:
+  struct Copy {
+    std::unique_ptr<PendingCopy> copy;
+    bool last;
+  };
+
+  Status receiveAll() {
+    HMC_TRY(sendGrant(peer_, {Word::ready, number_, slot_, ""}, deadline_));
+    for (bool last = false; !last;) {
+      if (underWay_.empty() || peer_.channel().unread(kBulkChunk)) {
+        HMC_ASSIGN(auto chunk, receiveChunk(peer_, number_, slot_, deadline_));
+        if (chunk) HMC_TRY(startCopy(*chunk));
+        continue;
+      }
+      HMC_TRY(waitFor(*underWay_.front().copy, deadline_));
+      last = underWay_.front().last;
+      underWay_.pop_front();
+      HMC_TRY(sendGrant(peer_, {Word::taken, number_, 0, ""}, deadline_));
+    }
+    return Status();
+  }
+
+  Status startCopy(const BulkChunk& chunk) {
+    if (!fits(received_, chunk.size, into_.size)) {
+      return error(Code::outOfRange, "{} sends more than the {} bytes that there is room for",
+                   peer_.title(), into_.size);
+    }
+    HMC_ASSIGN(auto copy,
+               PendingCopy::start(into_.slice(received_, chunk.size),
+                                  buffer_.slice(receiveSlot(count_++, slot_), chunk.size)));
+    underWay_.push_back({std::move(copy), chunk.last});
+    received_ += chunk.size;
+    return Status();
+  }
+
+  PeerState& peer_;
+  const Region buffer_;
+  const size_t slot_;
+  const Region into_;
+  const Deadline deadline_;
+  const uint64_t number_ = randomU64() | 1;
+  size_t received_ = 0;  // bytes, with those that are being copied
+  size_t count_ = 0;     // chunks
+  std::deque<Copy> underWay_;
+};
 
 }  // namespace
 
-Status sendBulk(Connection& connection, const LocalMemory& buffer, const Region& from,
-                Deadline deadline) {
-  HMC_TRY(checkBuffer(buffer));
+// Copies between the buffer and that device shall be quick, and not wait for each other.
+Status Bulk::prepare(const Device& other) {
+  if (slotSize(*buffer_) == 0) {
+    return error(Code::outOfRange,
+                 "sendDataTo and recvDataFrom need a buffer of at least {} bytes, this one has {}",
+                 2 * kBulkSlots, buffer_->region().size);
+  }
+  if (other.isHost() || !buffer_->host()) return Status();
+  HMC_ASSIGN(Backend * backend, findBackend(other));
+  pins_.pin(buffer_->region(), *backend);
+  return Status();
+}
+
+// The memory as transfers can start from it. None where the way through the buffer is shorter: RDMA
+// would register every page of it.
+Result<std::shared_ptr<LocalMemory>> Bulk::source(const Connection& connection,
+                                                  const Region& from) {
+  if (from.size < kWorthRegistering || connection.buffer->transport() == "verbs")
+    return std::shared_ptr<LocalMemory>();
+  return node_->registerMemory("", from, Access::read, /*owned=*/false);
+}
+
+Status Bulk::send(Connection& connection, const Region& from, Deadline deadline) {
+  HMC_TRY(prepare(from.device));
+  HMC_ASSIGN(auto memory, source(connection, from));
   std::lock_guard oneAtATime(connection.turns->send);
-  HMC_ASSIGN(Grant grant, receiveGrant(*connection.peer, 0, deadline));
-  while (grant.word == Word::ready) {
-    HMC_ASSIGN(grant, sendTo(grant, connection, buffer, from, deadline));
+  std::optional<BulkGrant> grant;
+  while (!grant) {
+    HMC_ASSIGN(grant, receiveGrant(*connection.peer, 0, deadline));
+  }
+  while (grant->word == Word::ready) {
+    HMC_ASSIGN(grant, Sending(*grant, connection, buffer_, memory, from, deadline).run());
   }
   return Status();
 }
 
-Result<size_t> receiveBulk(Connection& connection, const LocalMemory& buffer, const Region& into,
-                           Deadline deadline) {
-  HMC_TRY(checkBuffer(buffer));
-  PeerState& peer = *connection.peer;
+Result<size_t> Bulk::receive(Connection& connection, const Region& into, Deadline deadline) {
+  HMC_TRY(prepare(into.device));
   std::lock_guard oneAtATime(connection.turns->receive);
-  const size_t slot = slotSize(buffer);
-  const uint64_t number = randomU64() | 1;
-  HMC_TRY(sendGrant(peer, {Word::ready, number, slot, ""}, deadline));
-  size_t received = 0;
-  for (size_t count = 0;; ++count) {
-    HMC_ASSIGN(Chunk chunk, receiveChunk(peer, number, slot, deadline));
-    if (!fits(received, chunk.size, into.size)) {
-      Status small =
-          error(Code::outOfRange, "{} sends more than the {} bytes that there is room for",
-                peer.title(), into.size);
-      sendGrant(peer, {Word::refused, number, 0, small.message()}, deadline);
-      return small;
-    }
-    HMC_TRY(copy(into.slice(received, chunk.size),
-                 buffer.region().slice(receiveSlot(count, slot), chunk.size)));
-    received += chunk.size;
-    HMC_TRY(sendGrant(peer, {Word::taken, number, 0, ""}, deadline));
-    if (chunk.last) return received;
-  }
+  return Receiving(*connection.peer, *buffer_, into, deadline).run();
 }
 
 }  // namespace hmc

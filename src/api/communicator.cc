@@ -289,4 +289,10 @@ std::string Communicator::explain(const std::string& ip, uint16_t port) {
   return impl_ ? impl_->explain({ip, port, ConnType::AUTO}) : whyNot_.message();
 }
 
+std::string Communicator::path(const std::string& ip, uint16_t port, ConnType connType) {
+  if (!impl_) return whyNot_.message();
+  auto connection = impl_->connections().find({ip, port, connType});
+  return connection.ok() ? (*connection)->buffer->path() : connection.status().message();
+}
+
 }  // namespace hmc

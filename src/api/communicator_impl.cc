@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "api/bulk.h"
 #include "api/documented_types.h"
+#include "api/pipeline.h"
 #include "base/error.h"
 
 namespace hmc {
@@ -12,7 +12,6 @@ namespace hmc {
 namespace {
 
 constexpr size_t kMostChannels = 16;
-constexpr size_t kDefaultChunk = size_t{4} << 20;
 
 // "; a put of 4096 bytes takes about 0.43 us (typical), 0.30 us (measured)"
 std::string figuresOf(const PathReport& path, size_t size) {
@@ -51,6 +50,7 @@ Communicator::Impl::Impl(Settings settings, std::shared_ptr<Sessions> sessions,
       node_(std::move(node)),
       buffer_(std::move(buffer)),
       memory_(std::move(memory)),
+      bulk_(node_, memory_),
       listeners_(node_),
       ranks_(node_, sessions_),
       connections_(node_, sessions_, settings_) {}
@@ -136,21 +136,9 @@ Status Communicator::Impl::start(OpKind kind, const Target& target, const Block&
 
 Status Communicator::Impl::runPipeline(OpKind kind, const Target& target, const Block& block,
                                        size_t chunk, size_t inflight) {
-  if (inflight == 0)
-    return error(Code::invalidArgument, "max_inflight is 0: at least one chunk must be under way");
-  if (chunk == 0) chunk = kDefaultChunk;
-  const auto [localOffset, remoteOffset, size] = block;
-  std::vector<Block> chunks;
-  size_t at = 0;
-  do {
-    chunks.push_back({localOffset + at, remoteOffset + at, std::min(chunk, size - at)});
-    at += chunks.back().size;
-  } while (at < size);
   HMC_ASSIGN(auto connection, connections_.find(target));
-  HMC_ASSIGN(Ticket ticket, RemoteMapping::start(connection->buffer, kind, memory_, chunks));
-  Status status = ticket.wait(settings_.transfer);
-  if (!ticket.over()) ticket.cancel();
-  return finish(connection, status);
+  return finish(connection, hmc::runPipeline(kind, memory_, connection->buffer, block,
+                                             {chunk, inflight}, settings_.transfer));
 }
 
 Status Communicator::Impl::wait(uint64_t id, Deadline deadline) {
@@ -185,7 +173,7 @@ Status Communicator::Impl::sendData(Result<std::shared_ptr<Connection>> connecti
                                     size_t size, MemoryType type) {
   HMC_TRY(connection.status());
   HMC_ASSIGN(Region region, userRegion(data, size, type));
-  return finish(*connection, sendBulk(**connection, *memory_, region, settings_.transfer));
+  return finish(*connection, bulk_.send(**connection, region, settings_.transfer));
 }
 
 Status Communicator::Impl::receiveData(Result<std::shared_ptr<Connection>> connection, void* data,
@@ -193,7 +181,7 @@ Status Communicator::Impl::receiveData(Result<std::shared_ptr<Connection>> conne
   if (received) *received = 0;
   HMC_TRY(connection.status());
   HMC_ASSIGN(Region region, userRegion(data, size, type));
-  auto count = receiveBulk(**connection, *memory_, region, settings_.transfer);
+  auto count = bulk_.receive(**connection, region, settings_.transfer);
   HMC_TRY(finish(*connection, count.status()));
   if (received) *received = *count;
   return Status();

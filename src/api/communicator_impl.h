@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "api/bulk.h"
 #include "api/connections.h"
 #include "api/listeners.h"
 #include "api/ranks.h"
@@ -74,6 +75,7 @@ class Communicator::Impl {
   const std::shared_ptr<NodeImpl> node_;
   const std::shared_ptr<ConnBuffer> buffer_;
   const std::shared_ptr<LocalMemory> memory_;
+  Bulk bulk_;
   Listeners listeners_;
   Ranks ranks_;
   Connections connections_;

@@ -71,6 +71,10 @@ Status waitFor(DeviceEvent& event, Deadline deadline) {
   return poll(event, deadline);
 }
 
+Status waitFor(PendingCopy& copy, Deadline deadline) {
+  return poll(copy, deadline);
+}
+
 Status copy(const Region& dst, const Region& src, std::chrono::milliseconds timeout) {
   const bool onHost = dst.device.isHost() && src.device.isHost();
   if (onHost && dst.ptr && src.ptr && dst.size >= src.size) {

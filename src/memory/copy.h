@@ -19,7 +19,10 @@ Status copy(const Region& dst, const Region& src, std::chrono::milliseconds time
 // As copy(), but the two may overlap on any device, as memmove(3) allows.
 Status move(const Region& dst, const Region& src, std::chrono::milliseconds timeout = kCopyTimeout);
 
-// Polls until the event has passed. deadlineExceeded leaves the device at work.
+class PendingCopy;
+
+// Polls until it has passed. deadlineExceeded leaves the device at work.
 Status waitFor(DeviceEvent& event, Deadline deadline);
+Status waitFor(PendingCopy& copy, Deadline deadline);
 
 }  // namespace hmc

@@ -10,6 +10,7 @@ namespace {
 using testing::HasSubstr;
 
 constexpr size_t kBuffer = 4096;
+constexpr size_t kLarge = size_t{1} << 20;
 
 struct Outcome {
   status_t status;
@@ -57,8 +58,32 @@ class Bulk : public testing::TestWithParam<ConnType> {
 
 TEST_P(Bulk, movesEverySizeUnchanged) {
   int seed = 0;
-  for (size_t size : {0, 1, 7, 1023, 1024, 1025, 2048, 4095, 4096, 4097, 8191, 100003}) {
-    expectMoves(size, size, ++seed);
+  // Around a slot, the slots together, the buffer, and what is registered for one call.
+  for (size_t around : {1, 128, 2048, 4096, 1 << 20}) {
+    for (size_t size : {around - 1, around, around + 1}) expectMoves(size, size, ++seed);
+  }
+  expectMoves(100003, 100003, ++seed);
+}
+
+TEST_P(Bulk, doesNotMindWhoComesFirst) {
+  for (int i = 0; i < 20; ++i) {
+    const std::string data = Party::pattern(5000, i);
+    std::atomic<bool> begun{false};
+    auto begin = [&](bool first) {
+      if (first) begun = true;
+      while (!begun) std::this_thread::yield();
+    };
+    const bool senderFirst = i % 2 == 0;
+    Outcome sent;
+    std::thread sender([&] {
+      begin(senderFirst);
+      sent = send(*pair, pair.port(), data, type);
+    });
+    begin(!senderFirst);
+    Received got = receive(*pair.server.communicator, 0, data.size(), type);
+    sender.join();
+    EXPECT_EQ(sent.status, status_t::SUCCESS) << sent.sentence;
+    EXPECT_TRUE(got.bytes == data);
   }
 }
 
@@ -104,7 +129,7 @@ TEST_P(Bulk, bothDirectionsAtOnce) {
 INSTANTIATE_TEST_SUITE_P(Transport, Bulk, testing::Values(ConnType::IPC, ConnType::TCP), typeName);
 
 TEST(BulkByAddressAlone, movesBothWays) {
-  Party server(kBuffer), client(kBuffer);
+  Party server(kLarge), client(kLarge);
   ASSERT_EQ(server.serveAlone(ConnType::UCX), status_t::SUCCESS);
   ASSERT_EQ(client.connectAlone(server, ConnType::UCX), status_t::SUCCESS) << lastError();
   struct Way {
@@ -112,7 +137,7 @@ TEST(BulkByAddressAlone, movesBothWays) {
   };
   for (Way way : {Way{client.communicator.get(), server.communicator.get()},
                   Way{server.communicator.get(), client.communicator.get()}}) {
-    std::string data = Party::pattern(30011, 5);
+    std::string data = Party::pattern(3 * kLarge + 11, 5);
     std::string got(data.size(), '\0');
     status_t sent = status_t::ERROR;
     std::thread sender([&] {

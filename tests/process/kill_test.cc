@@ -85,6 +85,14 @@ TEST_P(Kill, duringGetsEndsThemWithTheReason) {
   expectLoopEnds("get");
 }
 
+TEST_P(Kill, duringPipelinesEndsThemWithTheReason) {
+  expectLoopEnds("putpipeline");
+}
+
+TEST_P(Kill, duringPipelinedGetsEndsThemWithTheReason) {
+  expectLoopEnds("getpipeline");
+}
+
 TEST_P(Kill, afterATransferLeavesTheBytesOfTheSurvivorAlone) {
   ASSERT_TRUE(server.fill(0, 4096, 6).ok);
   ASSERT_TRUE(client.transfer("get", server, 0, 0, 4096, type).ok);

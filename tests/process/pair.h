@@ -30,8 +30,8 @@ class Variable {
 
 // A ConnBuffer with a Communicator around it.
 struct Party {
-  explicit Party(size_t size, size_t channels = 1)
-      : buffer(std::make_shared<ConnBuffer>(0, size, MemoryType::CPU)),
+  explicit Party(size_t size, size_t channels = 1, MemoryType memory = MemoryType::CPU)
+      : buffer(std::make_shared<ConnBuffer>(0, size, memory)),
         communicator(std::make_unique<Communicator>(buffer, channels)) {}
 
   // Listens on ports that it picks.

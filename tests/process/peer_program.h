@@ -34,6 +34,9 @@ class PeerProgram {
   status_t readBuffer(void* bytes, size_t size, size_t offset);
 
   // Puts or gets in a thread of its own until one fails.
+  // put, get, putpipeline or getpipeline.
+  status_t move(const std::string& what, const std::string& ip, uint16_t port, size_t size,
+                ConnType type);
   std::string startLoop(std::istream& in);
   std::string joinLoop();
   // The handshake of the README: put, then tag; the reader checks, and acknowledges with a tag.

@@ -66,6 +66,17 @@ void PeerProgram::addRounds() {
   commands_["join"] = [this](std::istream&) { return joinLoop(); };
 }
 
+status_t PeerProgram::move(const std::string& what, const std::string& ip, uint16_t port,
+                           size_t size, ConnType type) {
+  constexpr size_t kChunk = 100000;
+  constexpr size_t kInflight = 8;
+  if (what == "put") return communicator_->put(ip, port, 0, 0, size, type);
+  if (what == "get") return communicator_->get(ip, port, 0, 0, size, type);
+  if (what == "putpipeline")
+    return communicator_->putPipeline(ip, port, 0, 0, size, kChunk, kInflight, type);
+  return communicator_->getPipeline(ip, port, 0, 0, size, kChunk, kInflight, type);
+}
+
 std::string PeerProgram::startLoop(std::istream& in) {
   std::string what, ip;
   uint16_t port = 0;
@@ -76,8 +87,7 @@ std::string PeerProgram::startLoop(std::istream& in) {
   loop_ = std::thread([this, what, ip, port, size, type] {
     status_t status = status_t::SUCCESS;
     while (status == status_t::SUCCESS) {
-      status = what == "put" ? communicator_->put(ip, port, 0, 0, size, type)
-                             : communicator_->get(ip, port, 0, 0, size, type);
+      status = move(what, ip, port, size, type);
       if (status == status_t::SUCCESS) ++loopCount_;
     }
     loopEnd_ = answerFor(status);

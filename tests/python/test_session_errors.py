@@ -29,6 +29,16 @@ def test_ranges_are_checked_without_wrapping_around(pair):
         assert isinstance(raised.value, ValueError) and raised.value.status == hmc.Status.ERROR
 
 
+@pytest.mark.parametrize("name", ["put_pipeline", "get_pipeline"])
+def test_a_pipeline_checks_the_whole_range_and_its_window_first(pair, name):
+    move, size = getattr(pair.client, name), pair.client.buf.size
+    with pytest.raises(hmc.OutOfRange, match="%d bytes" % size):
+        move(HERE, pair.port, 1, 0, size, chunk_size=4096, conn=hmc.ConnType.AUTO)
+    with pytest.raises(ValueError, match="max_inflight is 0"):
+        move(HERE, pair.port, 0, 0, size, max_inflight=0, conn=hmc.ConnType.AUTO)
+    move(HERE, pair.port, 0, 0, size, chunk_size=size - 1, max_inflight=1, conn=hmc.ConnType.AUTO)
+
+
 @pytest.mark.parametrize("arguments, kind, sentence", [
     (dict(nbytes=-1), ValueError, "nbytes is -1: it must be 0 to"),
     (dict(nbytes=2**64), ValueError, "nbytes is 18446744073709551616: it must be 0 to"),

@@ -98,6 +98,8 @@ TEST_F(BenchDevice, measuresEveryTarget) {
           "get 1024 blocks of 16 KiB, cpu to cuda:0 >= 0.9 x",
           "put 16 MiB, cuda:0 to cpu >= 0.97 x", "get 16 MiB, cpu to cuda:0 >= 0.97 x",
           "put and get 8 MiB at once, cuda:0 and cpu >= 0.9 x",
+          "g2h2g 16 MiB, cuda:0 to cuda:0, beside pipelined >= 0.95 x",
+          "g2h2g 16 MiB, cuda:0 to cuda:0, beside serial >= 1.7 x",
           "open 64 MiB of cuda:0, put 8 B <= 5 ms", "tcp put 16 MiB, cuda:0 to cuda:0 >= 0.95 x"));
 }
 

@@ -32,9 +32,10 @@ class FakePair {
  public:
   explicit FakePair(std::vector<FakeTransport> transports, std::vector<std::string> named = {},
                     std::chrono::milliseconds lease = std::chrono::seconds(10),
-                    std::vector<TransportSet::Missing> missing = {})
+                    std::vector<TransportSet::Missing> missing = {}, TraceHook trace = {})
       : transports_(std::move(transports)),
         missing_(std::move(missing)),
+        trace_(trace),
         a(make("a", named, lease)),
         b(make("b", named, lease)),
         toA(must(b->connect(must(a->listen("tcp://127.0.0.1:0")), {}, kDefaultTimeout))) {}
@@ -78,6 +79,7 @@ class FakePair {
     options.transports = std::move(named);
     options.lease = lease;
     options.heartbeat = lease / 5;
+    if (name == "b") options.trace = trace_;
     return must(NodeImpl::create(options, [&](const auto&, const auto&) -> Result<TransportSet> {
       TransportSet set;
       set.missing = missing_;
@@ -92,6 +94,7 @@ class FakePair {
 
   std::vector<FakeTransport> transports_;
   std::vector<TransportSet::Missing> missing_;
+  const TraceHook trace_;  // of b
 
  public:
   const std::shared_ptr<NodeImpl> a;

@@ -2,7 +2,10 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <string>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -17,14 +20,21 @@ using DevicePointer = unsigned long long;  // NOLINT
 using Handle = void*;
 
 // row(symbol in libcuda.so.1, arguments)
-#define HMC_BARE_CUDA(row)                                                                         \
-  row(cuInit, (unsigned)) row(cuGetErrorString, (int, const char**)) row(cuDeviceGet, (int*, int)) \
-      row(cuDevicePrimaryCtxRetain, (Handle*, int)) row(cuCtxPushCurrent_v2, (Handle))             \
-          row(cuMemAlloc_v2, (DevicePointer*, size_t))                                             \
-              row(cuMemHostAlloc, (void**, size_t, unsigned))                                      \
-                  row(cuStreamCreateWithPriority, (Handle*, unsigned, int))                        \
-                      row(cuStreamSynchronize, (Handle))                                           \
-                          row(cuMemcpyAsync, (DevicePointer, DevicePointer, size_t, Handle))
+// clang-format off
+#define HMC_BARE_CUDA(row) \
+  row(cuInit, (unsigned)) \
+  row(cuGetErrorString, (int, const char**)) \
+  row(cuDeviceGet, (int*, int)) \
+  row(cuDevicePrimaryCtxRetain, (Handle*, int)) \
+  row(cuCtxPushCurrent_v2, (Handle)) \
+  row(cuMemAlloc_v2, (DevicePointer*, size_t)) \
+  row(cuMemHostAlloc, (void**, size_t, unsigned)) \
+  row(cuStreamCreateWithPriority, (Handle*, unsigned, int)) \
+  row(cuStreamSynchronize, (Handle)) \
+  row(cuStreamWriteValue32_v2, (Handle, DevicePointer, uint32_t, unsigned)) \
+  row(cuStreamWaitValue32_v2, (Handle, DevicePointer, uint32_t, unsigned)) \
+  row(cuMemcpyAsync, (DevicePointer, DevicePointer, size_t, Handle))
+// clang-format on
 
 struct Calls {
 #define HMC_ROW(name, arguments) int(*name) arguments = nullptr;
@@ -61,9 +71,11 @@ class LoadedCuda final : public BareCuda {
     TOOL_TRY(check(calls_.cuCtxPushCurrent_v2(context), "cuCtxPushCurrent"));
     for (DevicePointer& one : device_)
       TOOL_TRY(check(calls_.cuMemAlloc_v2(&one, bytes), "cuMemAlloc"));
-    void* pinned = nullptr;
-    TOOL_TRY(check(calls_.cuMemHostAlloc(&pinned, bytes, 0), "cuMemHostAlloc"));
-    host_ = reinterpret_cast<DevicePointer>(pinned);
+    for (auto [where, size] : {std::pair{&host_, bytes}, std::pair{&arrived_, sizeof(uint32_t)}}) {
+      void* pinned = nullptr;
+      TOOL_TRY(check(calls_.cuMemHostAlloc(&pinned, size, 0), "cuMemHostAlloc"));
+      *where = reinterpret_cast<DevicePointer>(pinned);
+    }
     for (Handle& one : streams_) {
       TOOL_TRY(check(calls_.cuStreamCreateWithPriority(&one, kNonBlocking, 0), "cuStreamCreate"));
     }
@@ -84,6 +96,21 @@ class LoadedCuda final : public BareCuda {
     return synchronise(1);
   }
 
+  Status copyThroughHost(size_t bytes, size_t chunk) override {
+    constexpr unsigned kAtLeast = 0;  // CU_STREAM_WAIT_VALUE_GEQ, modulo 2^32
+    for (size_t done = 0; done < bytes; done += chunk) {
+      const size_t size = std::min(chunk, bytes - done);
+      ++chunks_;
+      TOOL_TRY(enqueue(host_ + done, device_[0] + done, size, 0));
+      TOOL_TRY(check(calls_.cuStreamWriteValue32_v2(streams_[0], arrived_, chunks_, 0),
+                     "cuStreamWriteValue32"));
+      TOOL_TRY(check(calls_.cuStreamWaitValue32_v2(streams_[1], arrived_, chunks_, kAtLeast),
+                     "cuStreamWaitValue32"));
+      TOOL_TRY(enqueue(device_[1] + done, host_ + done, size, 1));
+    }
+    return synchronise(1);
+  }
+
  private:
   Status check(int result, const char* call) const {
     if (result == 0) return Status();
@@ -101,6 +128,8 @@ class LoadedCuda final : public BareCuda {
   const Calls calls_;
   DevicePointer device_[2] = {};
   DevicePointer host_ = 0;
+  DevicePointer arrived_ = 0;  // a word on the host: how many chunks have come there
+  uint32_t chunks_ = 0;
   Handle streams_[2] = {};
 };
 

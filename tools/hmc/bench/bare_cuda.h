@@ -22,6 +22,9 @@ class BareCuda {
   virtual Status copy(BareWay way, size_t bytes, size_t count = 1) = 0;
   // One to the host and one to the device at the same time; twice the bytes fit in a buffer.
   virtual Status copyBothWays(size_t bytes) = 0;
+  // From one buffer of the device to the host and from there to the other, in chunks: each goes on
+  // while the next one comes. One chunk of all bytes: first the one, then the other.
+  virtual Status copyThroughHost(size_t bytes, size_t chunk) = 0;
 };
 
 }  // namespace hmc::bench

@@ -144,6 +144,7 @@ Status deviceOnSameHost(Bench& bench, Device there) {
       TOOL_TRY(largeTransfer(bench, *toHost, put, bytes));
   }
   TOOL_TRY(bothWays(bench, *toHost));
+  TOOL_TRY(measureStreamTargets(bench, *toHost, there));
   return openRegion(bench, there);
 }
 

@@ -13,6 +13,7 @@
 #include "bench/bare_ucp.h"
 #include "bench/raw_socket.h"
 #include "bench/shared_memory.h"
+#include "bench/stream_receiver.h"
 #include "demo/demo.h"
 #include "hmc.h"
 #include "hmc/node.h"
@@ -69,6 +70,8 @@ class Server {
   Result<std::string> makeRegions(size_t count, size_t bytes);
   Result<std::string> makeRegion(std::istringstream& words);
   Result<std::string> serveBareUcp();
+  Result<std::string> openStream(std::istringstream& words);
+  Result<std::string> receiveStream();
   Status openCommunicator(const std::string& host);
 
   Node node_;
@@ -82,6 +85,8 @@ class Server {
   uint16_t communicatorPort_ = 0;
   std::vector<Node> peers_;
   std::unique_ptr<BareUcpTarget> bareUcp_;
+  std::string host_;
+  std::unique_ptr<StreamReceiver> stream_;
   std::thread rawThread_;
 };
 
@@ -92,6 +97,7 @@ Result<std::unique_ptr<Server>> Server::create(const ServerOptions& options) {
   TOOL_ASSIGN(RawSocketServer raw, RawSocketServer::listen(host));
   std::unique_ptr<Server> server(
       new Server(std::move(node), std::move(region), std::move(raw), options.bytes));
+  server->host_ = host;
   server->rawThread_ = std::thread([raw = &server->raw_] {
     while (raw->serve()) {
     }
@@ -108,16 +114,11 @@ Result<std::unique_ptr<Server>> Server::create(const ServerOptions& options) {
   return server;
 }
 
-// The documented classes take no port 0: try some.
 Status Server::openCommunicator(const std::string& host) {
   communicator_ = std::make_unique<Communicator>(
       std::make_shared<ConnBuffer>(0, kCommunicatorBytes, MemoryType::CPU));
-  for (int attempt = 0; attempt < 50; ++attempt) {
-    TOOL_ASSIGN(communicatorPort_, freePort(host));
-    if (communicator_->initServer(host, communicatorPort_, ConnType::AUTO) == status_t::SUCCESS)
-      return Status();
-  }
-  return Status(Code::failed, "no port for a Communicator: " + lastError());
+  TOOL_ASSIGN(communicatorPort_, listenSomewhere(*communicator_, host));
+  return Status();
 }
 
 Result<std::string> Server::hello() const {
@@ -182,6 +183,23 @@ Result<std::string> Server::serveBareUcp() {
   return bareUcp_->address();
 }
 
+Result<std::string> Server::openStream(std::istringstream& words) {
+  size_t bytes = 0;
+  std::string where;
+  words >> bytes >> where;
+  Device device;
+  TOOL_TRY(parseDevice(where, device));
+  TOOL_ASSIGN(stream_, StreamReceiver::open(host_, bytes, device));
+  return std::to_string(stream_->port());
+}
+
+Result<std::string> Server::receiveStream() {
+  if (!stream_) return Status(Code::invalidArgument, "\"receive\" comes after \"stream\"");
+  TOOL_TRY(stream_->run());
+  stream_.reset();
+  return std::string();
+}
+
 Result<std::string> Server::answer(const std::string& request) {
   std::istringstream words(request);
   std::string word;
@@ -190,6 +208,8 @@ Result<std::string> Server::answer(const std::string& request) {
   if (word == "hello") return hello();
   if (word == "ucp") return serveBareUcp();
   if (word == "region") return makeRegion(words);
+  if (word == "stream") return openStream(words);
+  if (word == "receive") return receiveStream();
   if (word == "sum") return std::to_string(tool::checksum(region_.data(), region_.size()));
   words >> number;
   if (word == "fill") {
@@ -213,7 +233,9 @@ void Server::run() {
     if (note.status().code() == Code::deadlineExceeded) continue;
     if (!note.ok()) return;
     // The other side takes part in these, and begins when it gets this.
-    const bool together = note->bytes.rfind("flags", 0) == 0 || note->bytes.rfind("tags", 0) == 0;
+    const std::string& request = note->bytes;
+    const bool together =
+        request.rfind("flags", 0) == 0 || request.rfind("tags", 0) == 0 || request == "receive";
     if (together) note->from.notify("ready");
     auto answer = this->answer(note->bytes);
     note->from.notify(answer.ok() ? "ok " + *answer : "error " + answer.status().message());

@@ -20,6 +20,10 @@
 //                      allocates one more region there, unless there is one of that name
 //   ucp                serves the region through bare UCX from now on; answers
 //                      BareUcpTarget::address()
+//   stream BYTES DEVICE
+//                      allocates memory that a Communicator of its own can receive; answers its
+//                      port
+//   receive            receives there, again and again, until 0 bytes come
 //
 // Every note is answered by one: "ok ..." or "error SENTENCE".
 namespace hmc::bench {

@@ -112,20 +112,25 @@ Result<std::unique_ptr<Path>> Session::path(const std::vector<std::string>& tran
 
 Result<std::unique_ptr<Communicator>> Session::communicator(uint32_t rank,
                                                             const std::string& transports) const {
+  return communicator(rank, transports, hello_.communicatorPort,
+                      std::make_shared<ConnBuffer>(0, size_t{1} << 20, MemoryType::CPU));
+}
+
+Result<std::unique_ptr<Communicator>> Session::communicator(
+    uint32_t rank, const std::string& transports, uint16_t port,
+    std::shared_ptr<ConnBuffer> buffer) const {
   // The documented classes take these from the environment only.
   const char* before = std::getenv("HMC_TRANSPORTS");
   const std::optional<std::string> wanted =
       before ? std::optional<std::string>(before) : std::nullopt;
   setenv("HMC_TRANSPORTS", transports.c_str(), 1);
   setenv("HMC_RECV_TIMEOUT_MS", "30000", 0);
-  auto made = std::make_unique<Communicator>(
-      std::make_shared<ConnBuffer>(0, size_t{1} << 20, MemoryType::CPU));
+  auto made = std::make_unique<Communicator>(std::move(buffer));
   wanted ? setenv("HMC_TRANSPORTS", wanted->c_str(), 1) : unsetenv("HMC_TRANSPORTS");
   Communicator::CtrlLink link;
   link.ip = host_;
-  link.port = hello_.communicatorPort;
-  if (made->connectTo(kServerRank, rank, host_, hello_.communicatorPort, link, ConnType::AUTO) !=
-      status_t::SUCCESS) {
+  link.port = port;
+  if (made->connectTo(kServerRank, rank, host_, port, link, ConnType::AUTO) != status_t::SUCCESS) {
     return Status(Code::failed, lastError());
   }
   return made;

@@ -74,6 +74,10 @@ class Session {
   // A Communicator of rank `rank`, connected to the server's as rank 1000.
   Result<std::unique_ptr<Communicator>> communicator(uint32_t rank,
                                                      const std::string& transports) const;
+  // The same to another one of the server's, with a buffer of the caller's.
+  Result<std::unique_ptr<Communicator>> communicator(uint32_t rank, const std::string& transports,
+                                                     uint16_t port,
+                                                     std::shared_ptr<ConnBuffer> buffer) const;
   // Sends the server a request (bench/server.h) and waits for its answer. One that we take part in
   // has two: request() returns when the server is ready, answer() when it is done.
   Result<std::string> request(const std::string& what);

@@ -28,7 +28,10 @@ inline constexpr size_t kUcxTargetSteps = 5;
 // In their place where --memory names a device: between that device, another process's memory of it
 // and its host memory.
 Status measureDeviceTargets(Bench& bench, const std::vector<std::string>& transports);
-inline constexpr size_t kDeviceTargetSteps = 15;
+inline constexpr size_t kDeviceTargetSteps = 17;
+
+// Memory of our device to the peer's memory of it through host memory, in pieces that overlap.
+Status measureStreamTargets(Bench& bench, const Path& toHost, Device there);
 
 // What idle peers cost, what a put costs among many peers and regions, and how puts scale with
 // threads.

@@ -94,11 +94,16 @@ Status Memory::map(Block& block, void* at) {
     HMC_CUDA(driver_, cuMemAddressReserve, &base, block.mapped, 0, 0, 0);
     block.base = pointer(base);
   }
-  Status mapped = driver_.check(
-      driver_.cuMemMap(address(block.base), block.mapped, 0, block.physical->get(), 0), "cuMemMap");
-  if (!mapped.ok()) {
-    if (!block.place) (void)driver_.cuMemAddressFree(address(block.base), block.mapped);
-    return mapped;
+  CuPointer next = address(block.base);
+  for (size_t i = 0; i < block.chunks.size(); ++i) {
+    const Chunk& chunk = block.chunks[i];
+    Status mapped =
+        driver_.check(driver_.cuMemMap(next, chunk.size, 0, chunk.physical.get(), 0), "cuMemMap");
+    if (!mapped.ok()) {
+      (void)unmapChunks(block, i);
+      return mapped;
+    }
+    next += chunk.size;
   }
   const CudaDevice& home = devices_[static_cast<size_t>(block.region.device.index)];
   std::vector<CuMemAccess> access;
@@ -115,11 +120,17 @@ Status Memory::map(Block& block, void* at) {
 }
 
 Status Memory::unmap(Block& block) {
-  if (!block.physical) {
-    HMC_CUDA(driver_, cuIpcCloseMemHandle, address(block.base));
-    return Status();
+  if (!block.chunks.empty()) return unmapChunks(block, block.chunks.size());
+  HMC_CUDA(driver_, cuIpcCloseMemHandle, address(block.base));
+  return Status();
+}
+
+Status Memory::unmapChunks(const Block& block, size_t count) {
+  CuPointer next = address(block.base);
+  for (size_t i = 0; i < count; ++i) {
+    HMC_CUDA(driver_, cuMemUnmap, next, block.chunks[i].size);
+    next += block.chunks[i].size;
   }
-  HMC_CUDA(driver_, cuMemUnmap, address(block.base), block.mapped);
   if (!block.place) HMC_CUDA(driver_, cuMemAddressFree, address(block.base), block.mapped);
   return Status();
 }
@@ -147,7 +158,7 @@ Result<Region> Memory::allocate(int index, size_t size) {
   Block block;
   block.mapped = (size + granule - 1) / granule * granule;
   HMC_ASSIGN(Physical physical, create(device, block.mapped, size));
-  block.physical.emplace(std::move(physical));
+  block.chunks.push_back({std::move(physical), block.mapped});
   block.region = {nullptr, size, {DeviceKind::cuda, index}};
   HMC_TRY(map(block, nullptr));
   block.region.ptr = block.base;

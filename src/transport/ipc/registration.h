@@ -17,7 +17,7 @@ class IpcRegistration final : public Registration {
   IpcRegistration(Shared& shared, const Region& what, Access how)
       : Registration(what, how), shared_(shared), nonce_(randomBytes(kNonceSize)) {}
   ~IpcRegistration() override {
-    if (!share_.empty()) shared_.fds.withdraw(share_);
+    for (const std::string& token : offered_) shared_.fds.withdraw(token);
     if (number_ != 0) shared_.exports.remove(number_);
     // Whoever imports the key from now on finds that this is not it.
     explicit_bzero(nonce_.data(), nonce_.size());
@@ -44,7 +44,7 @@ class IpcRegistration final : public Registration {
     if (shared_.options.allowMapping) HMC_TRY(offerMapping(backend, key));
     // Every peer that gets in can map the host memory that we share. A device's memory that a peer
     // cannot map is staged by the engine.
-    if (share_.empty() && region.device.isHost()) {
+    if (offered_.empty() && region.device.isHost()) {
       shared_.service.start();
       key.pageToken = shared_.pageToken;
       key.region = number_ = shared_.exports.add(region, access);
@@ -56,11 +56,15 @@ class IpcRegistration final : public Registration {
  private:
   Status offerMapping(Backend& backend, Key& key) {
     auto share = backend.share(region, ShareFor::process);
-    if (!share.ok()) return Status();
-    if (share->fd) {
-      HMC_ASSIGN(share_, shared_.fds.offer(share->fd.get()));
-      key.shareToken = share_;
+    if (!share.ok()) {
+      key.notShared = share.status().message();
+      return Status();
     }
+    for (const Fd& fd : share->fds) {
+      HMC_ASSIGN(std::string token, shared_.fds.offer(fd.get()));
+      offered_.push_back(std::move(token));
+    }
+    key.shareTokens = offered_;
     key.shareHandle = share->handle;
     key.shareOffset = share->offset;
     key.uuid = share->device;
@@ -70,7 +74,7 @@ class IpcRegistration final : public Registration {
   Shared& shared_;
   mutable DevicePins pins_;
   std::string nonce_;  // peers read it here, through the kernel, to know that we are who they mean
-  std::string share_;  // our offer's token
+  std::vector<std::string> offered_;  // tokens of descriptors
   uint64_t number_ = 0;
   std::string key_;
 };

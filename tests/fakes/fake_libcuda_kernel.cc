@@ -26,16 +26,21 @@ struct Piece {
 
 constexpr unsigned kMostThreads = 1024;  // of a block
 
-// A kernel reads and writes the host's memory only where it is pinned.
-bool reaches(CuPointer at, size_t size) {
+// A kernel reads and writes the host's memory only where it is pinned, and no memory of another
+// context.
+bool reaches(CuPointer at, size_t size, const CUctx_st& context) {
   std::lock_guard lock(driver().mutex);
-  return rangeAround(driver(), at) != driver().ranges.end() || driver().isPinned(at, size);
+  auto range = rangeAround(driver(), at);
+  if (range == driver().ranges.end()) return driver().isPinned(at, size);
+  return !range->second.context || range->second.context == &context;
 }
 
 CuResult copyAll(const std::vector<Piece>& pieces, const CUctx_st& context) {
   for (const Piece& piece : pieces) {
     if (piece.size == 0) continue;
-    if (!reaches(piece.dst, piece.size) || !reaches(piece.src, piece.size)) return kIllegalAddress;
+    if (!reaches(piece.dst, piece.size, context) || !reaches(piece.src, piece.size, context)) {
+      return kIllegalAddress;
+    }
     HMC_FAKE_CHECK(copyNow(piece.dst, piece.src, piece.size, context));
   }
   return kSuccess;
@@ -45,7 +50,7 @@ CuResult copyAll(const std::vector<Piece>& pieces, const CUctx_st& context) {
 CuResult copyList(CuPointer list, size_t count, const CUctx_st& context) {
   std::vector<Piece> pieces(count);
   const size_t bytes = count * sizeof(Piece);
-  if (!reaches(list, bytes)) return kIllegalAddress;
+  if (!reaches(list, bytes, context)) return kIllegalAddress;
   HMC_FAKE_CHECK(copyNow(reinterpret_cast<CuPointer>(pieces.data()), list, bytes, context));
   return copyAll(pieces, context);
 }
@@ -87,6 +92,9 @@ FAKE CuResult cuLaunchKernel(CuFunction function, unsigned blocks, unsigned bloc
   if (blocks == 0 || threads == 0 || threads > kMostThreads || blocksY != 1 || blocksZ != 1 ||
       threadsY != 1 || threadsZ != 1) {
     return kInvalidValue;
+  }
+  if (function->name != "hmcCopyFew" && function->name != "hmcCopyList") {
+    return enqueue("of cuLaunchKernel", stream, [](const CUctx_st&) { return kIllegalAddress; });
   }
   // Arguments are copied now: the caller's are gone when the kernel runs.
   const unsigned count = *static_cast<const unsigned*>(arguments[1]);

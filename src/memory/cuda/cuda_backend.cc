@@ -1,5 +1,7 @@
 #include "memory/cuda/cuda_backend.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "memory/copy.h"
 
@@ -176,23 +178,30 @@ Status CudaBackend::enqueue(const CopyBatch& batch, CudaDevice& device,
 // A kernel that touches what it cannot reach breaks the context for good, so this must be certain.
 bool CudaBackend::reaches(const CudaDevice& device, const CopyBatch& batch) {
   for (const Device* side : {&batch.to, &batch.from}) {
-    if (!side->isHost() && side->index != device.index()) return false;
+    if (side->isHost() ? !device.has(kHostPointers) : side->index != device.index()) return false;
   }
-  if (!batch.to.isHost() && !batch.from.isHost()) return true;
-  if (!device.has(kHostPointers)) return false;
-  std::lock_guard lock(mutex_);
-  for (const CopyPiece& piece : batch.pieces) {
-    if (!isPinned(batch.to.isHost() ? piece.dst : piece.src, piece.size)) return false;
-  }
-  return true;
+  Region written;
+  Region read;
+  return std::all_of(batch.pieces.begin(), batch.pieces.end(), [&](const CopyPiece& piece) {
+    return reaches(batch.to, piece.dst, piece.size, written) &&
+           reaches(batch.from, piece.src, piece.size, read);
+  });
 }
 
-bool CudaBackend::isPinned(const void* ptr, size_t size) {
-  auto* byte = static_cast<const char*>(ptr);
-  auto next = pinned_.upper_bound(byte);
-  if (next == pinned_.begin()) return false;
-  const auto& [first, length] = *std::prev(next);
-  return fits(static_cast<uint64_t>(byte - first), size, length);
+bool CudaBackend::reaches(const Device& side, const void* ptr, size_t size, Region& known) {
+  // An address before the first one makes an offset that is too large.
+  auto isKnown = [&] { return fits(address(ptr) - address(known.ptr), size, known.size); };
+  if (isKnown()) return true;
+  known = side.isHost() ? pinnedAround(ptr) : memory_.reachedByKernels(ptr);
+  return isKnown();
+}
+
+Region CudaBackend::pinnedAround(const void* ptr) {
+  std::lock_guard lock(mutex_);
+  auto next = pinned_.upper_bound(static_cast<const char*>(ptr));
+  if (next == pinned_.begin()) return {};
+  const auto& [first, size] = *std::prev(next);
+  return {const_cast<char*>(first), size, Device{}};
 }
 
 void CudaBackend::forget(const void* pinned) {

@@ -48,7 +48,9 @@ class CudaBackend final : public Backend {
   Status enqueue(const CopyBatch& batch, CudaDevice& device, const CudaDevice::Stream& on);
   // Whether a kernel of that device can reach all of them.
   bool reaches(const CudaDevice& device, const CopyBatch& batch);
-  bool isPinned(const void* ptr, size_t size);
+  // One piece of one side. `known` is what was found around an earlier one, or becomes it.
+  bool reaches(const Device& side, const void* ptr, size_t size, Region& known);
+  Region pinnedAround(const void* ptr);
   // A device whose context is there, or the first one.
   CudaDevice& anyDevice();
 

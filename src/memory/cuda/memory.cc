@@ -210,6 +210,23 @@ Result<Region> Memory::locate(const void* ptr) {
   return Region{known.base, known.size, {DeviceKind::cuda, known.index}};
 }
 
+Region Memory::reachedByKernels(const void* ptr) {
+  {
+    std::lock_guard lock(mutex_);
+    auto found = around(ptr);
+    if (found != blocks_.end()) return found->second.region;
+  }
+  const Known known = ask(ptr);
+  if (known.size == 0) return {};
+  CuContext owner = nullptr;  // none: memory of the device, for all its contexts
+  int attribute = kAttributeContext;
+  void* value = &owner;
+  const CuResult asked = driver_.cuPointerGetAttributes(1, &attribute, &value, address(ptr));
+  auto primary = devices_[static_cast<size_t>(known.index)].context();
+  const bool reached = asked == kSuccess && primary.ok() && (!owner || owner == *primary);
+  return {known.base, reached ? known.size : 0, {DeviceKind::cuda, known.index}};
+}
+
 Result<std::unique_ptr<Reservation>> Memory::reserve(size_t size) {
   if (size == 0 || size > SIZE_MAX / 2) {
     return error(Code::invalidArgument, "{} bytes of addresses cannot be reserved", size);

@@ -42,6 +42,9 @@ class Memory {
   Status check(const void* ptr, bool attached);
 
   Result<Region> locate(const void* ptr);
+  // The memory around `ptr` as far as kernels in its device's primary context reach it; nothing
+  // where that is not certain, such as memory of another context.
+  Region reachedByKernels(const void* ptr);
   Result<Share> share(const Region& region, ShareFor purpose);
   Result<std::unique_ptr<Reservation>> reserve(size_t size);
   Result<Region> attach(const Share& share, int index, void* at);

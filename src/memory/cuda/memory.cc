@@ -23,7 +23,7 @@ Memory::~Memory() {
   }
 }
 
-Memory::Known Memory::ask(const void* ptr) const {
+Result<Memory::Known> Memory::ask(const void* ptr) const {
   int type = 0;
   int managed = 0;
   int index = 0;
@@ -35,11 +35,11 @@ Memory::Known Memory::ask(const void* ptr) const {
                       kAttributeIpcCapable, kAttributeRangeStart, kAttributeRangeSize,
                       kAttributeHandleTypes};
   void* values[] = {&type, &managed, &index, &legacy, &base, &size, &handles};
-  const CuResult asked =
-      driver_.cuPointerGetAttributes(std::size(attributes), attributes, values, address(ptr));
+  HMC_CUDA(driver_, cuPointerGetAttributes, std::size(attributes), attributes, values,
+           address(ptr));
   // Managed memory is the processor's as well, which moves it about: host memory to us.
-  if (asked != kSuccess || type != kMemoryTypeDevice || managed != 0) return {};
-  return {index, pointer(base), size, legacy != 0, static_cast<int>(handles)};
+  if (type != kMemoryTypeDevice || managed != 0) return Known{};
+  return Known{index, pointer(base), size, legacy != 0, static_cast<int>(handles)};
 }
 
 CuMemProperties Memory::propertiesOf(const CudaDevice& device) const {
@@ -205,7 +205,7 @@ Result<Region> Memory::locate(const void* ptr) {
                    region.device.toString());
     }
   }
-  const Known known = ask(ptr);
+  HMC_ASSIGN(const Known known, ask(ptr));
   if (known.size == 0) return error(Code::notFound, "{} is not CUDA device memory", ptr);
   return Region{known.base, known.size, {DeviceKind::cuda, known.index}};
 }
@@ -216,15 +216,15 @@ Region Memory::reachedByKernels(const void* ptr) {
     auto found = around(ptr);
     if (found != blocks_.end()) return found->second.region;
   }
-  const Known known = ask(ptr);
-  if (known.size == 0) return {};
+  auto known = ask(ptr);
+  if (!known.ok() || known->size == 0) return {};
   CuContext owner = nullptr;  // none: memory of the device, for all its contexts
   int attribute = kAttributeContext;
   void* value = &owner;
   const CuResult asked = driver_.cuPointerGetAttributes(1, &attribute, &value, address(ptr));
-  auto primary = devices_[static_cast<size_t>(known.index)].context();
+  auto primary = devices_[static_cast<size_t>(known->index)].context();
   const bool reached = asked == kSuccess && primary.ok() && (!owner || owner == *primary);
-  return {known.base, reached ? known.size : 0, {DeviceKind::cuda, known.index}};
+  return {known->base, reached ? known->size : 0, {DeviceKind::cuda, known->index}};
 }
 
 Result<std::unique_ptr<Reservation>> Memory::reserve(size_t size) {

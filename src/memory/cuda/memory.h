@@ -73,7 +73,7 @@ class Memory {
     bool legacyIpc = false;
     int handleTypes = 0;
   };
-  Known ask(const void* ptr) const;
+  Result<Known> ask(const void* ptr) const;
   // Physical memory as it is mapped here: all of one handle.
   struct MappedChunk {
     CuPointer base = 0;

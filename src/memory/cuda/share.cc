@@ -136,7 +136,7 @@ Result<std::vector<Memory::MappedChunk>> Memory::chunksUnder(const Region& regio
 
 // What we allocated, and what torch, cupy and everybody else did.
 Result<Share> Memory::shareForProcess(const Region& region) {
-  const Known known = ask(region.ptr);
+  HMC_ASSIGN(const Known known, ask(region.ptr));
   if (known.legacyIpc) return shareLegacy(region, known.base);
   HMC_ASSIGN(const auto chunks, chunksUnder(region));
   uint64_t types = kHandleDescriptor | kHandleFabric;
@@ -200,7 +200,8 @@ Result<Region> Memory::attachLegacy(const Share& share, std::string_view bytes,
   HMC_CUDA(driver_, cuIpcOpenMemHandle_v2, &base, handle, kIpcLazyPeerAccess);
   Block block;
   block.base = pointer(base);
-  block.mapped = ask(block.base).size;
+  auto known = ask(block.base);
+  block.mapped = known.ok() ? known->size : 0;
   if (share.size == 0 || !fits(share.offset, share.size, block.mapped)) {
     (void)unmap(block);
     return error(Code::outOfRange, "{} bytes at offset {} would pass the end of a peer's {} bytes",

@@ -68,6 +68,15 @@ TEST_F(CudaSharing, locatesMemoryThatOthersAllocated) {
   EXPECT_EQ(backend->locate(theirs.ptr).status().code(), Code::notFound);
 }
 
+TEST_F(CudaSharing, doesNotTakeADriverThatFailsForOneThatDoesNotKnowTheMemory) {
+  Region theirs = allocateAsOthersDo(10000);
+  fail("cuPointerGetAttributes", 1, 700);
+  Status failed = backend->locate(theirs.ptr).status();
+  EXPECT_EQ(failed.code(), Code::failed);
+  EXPECT_THAT(failed.message(), HasSubstr("ILLEGAL_ADDRESS"));
+  freeAsOthersDo(theirs);
+}
+
 TEST_F(CudaSharing, takesManagedMemoryForTheHosts) {
   Current current(driver, contextOf(0));
   CuPointer made = 0;

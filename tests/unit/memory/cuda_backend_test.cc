@@ -208,6 +208,19 @@ TEST_F(CudaBackendTest, copiesOnTheDefaultStreamsOfUsers) {
   EXPECT_TRUE(backend->release(region.ptr).ok());
 }
 
+// The stream need not even be able to say so.
+TEST_F(CudaBackendTest, hasPassedWhatIsRecordedOnAStreamOfTheUsersThatHasNothingToDo) {
+  Current current(driver, contextOf(0));
+  CuStream stream = nullptr;
+  ASSERT_EQ(driver.cuStreamCreateWithPriority(&stream, kStreamNonBlocking, 0), kSuccess);
+  auto event = test::must(backend->event(0));
+  fail("cuStreamWriteValue32_v2", 1, kNotSupported);
+  EXPECT_TRUE(event->record({{DeviceKind::cuda, 0}, stream}).ok());
+  EXPECT_TRUE(test::must(event->passed()));
+  EXPECT_FALSE(event->signal().ok());
+  EXPECT_FALSE(event->record({{DeviceKind::cuda, 0}}).ok()) << "a stream of ours is not asked";
+}
+
 // The other half of the next test, in a process whose device may break.
 TEST_F(CudaBackendTest, DISABLED_secondProcessTouchesAnIllegalAddress) {
   Region region = test::must(backend->allocate(0, 4096));

@@ -39,7 +39,7 @@ Result<Memory::Known> Memory::ask(const void* ptr) const {
            address(ptr));
   // Managed memory is the processor's as well, which moves it about: host memory to us.
   if (type != kMemoryTypeDevice || managed != 0) return Known{};
-  return Known{index, pointer(base), size, legacy != 0, static_cast<int>(handles)};
+  return Known{index, pointer(base), size, legacy != 0, handles};
 }
 
 CuMemProperties Memory::propertiesOf(const CudaDevice& device) const {

@@ -71,7 +71,7 @@ class Memory {
     char* base = nullptr;
     size_t size = 0;
     bool legacyIpc = false;
-    int handleTypes = 0;
+    uint64_t handleTypes = 0;
   };
   Result<Known> ask(const void* ptr) const;
   // Physical memory as it is mapped here: all of one handle.

@@ -58,7 +58,7 @@ Result<std::vector<Piece>> piecesOf(const Share& share, How how, Reader& reader,
   return pieces;
 }
 
-Result<Physical> import(const Driver& driver, void* shareable, int type) {
+Result<Physical> importPhysical(const Driver& driver, void* shareable, int type) {
   CuAllocation handle = 0;
   HMC_CUDA(driver, cuMemImportFromShareableHandle, &handle, shareable, type);
   return Physical(driver, handle);
@@ -66,12 +66,29 @@ Result<Physical> import(const Driver& driver, void* shareable, int type) {
 
 Result<Physical> importDescriptor(const Driver& driver, const Fd& fd) {
   auto shareable = reinterpret_cast<void*>(static_cast<uintptr_t>(fd.get()));  // NOLINT
-  return import(driver, shareable, kHandleDescriptor);
+  return importPhysical(driver, shareable, kHandleDescriptor);
 }
 
 Result<Physical> importFabric(const Driver& driver, std::string_view bytes) {
   HMC_ASSIGN(auto handle, handleIn<CuFabricHandle>(bytes));
-  return import(driver, &handle, kHandleFabric);
+  return importPhysical(driver, &handle, kHandleFabric);
+}
+
+// Adds the memory that is mapped at `base` to a share.
+Status exportPhysical(const Driver& driver, CuPointer base, How how, Share& share, Writer& handle) {
+  CuAllocation retained = 0;
+  HMC_CUDA(driver, cuMemRetainAllocationHandle, &retained, pointer(base));
+  const Physical physical(driver, retained);
+  if (how == How::fabric) {
+    CuFabricHandle fabric;
+    HMC_CUDA(driver, cuMemExportToShareableHandle, &fabric, retained, kHandleFabric, 0);
+    handle.raw(bytesOf(fabric));
+    return Status();
+  }
+  int fd = -1;
+  HMC_CUDA(driver, cuMemExportToShareableHandle, &fd, retained, kHandleDescriptor, 0);
+  share.fds.emplace_back(fd);
+  return Status();
 }
 
 constexpr uintptr_t kPage = 4096;
@@ -138,8 +155,11 @@ Result<std::vector<Memory::MappedChunk>> Memory::chunksUnder(const Region& regio
 Result<Share> Memory::shareForProcess(const Region& region) {
   HMC_ASSIGN(const Known known, ask(region.ptr));
   if (known.legacyIpc) return shareLegacy(region, known.base);
-  HMC_ASSIGN(const auto chunks, chunksUnder(region));
-  uint64_t types = kHandleDescriptor | kHandleFabric;
+  uint64_t types = known.handleTypes & (kHandleDescriptor | kHandleFabric);
+  std::vector<MappedChunk> chunks;
+  if (types != 0) {
+    HMC_ASSIGN(chunks, chunksUnder(region));
+  }
   for (const MappedChunk& chunk : chunks) types &= chunk.handleTypes;
   if (types == 0) {
     return error(Code::unsupported,
@@ -155,19 +175,8 @@ Result<Share> Memory::shareForProcess(const Region& region) {
   Writer handle;
   handle.u8(static_cast<uint8_t>(how));
   for (const MappedChunk& chunk : chunks) {
-    CuAllocation retained = 0;
-    HMC_CUDA(driver_, cuMemRetainAllocationHandle, &retained, pointer(chunk.base));
-    const Physical physical(driver_, retained);
     handle.u64(chunk.size);
-    if (how == How::descriptor) {
-      int fd = -1;
-      HMC_CUDA(driver_, cuMemExportToShareableHandle, &fd, retained, kHandleDescriptor, 0);
-      share.fds.emplace_back(fd);
-    } else {
-      CuFabricHandle fabric;
-      HMC_CUDA(driver_, cuMemExportToShareableHandle, &fabric, retained, kHandleFabric, 0);
-      handle.raw(bytesOf(fabric));
-    }
+    HMC_TRY(exportPhysical(driver_, chunk.base, how, share, handle));
   }
   share.handle = handle.take();
   return share;

@@ -238,7 +238,8 @@ TEST_F(CudaSharing, saysWhyPiecesCannotBeSharedAndWhatToDo) {
   EXPECT_EQ(refused.status().code(), Code::unsupported);
   EXPECT_THAT(refused.status().message(), HasSubstr("TORCH_CUDA_EXPANDABLE_SEGMENTS_IPC"));
   // The last address has nothing behind it.
-  auto beyond = backend->share(pieces.part(kGranule, kGranule + 1), ShareFor::process);
+  OthersPieces shareable(driver, 2);
+  auto beyond = backend->share(shareable.part(kGranule, kGranule + 1), ShareFor::process);
   EXPECT_EQ(beyond.status().code(), Code::invalidArgument);
   EXPECT_THAT(beyond.status().message(), HasSubstr("not mapped"));
 }

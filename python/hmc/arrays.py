@@ -13,12 +13,17 @@ from . import _core
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Iterable, Optional, Tuple
+    from typing import Any, Dict, Iterable, Optional, Set, Tuple
 
 # The core's names for kinds of devices, where torch has another, and by DLPack's numbers.
 _TORCH_KINDS = {"mlu": "cnrt", "npu": "acl"}
 _TORCH_NAMES = {"cnrt": "mlu", "acl": "npu", "hip": "cuda"}
 _DLPACK_KINDS = {1: "cpu", 2: "cuda", 3: "cpu", 10: "hip", 11: "cpu", 13: "cuda"}
+
+# torch's layouts that are one memory and our names for its devices, once seen: a small put takes
+# less time than naming them.
+_DENSE_LAYOUTS: Set[object] = set()
+_DEVICE_NAMES: Dict[Tuple[str, Optional[int]], str] = {}
 
 # What the stream objects of torch, of its relatives and of CuPy call their handle, and CUDA's name
 # for the default stream, whose handle is 0 there. For the core 0 is no stream.
@@ -43,12 +48,14 @@ class Span:
         self.pointer = pointer
         self.shape = tuple(shape)
         self.itemsize = itemsize
-        self.nbytes = _count(self.shape) * itemsize
-        dense = _dense_strides(self.shape, itemsize)
-        self.strides = dense if strides is None else tuple(strides)
-        self.contiguous = self.nbytes == 0 or all(
-            length == 1 or ours == wanted
-            for length, ours, wanted in zip(self.shape, self.strides, dense))
+        self.strides = _dense_strides(self.shape, itemsize) if strides is None else tuple(strides)
+        self.contiguous = True
+        self.nbytes = itemsize
+        for length, stride in zip(reversed(self.shape), reversed(self.strides)):
+            if length != 1 and stride != self.nbytes:
+                self.contiguous = False
+            self.nbytes *= length
+        self.contiguous = self.contiguous or self.nbytes == 0
         self.device = device
         self.writable = writable
         self.owner = owner
@@ -126,9 +133,15 @@ def stream_of(span: Span, obj: Any) -> int:
 def stream_on(device: str) -> int:
     """torch's current stream of a device such as "cuda:1", 0 if torch does not use such devices."""
     kind, _, index = device.partition(":")
-    streams: Any = getattr(sys.modules.get("torch"), _TORCH_NAMES.get(kind, kind), None)
+    torch: Any = sys.modules.get("torch")
+    streams: Any = getattr(torch, _TORCH_NAMES.get(kind, kind), None)
     if not hasattr(streams, "current_stream") or not streams.is_initialized():
         return 0
+    if streams is getattr(torch, "cuda", None) and index:
+        # What torch's compiler calls: no object of Python is made for the stream.
+        handle = getattr(getattr(torch, "_C", None), "_cuda_getCurrentRawStream", None)
+        if handle:
+            return handle(int(index)) or _DEFAULT_STREAM
     return stream_handle(streams.current_stream(int(index) if index else None))
 
 
@@ -145,13 +158,6 @@ def _kind(obj: object) -> str:
     module = type(obj).__module__
     name = type(obj).__qualname__
     return name if module == "builtins" else module + "." + name
-
-
-def _count(shape: Tuple[int, ...]) -> int:
-    count = 1
-    for length in shape:
-        count *= length
-    return count
 
 
 def _dense_strides(shape: Tuple[int, ...], itemsize: int) -> Tuple[int, ...]:
@@ -173,9 +179,12 @@ def _of_tensor(tensor: Any) -> Span:
         if getattr(tensor, odd, bool)():
             raise ValueError("this tensor is a lazy view (%s), whose memory holds other values: "
                              "pass the result of resolve_conj() or resolve_neg()" % odd)
-    if "strided" not in str(getattr(tensor, "layout", "strided")):
-        raise ValueError("a tensor of layout %s has no single memory: pass its dense parts"
-                         % tensor.layout)
+    layout = getattr(tensor, "layout", "strided")
+    if layout not in _DENSE_LAYOUTS:
+        if "strided" not in str(layout):
+            raise ValueError("a tensor of layout %s has no single memory: pass its dense parts"
+                             % layout)
+        _DENSE_LAYOUTS.add(layout)
     itemsize = tensor.element_size()
     strides = [step * itemsize for step in tensor.stride()]
     return Span(tensor.data_ptr(), tensor.shape, strides, itemsize, _tensor_device(tensor.device),
@@ -183,6 +192,14 @@ def _of_tensor(tensor: Any) -> Span:
 
 
 def _tensor_device(device: Any) -> str:
+    key = device.type, device.index
+    name = _DEVICE_NAMES.get(key)
+    if name is None:
+        name = _DEVICE_NAMES[key] = _name_of(device)
+    return name
+
+
+def _name_of(device: Any) -> str:
     kind = _TORCH_KINDS.get(device.type, device.type)
     if kind not in _core.DEVICE_KINDS:
         raise ValueError("HMC does not know torch's device %s" % device)

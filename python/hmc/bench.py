@@ -1,4 +1,4 @@
-"""`python -m hmc bench --python`: what Python adds to each transfer.
+"""`python -m hmc bench --python`: what Python adds to each transfer, of host memory or a device's.
 
 Everything is measured in turns with its baseline, in the same run: an empty call of the same
 binding library, the same transfer made by C++, bare copies.
@@ -23,13 +23,14 @@ import time
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 import hmc
-from hmc._core import Baseline
+from hmc._core import Baseline, Region, RemoteRegion
 from hmc.plot import time_text
 
 BLOCKS = 100000
 BLOCK = 4096
 AWAITED = 10000
 TIMEOUT = 60  # seconds for the other process
+MIB = 1 << 20
 
 
 Target = Dict[str, Any]
@@ -76,11 +77,11 @@ class Server(NamedTuple):
 
 
 @contextlib.contextmanager
-def other_process() -> Iterator[Server]:
+def other_process(memory: str) -> Iterator[Server]:
     """Start it, and end it with the `with` block."""
     # A folder of its own, because two benchmarks may run at the same time.
     with tempfile.TemporaryDirectory(prefix="hmc-bench-") as folder, subprocess.Popen(
-            [sys.executable, "-m", "hmc.bench", "--serve", folder],
+            [sys.executable, "-m", "hmc.bench", "--serve", folder, "--memory", memory],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin and process.stdout
         try:
@@ -97,7 +98,7 @@ def other_process() -> Iterator[Server]:
             process.kill()
 
 
-def serve(folder: str) -> None:
+def serve(folder: str, memory: str) -> None:
     """The other process, until its standard input ends."""
     session = hmc.create_session(buffer_size=1 << 20, local_ip="127.0.0.1")
     session.set_ctrl_uds_dir(folder)
@@ -105,7 +106,7 @@ def serve(folder: str) -> None:
     session.init_server(bind_ip="127.0.0.1", ucx_port=ports[0], rdma_port=ports[1],
                         ctrl_tcp_port=ports[2], self_id=0)
     with hmc.Node(name="bench server", listen="tcp://127.0.0.1:0") as node:
-        node.allocate(BLOCKS * BLOCK, name="pool")
+        node.allocate(BLOCKS * BLOCK, name="pool", device=memory)
         print(json.dumps({"address": node.address, "data": ports[0], "ctrl": ports[2]}),
               flush=True)
         sys.stdin.read()
@@ -150,18 +151,49 @@ def large_puts(server: Server, seconds: float) -> Iterator[Target]:
     """Beside the same puts made by C++."""
     with hmc.Node() as node:
         remote = node.connect(server.facts["address"]).open("pool")
-        for size in (1 << 20, 64 << 20):
+        for size in (MIB, 64 * MIB):
             local = node.allocate(size)
-            rounds = max(1, (64 << 20) // size)
+            turns = beside_core(remote, local, local, 64 * MIB // size, seconds)
+            yield rate_target("put of %d MiB" % (size // MIB), size, turns)
 
-            def puts() -> None:
-                for _ in range(rounds):
-                    remote.put(local)
 
-            turns = Turns(lambda: nanoseconds_each(puts, 1) / rounds,
-                          lambda: Baseline.puts(remote, local, rounds), seconds)
-            yield target("put of %d MiB" % (size >> 20), "%.3g GB/s" % (size / turns.ours),
-                      "C++ %.3g GB/s" % (size / turns.theirs), 1 / turns.ratio, 0.98, most=False)
+def beside_core(remote: RemoteRegion, local: Any, region: Region, rounds: int,
+                seconds: float) -> Turns:
+    """Puts of `local`, which is the memory of `region`, beside those that C++ makes."""
+    return Turns(lambda: nanoseconds_each(lambda: remote.put(local), rounds),
+                 lambda: Baseline.puts(remote, region, rounds), seconds)
+
+
+def rate_target(what: str, size: int, turns: Turns) -> Target:
+    return target(what, "%.3g GB/s" % (size / turns.ours), "C++ %.3g GB/s" % (size / turns.theirs),
+                  1 / turns.ratio, 0.98, most=False)
+
+
+def device_puts(server: Server, seconds: float) -> Iterator[Target]:
+    """Between two processes on a device, in one call each, beside the same puts made by C++."""
+    with hmc.Node() as node:
+        remote = node.connect(server.facts["address"]).open("pool")
+        for size in (8, 16 * MIB, 64 * MIB, 256 * MIB):
+            what, local, region = memory_on(node, remote.device, size)
+            turns = beside_core(remote, local, region, max(1, min(1000, 1024 * MIB // size)),
+                                seconds)
+            if size < MIB:
+                yield target("put of %d B, %s" % (size, what), time_text(turns.ours),
+                             "C++ " + time_text(turns.theirs), turns.difference / 1000, 3,
+                             "us more")
+            else:
+                yield rate_target("put of %d MiB, %s" % (size // MIB, what), size, turns)
+
+
+def memory_on(node: hmc.Node, device: str, size: int) -> Tuple[str, Any, Region]:
+    """A tensor where torch can use the device, else a region; what it is, and its region."""
+    with contextlib.suppress(ImportError, RuntimeError, AssertionError):
+        import torch
+
+        tensor = torch.zeros(size, dtype=torch.uint8, device=device)
+        return "a tensor on " + device, tensor, node.register(tensor)
+    region = node.allocate(size, device=device)
+    return "a region on " + device, region, region
 
 
 def many_blocks(server: Server, seconds: float) -> Iterator[Target]:
@@ -251,18 +283,21 @@ def main(arguments: List[str]) -> Optional[str]:
                                      description="What Python adds to each transfer.")
     parser.add_argument("--seconds", type=float, default=1, help="time for each measurement")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.add_argument("--memory", metavar="DEVICE", default="cpu",
+                        help="cuda:0 measures tensors there instead of host memory")
     parser.add_argument("--serve", metavar="FOLDER", help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.serve:
-        serve(options.serve)
+        serve(options.serve, options.memory)
         return None
     if not options.json:
         print("python   %s, hmc %s, %s, %d cores, load %.2f" % (
             platform.python_version(), hmc.__version__, platform.machine(), os.cpu_count() or 1,
             os.getloadavg()[0]))
     targets: List[Target] = []
-    with other_process() as server:
-        for part in (small_puts, large_puts, many_blocks, awaited, imports):
+    on_host = (small_puts, large_puts, many_blocks, awaited, imports)
+    with other_process(options.memory) as server:
+        for part in on_host if options.memory == "cpu" else (device_puts,):
             targets.extend(part(server, options.seconds))
     show(targets, options.json)
     return None

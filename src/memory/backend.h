@@ -90,16 +90,20 @@ class DeviceEvent : public Interface {
   virtual Status hold(const DeviceQueue& queue) = 0;
 };
 
-// What another process or a NIC needs to reach an allocation: a descriptor or the vendor's handle
+// What another process or a NIC needs to reach an allocation: descriptors or the vendor's handle
 // bytes, whichever the backend uses, and where in it the memory lies.
 enum class ShareFor : uint8_t {
   process,  // attach() in another process
   nic,      // a dma-buf, for ibv_reg_dmabuf_mr(3) and its kin
 };
 struct Share {
-  Fd fd;               // not set when `handle` does it
-  std::string handle;  // vendor IPC handle; empty when `fd` does it
-  uint64_t offset = 0;
+  // The owner holds that many descriptors while the memory is shared, of the 1024 that a process
+  // usually may have.
+  static constexpr size_t kMostPieces = 128;
+
+  std::vector<Fd> fds;  // of the pieces that the memory is made of, in order; mostly one
+  std::string handle;   // the vendor's, for what descriptors do not say or do
+  uint64_t offset = 0;  // in the first piece
   uint64_t size = 0;
   DeviceKind kind = DeviceKind::cpu;
   DeviceUuid device;

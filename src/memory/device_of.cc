@@ -92,6 +92,7 @@ Result<Device> deviceOf(const void* ptr) {
     if (!backend) continue;
     auto region = backend->locate(ptr);
     if (region.ok()) return region->device;
+    if (region.status().code() != Code::notFound) missing += "; " + region.status().message();
   }
   if (processorCanRead(ptr)) return Device{};
   return error(Code::invalidArgument,

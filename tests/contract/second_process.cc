@@ -19,9 +19,11 @@ namespace {
 
 constexpr const char* kVariable = "HMC_TEST_SHARE";
 
-std::string encode(const Share& share, int fd) {
+std::string encode(const Share& share, const std::vector<Fd>& inherited) {
   Writer writer;
-  writer.u32(static_cast<uint32_t>(fd)).string(share.handle).u64(share.offset).u64(share.size);
+  writer.u32(static_cast<uint32_t>(inherited.size()));
+  for (const Fd& fd : inherited) writer.u32(static_cast<uint32_t>(fd.get()));
+  writer.string(share.handle).u64(share.offset).u64(share.size);
   writer.u8(static_cast<uint8_t>(share.kind)).u8(static_cast<uint8_t>(share.purpose));
   for (uint8_t byte : share.device.bytes) writer.u8(byte);
   return hex(writer.bytes());
@@ -67,9 +69,10 @@ pid_t spawnSelf(std::string filter, std::vector<std::string> more) {
 }  // namespace
 
 int SecondProcess::run(const std::string& test, const Share& share, const std::string& variable) {
-  // A duplicate that survives exec.
-  Fd inherited(share.fd ? fcntl(share.fd.get(), F_DUPFD, 0) : -1);
-  std::vector<std::string> more{std::string(kVariable) + "=" + encode(share, inherited.get())};
+  // Duplicates that survive exec.
+  std::vector<Fd> inherited;
+  for (const Fd& fd : share.fds) inherited.emplace_back(fcntl(fd.get(), F_DUPFD, 0));
+  std::vector<std::string> more{std::string(kVariable) + "=" + encode(share, inherited)};
   if (!variable.empty()) more.push_back(variable);
   pid_t child = spawnSelf(filterFor(test), std::move(more));
   if (child < 0) return -1;
@@ -86,7 +89,9 @@ Result<Share> SecondProcess::inheritedShare() {
   std::string bytes = unhex(text);
   Reader reader(bytes);
   Share share;
-  share.fd = Fd(static_cast<int>(reader.u32()));
+  for (uint32_t left = reader.u32(); left > 0; --left) {
+    share.fds.emplace_back(static_cast<int>(reader.u32()));
+  }
   share.handle = reader.string();
   share.offset = reader.u64();
   share.size = reader.u64();

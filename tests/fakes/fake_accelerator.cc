@@ -249,7 +249,7 @@ Result<std::unique_ptr<Reservation>> FakeAccelerator::reserve(size_t size) {
 
 Result<Region> FakeAccelerator::attach(const Share& share, void* at) {
   HMC_TRY(fault(Call::attach));
-  if (share.kind != options_.kind || share.purpose != ShareFor::process || !share.fd) {
+  if (share.kind != options_.kind || share.purpose != ShareFor::process || share.fds.size() != 1) {
     return error(Code::invalidArgument, "{} cannot attach a share of {} for a {}", facts().name,
                  deviceKindName(share.kind),
                  share.purpose == ShareFor::process ? "process" : "NIC");

@@ -38,7 +38,7 @@ Result<Region> FakeMemory::allocate(int index, size_t size) {
 }
 
 Result<Region> FakeMemory::attach(const Share& share, int index, void* at) {
-  HMC_ASSIGN(auto window, mapWindow(share.fd.get(), share.offset, share.size));
+  HMC_ASSIGN(auto window, mapWindow(share.fds[0].get(), share.offset, share.size));
   if (at) {
     if (share.offset % Reservations::kAlignment != 0) {
       return error(Code::invalidArgument,
@@ -102,10 +102,13 @@ Result<Share> FakeMemory::share(const Region& region) {
   Fd fd(fcntl(found->second.fd.get(), F_DUPFD_CLOEXEC, 0));
   if (!fd) return errnoStatus("duplicate the descriptor of fake memory");
   const auto& facts = owner_.facts();
-  auto offset = static_cast<uint64_t>(region.at(0) - found->first);
-  return Share{std::move(fd), {},
-               offset,        region.size,
-               facts.kind,    facts.devices[static_cast<size_t>(found->second.index)].uuid};
+  Share share;
+  share.fds.push_back(std::move(fd));
+  share.offset = static_cast<uint64_t>(region.at(0) - found->first);
+  share.size = region.size;
+  share.kind = facts.kind;
+  share.device = facts.devices[static_cast<size_t>(found->second.index)].uuid;
+  return share;
 }
 
 Result<std::unique_ptr<Reservation>> FakeMemory::reserve(size_t size) {

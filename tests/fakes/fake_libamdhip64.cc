@@ -44,7 +44,7 @@ HMC_FAKE_EXPORT int hipMemGetAddressRange(void** base, size_t* size, void* ptr) 
 HMC_FAKE_EXPORT int hmcFakeExportDmaBuf(const void* ptr, size_t size, int* fd, uint64_t* offset) {
   auto share = fakeRuntime().exportDmaBuf(ptr, size);
   if (!share.ok()) return 1;
-  *fd = share->fd.release();
+  *fd = share->fds[0].release();
   *offset = share->offset;
   return hip::kHsaSuccess;
 }

@@ -227,7 +227,7 @@ FAKE CuResult cuDevicePrimaryCtxRetain(CuContext* context, CuDevice device) {
   std::lock_guard lock(driver().mutex);
   GpuState* gpu = driver().gpuAt(device);
   if (!gpu) return kInvalidDevice;
-  if (!gpu->context) addContext(*gpu);
+  if (!gpu->context) gpu->context = addContext(*gpu);
   *context = gpu->context;
   return kSuccess;
 }
@@ -245,6 +245,16 @@ FAKE CuResult cuCtxPopCurrent_v2(CuContext* context) {
   if (contextStack.empty()) return kInvalidContext;
   if (context) *context = contextStack.back();
   contextStack.pop_back();
+  return kSuccess;
+}
+
+FAKE CuResult cuCtxCreate_v2(CuContext* context, unsigned /*flags*/, CuDevice device) {
+  HMC_FAKE_CHECK(enter(__func__));
+  std::lock_guard lock(driver().mutex);
+  GpuState* gpu = driver().gpuAt(device);
+  if (!gpu) return kInvalidDevice;
+  *context = addContext(*gpu);
+  contextStack.push_back(*context);
   return kSuccess;
 }
 

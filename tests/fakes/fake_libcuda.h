@@ -24,8 +24,8 @@ struct FakeCudaLive {
 //     0: none
 //   size_t hmcFakeCudaDepth(): contexts on this thread's stack
 //   void hmcFakeCudaLive(FakeCudaLive* live)
-// and cuCtxGetCurrent(), cuMemAlloc_v2(), cuMemFree_v2(), cuMemAllocManaged() and
-// cuStreamSynchronize(), which other users of CUDA call.
+// and cuCtxCreate_v2(), cuCtxGetCurrent(), cuMemAlloc_v2(), cuMemFree_v2(), cuMemAllocManaged() and
+// cuStreamSynchronize(), which other users of CUDA call. Kernels that are not ours go astray.
 //
 // A function of the fake; null where the real library is loaded, or none.
 template <class Function>

@@ -25,10 +25,13 @@ struct Sides {
 
 constexpr unsigned kMostThreads = 1024;  // of a block
 
-// A kernel reads and writes the host's memory only where it is pinned.
-bool reaches(CuPointer at, size_t size) {
+// A kernel reads and writes the host's memory only where it is pinned, and no memory of another
+// context.
+bool reaches(CuPointer at, size_t size, const CUctx_st& context) {
   std::lock_guard lock(driver().mutex);
-  return rangeAround(driver(), at) != driver().ranges.end() || driver().isPinned(at, size);
+  auto range = rangeAround(driver(), at);
+  if (range == driver().ranges.end()) return driver().isPinned(at, size);
+  return !range->second.context || range->second.context == &context;
 }
 
 CuResult copyAll(const Sides& sides, const std::vector<Block>& blocks, const CUctx_st& context) {
@@ -36,7 +39,7 @@ CuResult copyAll(const Sides& sides, const std::vector<Block>& blocks, const CUc
     if (size == 0) continue;
     const CuPointer dst = sides.dst + (sides.toRemote != 0 ? remote : local);
     const CuPointer src = sides.src + (sides.toRemote != 0 ? local : remote);
-    if (!reaches(dst, size) || !reaches(src, size)) return kIllegalAddress;
+    if (!reaches(dst, size, context) || !reaches(src, size, context)) return kIllegalAddress;
     HMC_FAKE_CHECK(copyNow(dst, src, size, context));
   }
   return kSuccess;
@@ -46,7 +49,7 @@ CuResult copyAll(const Sides& sides, const std::vector<Block>& blocks, const CUc
 CuResult copyList(const Sides& sides, CuPointer list, size_t count, const CUctx_st& context) {
   std::vector<Block> blocks(count);
   const size_t bytes = count * sizeof(Block);
-  if (!reaches(list, bytes)) return kIllegalAddress;
+  if (!reaches(list, bytes, context)) return kIllegalAddress;
   HMC_FAKE_CHECK(copyNow(reinterpret_cast<CuPointer>(blocks.data()), list, bytes, context));
   return copyAll(sides, blocks, context);
 }
@@ -88,6 +91,9 @@ FAKE CuResult cuLaunchKernel(CuFunction function, unsigned blocks, unsigned bloc
   if (blocks == 0 || threads == 0 || threads > kMostThreads || blocksY != 1 || blocksZ != 1 ||
       threadsY != 1 || threadsZ != 1) {
     return kInvalidValue;
+  }
+  if (function->name != "hmcCopyFew" && function->name != "hmcCopyList") {
+    return enqueue("of cuLaunchKernel", stream, [](const CUctx_st&) { return kIllegalAddress; });
   }
   // Arguments are copied now: the caller's are gone when the kernel runs.
   const Sides sides = *static_cast<const Sides*>(arguments[0]);

@@ -93,6 +93,8 @@ CuResult answer(const PointerFacts& facts, int attribute, void* into) {
   const bool isVirtual = range && range->kind == Kind::reserved;
   const GpuState* gpu = facts.mapped ? facts.mapped->memory->gpu : range ? range->gpu : nullptr;
   switch (attribute) {
+    case kAttributeContext:
+      return put<CuContext>(into, range ? range->context : nullptr);
     case kAttributeMemoryType:
       return put<int>(into, range ? kMemoryTypeDevice : 0);
     case kAttributeIsManaged:
@@ -142,7 +144,9 @@ FAKE CuResult cuMemAlloc_v2(CuPointer* base, size_t size) {
   if (size > driver().memory) return kOutOfMemory;
   PhysicalPtr memory;
   HMC_FAKE_CHECK(makePhysical(context->gpu, inGranules(size), memory));
-  return addRange(memory, {Kind::allocated, size}, *base);
+  AddressRange range{Kind::allocated, size};
+  range.context = context;
+  return addRange(memory, std::move(range), *base);
 }
 
 FAKE CuResult cuMemAllocManaged(CuPointer* base, size_t size, unsigned /*flags*/) {
@@ -152,7 +156,7 @@ FAKE CuResult cuMemAllocManaged(CuPointer* base, size_t size, unsigned /*flags*/
   std::lock_guard lock(driver().mutex);
   *base = reserveAddresses(inGranules(size), PROT_READ | PROT_WRITE);
   if (*base == 0) return kOutOfMemory;
-  driver().ranges[*base] = {Kind::managed, size, inGranules(size), &context->gpu, {}, 0};
+  driver().ranges[*base] = {Kind::managed, size, inGranules(size), &context->gpu, nullptr, {}, 0};
   driver().pinned[*base] = inGranules(size);
   return kSuccess;
 }
@@ -202,7 +206,7 @@ FAKE CuResult cuIpcOpenMemHandle_v2(CuPointer* base, CuIpcMemHandle handle, unsi
   }
   PhysicalPtr memory;
   HMC_FAKE_CHECK(openDescriptor(made, memory));
-  return addRange(memory, {Kind::opened, memory->size, 0, nullptr, bytes, 1}, *base);
+  return addRange(memory, {Kind::opened, memory->size, 0, nullptr, context, bytes, 1}, *base);
 }
 
 FAKE CuResult cuIpcCloseMemHandle(CuPointer base) {

@@ -239,6 +239,8 @@ FAKE CuResult cuMemMap(CuPointer at, size_t size, size_t offset, CuAllocation ha
   if (where.kind != AddressRange::Kind::reserved || !fits || holdsAMapping(at, size)) {
     return kInvalidValue;
   }
+  // As the hardware of today: all of a handle or nothing.
+  if (size != memory->second->size) return kNotSupported;
   driver().mappings[at] = {memory->second, size, {}};
   return kSuccess;
 }

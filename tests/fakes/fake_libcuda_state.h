@@ -78,7 +78,8 @@ struct AddressRange {
   size_t size = 0;      // what its owner asked for
   size_t granules = 0;  // the same in whole granules, in bytes
   GpuState* gpu = nullptr;
-  std::string handle;  // that it was opened with
+  CuContext context = nullptr;  // whose kernels reach it; none: those of all
+  std::string handle;           // that it was opened with
   int opens = 0;
 };
 struct MappedMemory {
@@ -163,7 +164,7 @@ CuResult enqueue(const char* function, CuStream stream, Work work);
 CuResult copyNow(CuPointer dst, CuPointer src, size_t size, const CUctx_st& context);
 // Waits until everything that was enqueued has run.
 CuResult synchronize(CuContext context);
-void addContext(GpuState& gpu);  // with the mutex held
+CuContext addContext(GpuState& gpu);  // with the mutex held
 
 }  // namespace fake
 }  // namespace hmc::cuda

@@ -210,11 +210,12 @@ CuResult enqueue(const char* function, CuStream handle, Work work) {
   return kSuccess;
 }
 
-void addContext(GpuState& gpu) {
-  gpu.context = new CUctx_st(gpu);
-  gpu.context->legacy = addStream(gpu.context);
-  gpu.context->perThread = addStream(gpu.context);
-  driver().contexts.insert(gpu.context);
+CuContext addContext(GpuState& gpu) {
+  auto* made = new CUctx_st(gpu);
+  made->legacy = addStream(made);
+  made->perThread = addStream(made);
+  driver().contexts.insert(made);
+  return made;
 }
 
 CuResult synchronize(CuContext context) {

@@ -210,9 +210,9 @@ Result<uint64_t> FakeRuntime::exportMemory(void* ptr) {
   lock.unlock();
   HMC_ASSIGN(Share share, accelerator_.share(region, ShareFor::process));
   const uint64_t handle =
-      static_cast<uint64_t>(getpid()) << 32 | static_cast<unsigned>(share.fd.get());
+      static_cast<uint64_t>(getpid()) << 32 | static_cast<unsigned>(share.fds[0].get());
   lock.lock();
-  exports_.emplace(handle, std::move(share.fd));
+  exports_.emplace(handle, std::move(share.fds[0]));
   return handle;
 }
 
@@ -232,9 +232,9 @@ Result<void*> FakeRuntime::importMemory(uint64_t handle) {
   }
   Share share;
   const std::string path = fmt::format("/proc/{}/fd/{}", process, handle & 0xffffffff);
-  share.fd = Fd(open(path.c_str(), O_RDWR | O_CLOEXEC));
+  share.fds.emplace_back(open(path.c_str(), O_RDWR | O_CLOEXEC));
   struct stat status {};
-  if (!share.fd || fstat(share.fd.get(), &status) != 0) return errnoStatus("open " + path);
+  if (!share.fds[0] || fstat(share.fds[0].get(), &status) != 0) return errnoStatus("open " + path);
   share.offset = kInPage;
   share.size = static_cast<uint64_t>(status.st_size) - kInPage;
   share.kind = options_.kind;

@@ -24,6 +24,14 @@ def plugin():
     return str(found)
 
 
+def fake_driver():
+    """The folder of the fake libcuda.so.1, which the C++ tests are built with."""
+    found = pathlib.Path(os.environ.get("HMC_BUILD", ".")) / "tests" / "fakes" / "cuda"
+    if not found.exists():
+        pytest.skip("the fake CUDA driver is not built: %s" % found)
+    return str(found)
+
+
 def cuda_environment():
     stand_in = pathlib.Path(__file__).parent / "fake_cuda"
     return {"HMC_MEMORY_PLUGIN": plugin(), "HMC_FAKE_KIND": "cuda",

@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import hmc
+from places import fake_driver
 
 COMMAND = [sys.executable, "-m", "hmc"]
 
@@ -78,3 +79,19 @@ def test_measures_what_python_adds():
     targets = json.loads(done.stdout)
     assert len(targets) == 8
     assert all(one["value"] == one["value"] and one["limit"] for one in targets), targets
+
+
+def test_measures_what_python_adds_on_a_device():
+    done = run("bench", "--python", "--seconds", "0.01", "--json", "--memory", "cuda:0",
+               env=dict(os.environ, HMC_LOG="error", LD_LIBRARY_PATH=fake_driver()))
+    assert done.returncode == 0, done.stdout
+    targets = json.loads(done.stdout)
+    assert [one["limit"] for one in targets] == ["<= 3 us more"] + 3 * [">= 0.98 x"]
+    assert all("a region on cuda:0" in one["what"] for one in targets), targets
+
+
+def test_a_device_that_is_not_there_is_said_so():
+    done = run("bench", "--python", "--memory", "cuda:7",
+               env=dict(os.environ, LD_LIBRARY_PATH=fake_driver()))
+    assert done.returncode != 0
+    assert "cuda:7" in done.stdout

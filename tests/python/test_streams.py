@@ -1,8 +1,5 @@
 """Transfers that are ordered with streams, on the fake CUDA driver and a stand-in for torch."""
 
-import os
-import pathlib
-
 import numpy as np
 import pytest
 
@@ -10,6 +7,7 @@ import hmc
 from hmc import arrays
 from node_peers import pair
 from peers import Child
+from places import fake_driver
 
 # A node `a` with "target" on the device, a node `b` with the memory of `tensor`, and a stream on
 # which torch works. `kernel` writes 'k' to that memory, and runs when the stream is let go.
@@ -174,12 +172,10 @@ assert content(remote) == {ord("o")}
 @pytest.fixture(params=["ipc", "tcp"])
 def play(request):
     """Runs a program on a machine with a CUDA driver, over one transport."""
-    driver = pathlib.Path(os.environ.get("HMC_BUILD", ".")) / "tests" / "fakes" / "cuda"
-    if not driver.exists():
-        pytest.skip("the fake CUDA driver is not built: %s" % driver)
+    driver = fake_driver()
 
     def run(code):
-        with Child(DEVICE + code + DONE, request.param, LD_LIBRARY_PATH=str(driver),
+        with Child(DEVICE + code + DONE, request.param, LD_LIBRARY_PATH=driver,
                    CUDA_VISIBLE_DEVICES="0") as user:
             assert user.answer() == "done"
             assert user.ends() == 0, user.errors

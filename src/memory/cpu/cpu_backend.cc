@@ -120,7 +120,11 @@ Result<Share> CpuBackend::share(const Region& region, ShareFor purpose) {
   }
   Fd fd(fcntl(found->second.memory.fd.get(), F_DUPFD_CLOEXEC, 0));
   if (!fd) return errnoStatus("duplicate the descriptor of host memory");
-  return Share{std::move(fd), {}, offset, region.size};
+  Share share;
+  share.fds.push_back(std::move(fd));
+  share.offset = offset;
+  share.size = region.size;
+  return share;
 }
 
 Result<std::unique_ptr<Reservation>> CpuBackend::reserve(size_t size) {
@@ -128,12 +132,14 @@ Result<std::unique_ptr<Reservation>> CpuBackend::reserve(size_t size) {
 }
 
 Result<Region> CpuBackend::attach(const Share& share, void* at) {
-  if (share.kind != DeviceKind::cpu || share.purpose != ShareFor::process || !share.fd) {
+  if (share.kind != DeviceKind::cpu || share.purpose != ShareFor::process ||
+      share.fds.size() != 1) {
     return error(Code::invalidArgument, "a share of {} without a memfd cannot be host memory",
                  deviceKindName(share.kind));
   }
   HMC_TRY(indexOf(share.device).status());
-  HMC_ASSIGN(auto window, mapWindow(share.fd.get(), share.offset, share.size, at, &reservations_));
+  HMC_ASSIGN(auto window,
+             mapWindow(share.fds[0].get(), share.offset, share.size, at, &reservations_));
   std::lock_guard lock(mutex_);
   attached_.emplace(window.ptr, std::move(window.mapping));
   return Region{window.ptr, share.size, Device{}};

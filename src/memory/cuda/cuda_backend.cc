@@ -1,5 +1,7 @@
 #include "memory/cuda/cuda_backend.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "memory/copy.h"
 
@@ -174,18 +176,24 @@ Status CudaBackend::enqueue(const CopyBatch& batch, CudaDevice& device,
 // A kernel that touches what it cannot reach breaks the context for good, so this must be certain.
 bool CudaBackend::reaches(const CudaDevice& device, const CopyBatch& batch) {
   for (const Region* side : {&batch.to, &batch.from}) {
-    if (!side->device.isHost() && side->device.index != device.index()) return false;
-    if (side->device.isHost() && !(device.has(kHostPointers) && isPinned(*side))) return false;
+    const bool host = side->device.isHost();
+    if (host ? !device.has(kHostPointers) : side->device.index != device.index()) return false;
+    // Memory of others may be made of several pieces, side by side.
+    for (const char* at = side->at(0); at < side->at(side->size);) {
+      const Region known = host ? pinnedAround(at) : memory_.reachedByKernels(at);
+      if (!fits(address(at) - address(known.ptr), 1, known.size)) return false;
+      at = known.at(known.size);
+    }
   }
   return true;
 }
 
-bool CudaBackend::isPinned(const Region& host) {
+Region CudaBackend::pinnedAround(const void* ptr) {
   std::lock_guard lock(mutex_);
-  auto next = pinned_.upper_bound(host.at(0));
-  if (next == pinned_.begin()) return false;
-  const auto& [first, length] = *std::prev(next);
-  return fits(static_cast<uint64_t>(host.at(0) - first), host.size, length);
+  auto next = pinned_.upper_bound(static_cast<const char*>(ptr));
+  if (next == pinned_.begin()) return {};
+  const auto& [first, size] = *std::prev(next);
+  return {const_cast<char*>(first), size, Device{}};
 }
 
 void CudaBackend::forget(const void* pinned) {

@@ -75,7 +75,8 @@ enum : int {
   kDmaBuf = 124,
   kFabric = 128,
 
-  kAttributeMemoryType = 2,  // CUpointer_attribute
+  kAttributeContext = 1,  // CUpointer_attribute
+  kAttributeMemoryType = 2,
   kAttributeIsManaged = 8,
   kAttributeDevice = 9,
   kAttributeIpcCapable = 10,

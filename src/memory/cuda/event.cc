@@ -81,7 +81,12 @@ Status CudaEvent::record(const DeviceQueue& queue) {
   } else if (word_->isDone()) {
     ++word_->goal;
   }
-  HMC_CUDA(driver_, cuStreamWriteValue32_v2, on.stream, word_->address(), word_->goal, 0);
+  // A stream of the user's often has nothing left to do: then nobody need wait for its word.
+  if (queue.stream && driver_.cuStreamQuery(on.stream) == kSuccess) {
+    word_->reached.store(word_->goal, std::memory_order_release);
+  } else {
+    HMC_CUDA(driver_, cuStreamWriteValue32_v2, on.stream, word_->address(), word_->goal, 0);
+  }
   recorded_ = true;
   return Status();
 }

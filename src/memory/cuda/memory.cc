@@ -23,7 +23,7 @@ Memory::~Memory() {
   }
 }
 
-Memory::Known Memory::ask(const void* ptr) const {
+Result<Memory::Known> Memory::ask(const void* ptr) const {
   int type = 0;
   int managed = 0;
   int index = 0;
@@ -35,11 +35,11 @@ Memory::Known Memory::ask(const void* ptr) const {
                       kAttributeIpcCapable, kAttributeRangeStart, kAttributeRangeSize,
                       kAttributeHandleTypes};
   void* values[] = {&type, &managed, &index, &legacy, &base, &size, &handles};
-  const CuResult asked =
-      driver_.cuPointerGetAttributes(std::size(attributes), attributes, values, address(ptr));
+  HMC_CUDA(driver_, cuPointerGetAttributes, std::size(attributes), attributes, values,
+           address(ptr));
   // Managed memory is the processor's as well, which moves it about: host memory to us.
-  if (asked != kSuccess || type != kMemoryTypeDevice || managed != 0) return {};
-  return {index, pointer(base), size, legacy != 0, static_cast<int>(handles)};
+  if (type != kMemoryTypeDevice || managed != 0) return Known{};
+  return Known{index, pointer(base), size, legacy != 0, handles};
 }
 
 CuMemProperties Memory::propertiesOf(const CudaDevice& device) const {
@@ -94,11 +94,16 @@ Status Memory::map(Block& block, void* at) {
     HMC_CUDA(driver_, cuMemAddressReserve, &base, block.mapped, 0, 0, 0);
     block.base = pointer(base);
   }
-  Status mapped = driver_.check(
-      driver_.cuMemMap(address(block.base), block.mapped, 0, block.physical->get(), 0), "cuMemMap");
-  if (!mapped.ok()) {
-    if (!block.place) (void)driver_.cuMemAddressFree(address(block.base), block.mapped);
-    return mapped;
+  CuPointer next = address(block.base);
+  for (size_t i = 0; i < block.chunks.size(); ++i) {
+    const Chunk& chunk = block.chunks[i];
+    Status mapped =
+        driver_.check(driver_.cuMemMap(next, chunk.size, 0, chunk.physical.get(), 0), "cuMemMap");
+    if (!mapped.ok()) {
+      (void)unmapChunks(block, i);
+      return mapped;
+    }
+    next += chunk.size;
   }
   const CudaDevice& home = devices_[static_cast<size_t>(block.region.device.index)];
   std::vector<CuMemAccess> access;
@@ -115,11 +120,17 @@ Status Memory::map(Block& block, void* at) {
 }
 
 Status Memory::unmap(Block& block) {
-  if (!block.physical) {
-    HMC_CUDA(driver_, cuIpcCloseMemHandle, address(block.base));
-    return Status();
+  if (!block.chunks.empty()) return unmapChunks(block, block.chunks.size());
+  HMC_CUDA(driver_, cuIpcCloseMemHandle, address(block.base));
+  return Status();
+}
+
+Status Memory::unmapChunks(const Block& block, size_t count) {
+  CuPointer next = address(block.base);
+  for (size_t i = 0; i < count; ++i) {
+    HMC_CUDA(driver_, cuMemUnmap, next, block.chunks[i].size);
+    next += block.chunks[i].size;
   }
-  HMC_CUDA(driver_, cuMemUnmap, address(block.base), block.mapped);
   if (!block.place) HMC_CUDA(driver_, cuMemAddressFree, address(block.base), block.mapped);
   return Status();
 }
@@ -147,7 +158,7 @@ Result<Region> Memory::allocate(int index, size_t size) {
   Block block;
   block.mapped = (size + granule - 1) / granule * granule;
   HMC_ASSIGN(Physical physical, create(device, block.mapped, size));
-  block.physical.emplace(std::move(physical));
+  block.chunks.push_back({std::move(physical), block.mapped});
   block.region = {nullptr, size, {DeviceKind::cuda, index}};
   HMC_TRY(map(block, nullptr));
   block.region.ptr = block.base;
@@ -194,9 +205,26 @@ Result<Region> Memory::locate(const void* ptr) {
                    region.device.toString());
     }
   }
-  const Known known = ask(ptr);
+  HMC_ASSIGN(const Known known, ask(ptr));
   if (known.size == 0) return error(Code::notFound, "{} is not CUDA device memory", ptr);
   return Region{known.base, known.size, {DeviceKind::cuda, known.index}};
+}
+
+Region Memory::reachedByKernels(const void* ptr) {
+  {
+    std::lock_guard lock(mutex_);
+    auto found = around(ptr);
+    if (found != blocks_.end()) return found->second.region;
+  }
+  auto known = ask(ptr);
+  if (!known.ok() || known->size == 0) return {};
+  CuContext owner = nullptr;  // none: memory of the device, for all its contexts
+  int attribute = kAttributeContext;
+  void* value = &owner;
+  const CuResult asked = driver_.cuPointerGetAttributes(1, &attribute, &value, address(ptr));
+  auto primary = devices_[static_cast<size_t>(known->index)].context();
+  const bool reached = asked == kSuccess && primary.ok() && (!owner || owner == *primary);
+  return {known->base, reached ? known->size : 0, {DeviceKind::cuda, known->index}};
 }
 
 Result<std::unique_ptr<Reservation>> Memory::reserve(size_t size) {

@@ -4,6 +4,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 #include "memory/cuda/device.h"
 #include "memory/reservations.h"
@@ -41,18 +42,25 @@ class Memory {
   Status check(const void* ptr, bool attached);
 
   Result<Region> locate(const void* ptr);
+  // The memory around `ptr` as far as kernels in its device's primary context reach it; nothing
+  // where that is not certain, such as memory of another context.
+  Region reachedByKernels(const void* ptr);
   Result<Share> share(const Region& region, ShareFor purpose);
   Result<std::unique_ptr<Reservation>> reserve(size_t size);
   Result<Region> attach(const Share& share, int index, void* at);
 
  private:
+  struct Chunk {
+    Physical physical;
+    size_t size;
+  };
   struct Block {
     Region region;         // what callers see
     char* base = nullptr;  // what is mapped around it, in whole granules
     size_t mapped = 0;
     bool attached = false;
-    std::optional<Physical> physical;  // none: opened by its legacy handle
-    std::optional<Mapping> place;      // in a reservation; none: the addresses are ours
+    std::vector<Chunk> chunks;     // side by side; none: opened by its legacy handle
+    std::optional<Mapping> place;  // in a reservation; none: the addresses are ours
   };
   // A legacy handle that is opened twice gives the same addresses twice.
   using Blocks = std::multimap<const char*, Block>;
@@ -63,9 +71,16 @@ class Memory {
     char* base = nullptr;
     size_t size = 0;
     bool legacyIpc = false;
-    int handleTypes = 0;
+    uint64_t handleTypes = 0;
   };
-  Known ask(const void* ptr) const;
+  Result<Known> ask(const void* ptr) const;
+  // Physical memory as it is mapped here: all of one handle.
+  struct MappedChunk {
+    CuPointer base = 0;
+    size_t size = 0;
+    uint64_t handleTypes = 0;
+  };
+  Result<std::vector<MappedChunk>> chunksUnder(const Region& region) const;
 
   CuMemProperties propertiesOf(const CudaDevice& device) const;
   Result<size_t> granularity();
@@ -73,13 +88,13 @@ class Memory {
   // Maps physical memory at free addresses, or at `at`, and lets every device that can reach it.
   Status map(Block& block, void* at);
   Status unmap(Block& block);
+  Status unmapChunks(const Block& block, size_t count);
   Result<Region> add(Block block);
   Blocks::iterator around(const void* ptr);  // with mutex_ held
 
   Result<Share> shareForNic(const Region& region, const CudaDevice& device);
-  Status shareDescriptor(const Region& region, CuAllocation handle, const char* base, size_t mapped,
-                         Share& share);
-  Status shareOthers(const Region& region, Share& share);
+  Result<Share> shareForProcess(const Region& region);
+  Result<Share> shareLegacy(const Region& region, const char* base);
   Result<Region> attachLegacy(const Share& share, std::string_view handle, CudaDevice& device);
 
   const Backend& owner_;

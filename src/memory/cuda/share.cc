@@ -9,8 +9,8 @@ namespace {
 
 // How another process opens it; the first byte of Share::handle.
 enum class How : uint8_t {
-  descriptor = 1,  // of physical memory; u64: how many bytes that is
-  fabric = 2,      // the same by a handle, which follows
+  descriptor = 1,  // of physical memory; for each piece u64: how many bytes that is
+  fabric = 2,      // the same, and behind each number a handle instead of the descriptor
   legacy = 3,      // cuIpcOpenMemHandle(); the handle follows
 };
 
@@ -28,6 +28,67 @@ Result<Handle> handleIn(std::string_view bytes) {
   }
   std::memcpy(&handle, bytes.data(), sizeof(handle));
   return handle;
+}
+
+// A piece of what a peer shared.
+struct Piece {
+  uint64_t size;
+  std::string_view fabric;  // empty when a descriptor does it
+};
+
+// Refused unless all numbers of the share make sense together.
+Result<std::vector<Piece>> piecesOf(const Share& share, How how, Reader& reader, size_t granule) {
+  std::vector<Piece> pieces;
+  uint64_t total = 0;
+  bool sane = share.size > 0 && (how == How::descriptor || how == How::fabric);
+  while (sane && reader.left() > 0) {
+    const uint64_t size = reader.u64();
+    pieces.push_back({size, reader.raw(how == How::fabric ? sizeof(CuFabricHandle) : 0)});
+    sane = !reader.failed() && size % granule == 0 && fits(total, size, INT64_MAX);
+    total += size;
+  }
+  const size_t descriptors = how == How::descriptor ? pieces.size() : 0;
+  if (!sane || pieces.size() > Share::kMostPieces || share.fds.size() != descriptors ||
+      !fits(share.offset, share.size, total)) {
+    return error(Code::invalidArgument,
+                 "a share of {} bytes at offset {} of {} bytes of CUDA memory, with {} descriptors "
+                 "for {} pieces, makes no sense",
+                 share.size, share.offset, total, share.fds.size(), pieces.size());
+  }
+  return pieces;
+}
+
+Result<Physical> importPhysical(const Driver& driver, void* shareable, int type) {
+  CuAllocation handle = 0;
+  HMC_CUDA(driver, cuMemImportFromShareableHandle, &handle, shareable, type);
+  return Physical(driver, handle);
+}
+
+Result<Physical> importDescriptor(const Driver& driver, const Fd& fd) {
+  auto shareable = reinterpret_cast<void*>(static_cast<uintptr_t>(fd.get()));  // NOLINT
+  return importPhysical(driver, shareable, kHandleDescriptor);
+}
+
+Result<Physical> importFabric(const Driver& driver, std::string_view bytes) {
+  HMC_ASSIGN(auto handle, handleIn<CuFabricHandle>(bytes));
+  return importPhysical(driver, &handle, kHandleFabric);
+}
+
+// Adds the memory that is mapped at `base` to a share.
+Status exportPhysical(const Driver& driver, CuPointer base, How how, Share& share, Writer& handle) {
+  CuAllocation retained = 0;
+  HMC_CUDA(driver, cuMemRetainAllocationHandle, &retained, pointer(base));
+  const Physical physical(driver, retained);
+  if (how == How::fabric) {
+    CuFabricHandle fabric;
+    HMC_CUDA(driver, cuMemExportToShareableHandle, &fabric, retained, kHandleFabric, 0);
+    handle.raw(bytesOf(fabric));
+    return Status();
+  }
+  int fd = -1;
+  HMC_CUDA(driver, cuMemExportToShareableHandle, &fd, retained, kHandleDescriptor, 0);
+  share.fds.emplace_back(fd);
+  return Status();
 }
 
 constexpr uintptr_t kPage = 4096;
@@ -50,61 +111,75 @@ Result<Share> Memory::shareForNic(const Region& region, const CudaDevice& device
                     "cuMemGetHandleForAddressRange");
   if (!exported.ok()) return error(Code::unsupported, "no dma-buf: {}", exported.message());
   Share share;
-  share.fd = Fd(fd);
+  share.fds.emplace_back(fd);
   share.offset = reinterpret_cast<uintptr_t>(region.ptr) - first;
   return share;
 }
 
-Status Memory::shareDescriptor(const Region& region, CuAllocation handle, const char* base,
-                               size_t mapped, Share& share) {
-  int fd = -1;
-  HMC_CUDA(driver_, cuMemExportToShareableHandle, &fd, handle, kHandleDescriptor, 0);
-  share.fd = Fd(fd);
-  share.handle = Writer().u8(static_cast<uint8_t>(How::descriptor)).u64(mapped).take();
+Result<Share> Memory::shareLegacy(const Region& region, const char* base) {
+  CuIpcMemHandle handle;
+  HMC_CUDA(driver_, cuIpcGetMemHandle, &handle, address(base));
+  Share share;
+  share.handle = Writer().u8(static_cast<uint8_t>(How::legacy)).raw(bytesOf(handle)).take();
   share.offset = static_cast<uint64_t>(region.at(0) - base);
-  return Status();
+  return share;
 }
 
-// Memory of torch, cupy and everybody else.
-Status Memory::shareOthers(const Region& region, Share& share) {
-  const Known known = ask(region.ptr);
-  if (known.legacyIpc) {
-    CuIpcMemHandle handle;
-    HMC_CUDA(driver_, cuIpcGetMemHandle, &handle, address(known.base));
-    share.handle = Writer().u8(static_cast<uint8_t>(How::legacy)).raw(bytesOf(handle)).take();
-    share.offset = static_cast<uint64_t>(region.at(0) - known.base);
-    return Status();
+Result<std::vector<Memory::MappedChunk>> Memory::chunksUnder(const Region& region) const {
+  std::vector<MappedChunk> chunks;
+  const CuPointer end = address(region.at(region.size));
+  for (CuPointer next = address(region.ptr); next < end;) {
+    MappedChunk chunk;
+    int attributes[] = {kAttributeMappingBase, kAttributeMappingSize, kAttributeHandleTypes};
+    void* values[] = {&chunk.base, &chunk.size, &chunk.handleTypes};
+    HMC_CUDA(driver_, cuPointerGetAttributes, std::size(attributes), attributes, values, next);
+    if (chunk.size == 0) {
+      return error(Code::invalidArgument, "of the {} bytes at {} those from {} on are not mapped",
+                   region.size, region.ptr, static_cast<const void*>(pointer(next)));
+    }
+    if (chunks.size() == Share::kMostPieces) {
+      return error(
+          Code::unsupported,
+          "the {} bytes at {} are made of more than {} pieces, the first of {} bytes, and "
+          "each costs a descriptor: register less of it at a time, or allocate it with the "
+          "Node, in one piece",
+          region.size, region.ptr, Share::kMostPieces, chunks.front().size);
+    }
+    chunks.push_back(chunk);
+    next = chunk.base + chunk.size;
   }
-  if ((known.handleTypes & (kHandleDescriptor | kHandleFabric)) == 0) {
+  return chunks;
+}
+
+// What we allocated, and what torch, cupy and everybody else did.
+Result<Share> Memory::shareForProcess(const Region& region) {
+  HMC_ASSIGN(const Known known, ask(region.ptr));
+  if (known.legacyIpc) return shareLegacy(region, known.base);
+  uint64_t types = known.handleTypes & (kHandleDescriptor | kHandleFabric);
+  std::vector<MappedChunk> chunks;
+  if (types != 0) {
+    HMC_ASSIGN(chunks, chunksUnder(region));
+  }
+  for (const MappedChunk& chunk : chunks) types &= chunk.handleTypes;
+  if (types == 0) {
     return error(Code::unsupported,
                  "the memory at {} was allocated in a way that no other process can open "
-                 "(cudaMallocAsync and managed memory are such); allocate it with cudaMalloc or "
-                 "with the Node",
+                 "(cudaMallocAsync is such, and torch's expandable segments with "
+                 "TORCH_CUDA_EXPANDABLE_SEGMENTS_IPC=0); allocate it with cudaMalloc, with the "
+                 "Node, or without that variable",
                  region.ptr);
   }
-  CuPointer base = 0;
-  size_t mapped = 0;
-  int attributes[] = {kAttributeMappingBase, kAttributeMappingSize};
-  void* values[] = {&base, &mapped};
-  HMC_CUDA(driver_, cuPointerGetAttributes, 2, attributes, values, address(region.ptr));
-  if (!fits(address(region.ptr) - base, region.size, mapped)) {
-    return error(Code::unsupported,
-                 "the {} bytes at {} lie in several pieces of memory, the first of {} bytes; only "
-                 "one piece can be opened by another process",
-                 region.size, region.ptr, mapped);
+  const How how = types & kHandleDescriptor ? How::descriptor : How::fabric;
+  Share share;
+  share.offset = address(region.ptr) - chunks.front().base;
+  Writer handle;
+  handle.u8(static_cast<uint8_t>(how));
+  for (const MappedChunk& chunk : chunks) {
+    handle.u64(chunk.size);
+    HMC_TRY(exportPhysical(driver_, chunk.base, how, share, handle));
   }
-  CuAllocation handle = 0;
-  HMC_CUDA(driver_, cuMemRetainAllocationHandle, &handle, region.ptr);
-  const Physical physical(driver_, handle);
-  if (known.handleTypes & kHandleDescriptor) {
-    return shareDescriptor(region, handle, pointer(base), mapped, share);
-  }
-  CuFabricHandle fabric;
-  HMC_CUDA(driver_, cuMemExportToShareableHandle, &fabric, handle, kHandleFabric, 0);
-  share.handle =
-      Writer().u8(static_cast<uint8_t>(How::fabric)).u64(mapped).raw(bytesOf(fabric)).take();
-  share.offset = address(region.ptr) - base;
-  return Status();
+  share.handle = handle.take();
+  return share;
 }
 
 Result<Share> Memory::share(const Region& region, ShareFor purpose) {
@@ -118,20 +193,8 @@ Result<Share> Memory::share(const Region& region, ShareFor purpose) {
   HMC_ASSIGN(CuContext context, device.context());
   Current current(driver_, context);
   HMC_TRY(current.status());
-  Share share;
-  if (purpose == ShareFor::nic) {
-    HMC_ASSIGN(share, shareForNic(region, device));
-  } else {
-    std::unique_lock lock(mutex_);
-    auto found = around(region.ptr);
-    if (found != blocks_.end() && found->second.physical) {
-      const Block& block = found->second;
-      HMC_TRY(shareDescriptor(region, block.physical->get(), block.base, block.mapped, share));
-    } else {
-      lock.unlock();
-      HMC_TRY(shareOthers(region, share));
-    }
-  }
+  HMC_ASSIGN(Share share,
+             purpose == ShareFor::nic ? shareForNic(region, device) : shareForProcess(region));
   share.size = region.size;
   share.kind = DeviceKind::cuda;
   share.device = owner_.facts().devices[static_cast<size_t>(device.index())].uuid;
@@ -146,7 +209,8 @@ Result<Region> Memory::attachLegacy(const Share& share, std::string_view bytes,
   HMC_CUDA(driver_, cuIpcOpenMemHandle_v2, &base, handle, kIpcLazyPeerAccess);
   Block block;
   block.base = pointer(base);
-  block.mapped = ask(block.base).size;
+  auto known = ask(block.base);
+  block.mapped = known.ok() ? known->size : 0;
   if (share.size == 0 || !fits(share.offset, share.size, block.mapped)) {
     (void)unmap(block);
     return error(Code::outOfRange, "{} bytes at offset {} would pass the end of a peer's {} bytes",
@@ -170,33 +234,23 @@ Result<Region> Memory::attach(const Share& share, int index, void* at) {
                  "memory that its owner allocated with cudaMalloc cannot be mapped at a place of "
                  "our choice; let its Node allocate it");
   }
-  Block block;
-  block.mapped = reader.u64();
-  block.attached = true;
   HMC_ASSIGN(const size_t granule, granularity());
-  if (block.mapped % granule != 0 || share.size == 0 ||
-      !fits(share.offset, share.size, block.mapped)) {
-    return error(Code::invalidArgument,
-                 "a share of {} bytes at offset {} of {} bytes of CUDA memory makes no sense",
-                 share.size, share.offset, block.mapped);
-  }
+  HMC_ASSIGN(const auto pieces, piecesOf(share, how, reader, granule));
   if (at && share.offset != 0) {
     return error(Code::unsupported,
                  "memory at offset {} of its allocation cannot be mapped at a place of our choice: "
                  "only what begins with its allocation can",
                  share.offset);
   }
-  CuAllocation handle = 0;
-  if (how == How::descriptor && share.fd) {
-    auto fd = reinterpret_cast<void*>(static_cast<uintptr_t>(share.fd.get()));  // NOLINT
-    HMC_CUDA(driver_, cuMemImportFromShareableHandle, &handle, fd, kHandleDescriptor);
-  } else if (how == How::fabric) {
-    HMC_ASSIGN(auto fabric, handleIn<CuFabricHandle>(reader.raw(reader.left())));
-    HMC_CUDA(driver_, cuMemImportFromShareableHandle, &handle, &fabric, kHandleFabric);
-  } else {
-    return error(Code::invalidArgument, "a share of CUDA memory has neither descriptor nor handle");
+  Block block;
+  block.attached = true;
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    HMC_ASSIGN(Physical physical, pieces[i].fabric.empty()
+                                      ? importDescriptor(driver_, share.fds[i])
+                                      : importFabric(driver_, pieces[i].fabric));
+    block.chunks.push_back({std::move(physical), pieces[i].size});
+    block.mapped += pieces[i].size;
   }
-  block.physical.emplace(driver_, handle);
   block.region = {nullptr, share.size, {DeviceKind::cuda, index}};
   HMC_TRY(map(block, at));
   block.region.ptr = block.base + share.offset;

@@ -59,7 +59,7 @@ class HipRuntime final : public CudaShapedRuntime {
                    "with CONFIG_DMABUF_MOVE_NOTIFY and CONFIG_PCI_P2PDMA",
                    region.size, region.ptr, result);
     }
-    share.fd = Fd(fd);
+    share.fds.emplace_back(fd);
     return Status();
   }
 

@@ -64,9 +64,8 @@ class IpcTransport final : public Transport {
                    region.size, region.ptr);
     }
     HMC_ASSIGN(Backend * backend, findBackend(region.device));
-    auto made = std::make_unique<IpcRegistration>(shared_, region, access);
-    HMC_TRY(made->open(*backend));
-    return std::unique_ptr<Registration>(std::move(made));
+    return std::unique_ptr<Registration>(
+        std::make_unique<IpcRegistration>(shared_, *backend, region, access));
   }
 
   Result<std::unique_ptr<Link>> openLink(const LinkOptions& options) override {

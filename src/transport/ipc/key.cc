@@ -12,13 +12,19 @@ namespace hmc::ipc {
 namespace {
 
 // The last byte is the version: both sides must have been built with the same layout.
-constexpr uint32_t kKeyMagic = 0x4b435002;
+constexpr uint32_t kKeyMagic = 0x4b435003;
 constexpr uint32_t kAddressMagic = 0x41435001;
 constexpr size_t kLongestName = 100;  // a unix socket's name has less room than this
 
 Result<DeviceKind> kindOf(const std::string& name) {
   if (const DeviceKind* kind = findDeviceKind(name)) return *kind;
   return error(Code::invalidArgument, "an ipc key names an unknown kind of device");
+}
+
+std::vector<std::string> readTokens(Reader& in) {
+  std::vector<std::string> tokens;
+  for (uint32_t left = in.u32(); left > 0 && !in.failed(); --left) tokens.push_back(in.string());
+  return tokens;
 }
 
 // What comes behind the number that tells what the bytes are.
@@ -32,15 +38,16 @@ std::string_view asText(const DeviceUuid& uuid) {
   return {reinterpret_cast<const char*>(uuid.bytes.data()), uuid.bytes.size()};
 }
 
-bool emptyOr(const std::string& text, size_t size) {
-  return text.empty() || text.size() == size;
+bool isToken(const std::string& text) {
+  return text.size() == kTokenSize;
 }
 
 Status check(const Key& key, uint8_t access, uint8_t processVm) {
   bool sane = access <= static_cast<uint8_t>(Access::readWrite) && processVm <= 1 &&
               key.device.index >= 0 && key.size > 0 && !key.exchange.empty() &&
-              key.exchange.size() <= kLongestName && emptyOr(key.shareToken, kTokenSize) &&
-              emptyOr(key.pageToken, kTokenSize) && key.pid > 0 &&
+              key.exchange.size() <= kLongestName && key.shareTokens.size() <= Share::kMostPieces &&
+              std::all_of(key.shareTokens.begin(), key.shareTokens.end(), isToken) &&
+              (key.pageToken.empty() || isToken(key.pageToken)) && key.pid > 0 &&
               fits(key.address, key.size, UINT64_MAX) && fits(key.shareOffset, key.size, INT64_MAX);
   if (!sane) return error(Code::invalidArgument, "an ipc key holds values that make no sense");
   return Status();
@@ -53,7 +60,9 @@ std::string encode(const Key& key) {
   out.u32(kKeyMagic).u8(static_cast<uint8_t>(key.access)).string(deviceKindName(key.device.kind));
   out.u32(static_cast<uint32_t>(key.device.index)).raw(asText(key.uuid)).u64(key.size);
   out.string(key.exchange).raw(key.process);
-  out.string(key.shareToken).string(key.shareHandle).u64(key.shareOffset);
+  out.u32(static_cast<uint32_t>(key.shareTokens.size()));
+  for (const std::string& token : key.shareTokens) out.string(token);
+  out.string(key.shareHandle).u64(key.shareOffset).string(key.notShared);
   out.u8(key.processVm ? 1 : 0).u32(static_cast<uint32_t>(key.pid)).u64(key.address);
   out.u64(key.nonceAddress).raw(key.nonce);
   out.string(key.pageToken).u64(key.region);
@@ -71,9 +80,10 @@ Result<Key> decodeKey(std::string_view bytes) {
   key.size = in.u64();
   key.exchange = in.string();
   key.process = in.raw(kNonceSize);
-  key.shareToken = in.string();
+  key.shareTokens = readTokens(in);
   key.shareHandle = in.string();
   key.shareOffset = in.u64();
+  key.notShared = in.string();
   uint8_t processVm = in.u8();
   key.pid = static_cast<pid_t>(in.u32());
   key.address = in.u64();

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "hmc/device.h"
 #include "hmc/result.h"
@@ -25,10 +26,12 @@ struct Key {
   std::string exchange;  // the FdExchange that all tokens here belong to
   std::string process;   // processNonce() of the owner
 
-  // mapped: the descriptor's token or the vendor's handle, both empty when it cannot be shared
-  std::string shareToken;
+  // mapped: the descriptors' tokens and the vendor's handle; when it cannot be shared both are
+  // empty, and the reason may be there
+  std::vector<std::string> shareTokens;
   std::string shareHandle;
   uint64_t shareOffset = 0;
+  std::string notShared;
 
   // process_vm, and the same process: where it lies, and proof that the pid is the one we mean
   bool processVm = false;

@@ -52,8 +52,9 @@ Status MappedRemote::unmap() {
 
 Result<std::unique_ptr<RemoteMemory>> importMapped(const Key& key, const std::atomic<bool>& closed,
                                                    Deadline deadline, void* place) {
-  if (key.shareToken.empty() && key.shareHandle.empty()) {
-    return error(Code::unsupported, "its owner does not offer it for mapping");
+  if (key.shareTokens.empty() && key.shareHandle.empty()) {
+    return error(Code::unsupported, "its owner does not offer it for mapping{}{}",
+                 key.notShared.empty() ? "" : ": ", key.notShared);
   }
   if (isOurOwn(key) && !place) {
     return std::unique_ptr<RemoteMemory>(
@@ -61,8 +62,9 @@ Result<std::unique_ptr<RemoteMemory>> importMapped(const Key& key, const std::at
   }
   HMC_ASSIGN(Backend * backend, findBackend(key.device.kind));
   Share share;
-  if (!key.shareToken.empty()) {
-    HMC_ASSIGN(share.fd, FdExchange::fetch(key.exchange, key.shareToken, deadline));
+  for (const std::string& token : key.shareTokens) {
+    HMC_ASSIGN(Fd fd, FdExchange::fetch(key.exchange, token, deadline));
+    share.fds.push_back(std::move(fd));
   }
   share.handle = key.shareHandle;
   share.offset = key.shareOffset;

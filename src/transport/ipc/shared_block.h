@@ -22,7 +22,8 @@ class SharedBlock {
   static Result<SharedBlock> fetch(const std::string& exchange, const std::string& token,
                                    Deadline deadline) {
     Share share;
-    HMC_ASSIGN(share.fd, FdExchange::fetch(exchange, token, deadline));
+    HMC_ASSIGN(Fd fd, FdExchange::fetch(exchange, token, deadline));
+    share.fds.push_back(std::move(fd));
     share.size = sizeof(T);
     HMC_ASSIGN(Region region, hostBackend().attach(share));
     return SharedBlock({region.ptr, [=](void*) { (void)hostBackend().detach(region); }});
@@ -32,7 +33,7 @@ class SharedBlock {
   Result<std::string> offer(FdExchange& fds) const {
     const Region region{memory_.get(), sizeof(T), Device{}};
     HMC_ASSIGN(Share share, hostBackend().share(region, ShareFor::process));
-    return fds.offer(share.fd.get());
+    return fds.offer(share.fds[0].get());
   }
 
   T* operator->() const { return static_cast<T*>(memory_.get()); }

@@ -53,13 +53,13 @@ Result<Handle<ibv_mr>> registerHost(const Nic& nic, const Region& region, Access
 Result<Handle<ibv_mr>> registerByDmabuf(const Nic& nic, const Region& region, Access access,
                                         const Result<Share>& share) {
   HMC_TRY(share.status());
-  if (!share->fd) return error(Code::unsupported, "its runtime hands out no dma-buf");
+  if (share->fds.empty()) return error(Code::unsupported, "its runtime hands out no dma-buf");
   const Library& library = nic.library();
   if (!library.ibv_reg_dmabuf_mr)
     return error(Code::unsupported, "{} is older than rdma-core 34", library.handle.path());
   ibv_mr* made = library.ibv_reg_dmabuf_mr(nic.pd(), share->offset, region.size,
-                                           reinterpret_cast<uint64_t>(region.ptr), share->fd.get(),
-                                           accessFlags(access));
+                                           reinterpret_cast<uint64_t>(region.ptr),
+                                           share->fds[0].get(), accessFlags(access));
   if (!made) return explain(nic, region, errno);
   return Handle<ibv_mr>(made, library.ibv_dereg_mr);
 }

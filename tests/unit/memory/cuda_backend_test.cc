@@ -166,6 +166,32 @@ TEST_F(CudaBackendTest, copiesListsOfWhichNotAllIsPinned) {
   EXPECT_TRUE(backend->release(region.ptr).ok());
 }
 
+// A kernel of ours that touches memory of another context would break the device, too.
+TEST_F(CudaBackendTest, copiesListsOfMemoryOfAnotherContext) {
+  CuContext another = nullptr;
+  ASSERT_EQ(call<CuResult(CuContext*, unsigned, CuDevice)>("cuCtxCreate_v2", &another, 0, 0),
+            kSuccess);
+  CuPointer made = 0;
+  ASSERT_EQ(driver.cuMemAlloc_v2(&made, 8000), kSuccess);
+  const Region theirs{pointer(made), 8000, {DeviceKind::cuda, 0}};
+  const Region ours = test::must(backend->allocate(0, 8000));
+  EXPECT_EQ(currentContext(), another);
+  write(theirs, std::string(8000, 't'));
+  std::vector<CopyPiece> there;
+  std::vector<CopyPiece> back;
+  for (size_t at = 0; at < 8000; at += 1000) {
+    back.push_back({ours.at(at), theirs.at(7000 - at), 1000});
+    there.push_back({theirs.at(at), ours.at(at), 1000});
+  }
+  for (const auto& pieces : {back, there}) {
+    ASSERT_TRUE(backend->copy({ours.device, ours.device, pieces}, {ours.device}).ok());
+    EXPECT_EQ(read(ours), std::string(8000, 't'));
+    EXPECT_EQ(read(theirs), std::string(8000, 't'));
+  }
+  EXPECT_EQ(driver.cuCtxPopCurrent_v2(&another), kSuccess);
+  EXPECT_TRUE(backend->release(ours.ptr).ok());
+}
+
 TEST_F(CudaBackendTest, copiesOnTheDefaultStreamsOfUsers) {
   Region region = test::must(backend->allocate(1, 4096));
   for (uintptr_t number : {1, 2}) {
@@ -178,6 +204,19 @@ TEST_F(CudaBackendTest, copiesOnTheDefaultStreamsOfUsers) {
     EXPECT_EQ(read(region), bytes);
   }
   EXPECT_TRUE(backend->release(region.ptr).ok());
+}
+
+// The stream need not even be able to say so.
+TEST_F(CudaBackendTest, hasPassedWhatIsRecordedOnAStreamOfTheUsersThatHasNothingToDo) {
+  Current current(driver, contextOf(0));
+  CuStream stream = nullptr;
+  ASSERT_EQ(driver.cuStreamCreateWithPriority(&stream, kStreamNonBlocking, 0), kSuccess);
+  auto event = test::must(backend->event(0));
+  fail("cuStreamWriteValue32_v2", 1, kNotSupported);
+  EXPECT_TRUE(event->record({{DeviceKind::cuda, 0}, stream}).ok());
+  EXPECT_TRUE(test::must(event->passed()));
+  EXPECT_FALSE(event->signal().ok());
+  EXPECT_FALSE(event->record({{DeviceKind::cuda, 0}}).ok()) << "a stream of ours is not asked";
 }
 
 // The other half of the next test, in a process whose device may break.

@@ -68,6 +68,15 @@ TEST_F(CudaSharing, locatesMemoryThatOthersAllocated) {
   EXPECT_EQ(backend->locate(theirs.ptr).status().code(), Code::notFound);
 }
 
+TEST_F(CudaSharing, doesNotTakeADriverThatFailsForOneThatDoesNotKnowTheMemory) {
+  Region theirs = allocateAsOthersDo(10000);
+  fail("cuPointerGetAttributes", 1, 700);
+  Status failed = backend->locate(theirs.ptr).status();
+  EXPECT_EQ(failed.code(), Code::failed);
+  EXPECT_THAT(failed.message(), HasSubstr("ILLEGAL_ADDRESS"));
+  freeAsOthersDo(theirs);
+}
+
 TEST_F(CudaSharing, takesManagedMemoryForTheHosts) {
   Current current(driver, contextOf(0));
   CuPointer made = 0;
@@ -121,43 +130,137 @@ TEST_F(CudaSharing, sharesMemoryThatOthersAllocatedByItsLegacyHandle) {
   Region theirs = allocateAsOthersDo(100000, 1);
   write(theirs.slice(3000, 5000), std::string(5000, 'q'));
   const Share share = shareOf(theirs.slice(3000, 5000));
-  EXPECT_FALSE(share.fd);
+  EXPECT_TRUE(share.fds.empty());
   EXPECT_EQ(SecondProcess::run("DISABLED_secondProcessOpensALegacyHandle", share), 0);
   EXPECT_EQ(read(theirs.slice(3000, 5000)), std::string(5000, 'a'));
   EXPECT_EQ(read(theirs.slice(8000, 1)), std::string(1, '\0'));
   freeAsOthersDo(theirs);
 }
 
-// Expandable segments of torch: physical memory that others mapped themselves.
-TEST_F(CudaSharing, sharesPhysicalMemoryThatOthersMapped) {
-  CuMemProperties properties{};
-  properties.type = kAllocationPinned;
-  properties.location = {kLocationDevice, 0};
-  properties.requestedHandleTypes = kHandleDescriptor;
-  const size_t before = live().handles;
-  CuPointer base = 0;
-  ASSERT_EQ(driver.cuMemAddressReserve(&base, 3 * kGranule, 0, 0, 0), kSuccess);
-  CuAllocation pieces[2] = {};
-  for (size_t i = 0; i < 2; ++i) {
-    ASSERT_EQ(driver.cuMemCreate(&pieces[i], kGranule, &properties, 0), kSuccess);
-    ASSERT_EQ(driver.cuMemMap(base + i * kGranule, kGranule, 0, pieces[i], 0), kSuccess);
-    ASSERT_EQ(driver.cuMemRelease(pieces[i]), kSuccess);
+// Expandable segments of torch: pieces of physical memory, side by side in more addresses than
+// that.
+class OthersPieces {
+ public:
+  OthersPieces(const Driver& driver, size_t count, int handleTypes = kHandleDescriptor)
+      : driver_(driver), count_(count) {
+    CuMemProperties properties{};
+    properties.type = kAllocationPinned;
+    properties.location = {kLocationDevice, 0};
+    EXPECT_EQ(driver_.cuMemAddressReserve(&base_, reserved(), 0, 0, 0), kSuccess);
+    for (size_t i = 0; i < count_; ++i) {
+      properties.requestedHandleTypes = handleTypes;
+      CuAllocation piece = 0;
+      EXPECT_EQ(driver_.cuMemCreate(&piece, kGranule, &properties, 0), kSuccess);
+      EXPECT_EQ(driver_.cuMemMap(base_ + i * kGranule, kGranule, 0, piece, 0), kSuccess);
+      EXPECT_EQ(driver_.cuMemRelease(piece), kSuccess);
+    }
+    const CuMemAccess access{{kLocationDevice, 0}, kReadWrite};
+    EXPECT_EQ(driver_.cuMemSetAccess(base_, count_ * kGranule, &access, 1), kSuccess);
   }
-  const CuMemAccess access{{kLocationDevice, 0}, kReadWrite};
-  ASSERT_EQ(driver.cuMemSetAccess(base, 2 * kGranule, &access, 1), kSuccess);
+  ~OthersPieces() {
+    EXPECT_EQ(driver_.cuMemUnmap(base_, count_ * kGranule), kSuccess);
+    EXPECT_EQ(driver_.cuMemAddressFree(base_, reserved()), kSuccess);
+  }
+  OthersPieces(const OthersPieces&) = delete;
+  OthersPieces& operator=(const OthersPieces&) = delete;
 
-  Region second{pointer(base) + kGranule + 100, 5000, {DeviceKind::cuda, 0}};
-  write(second, std::string(5000, 's'));
-  auto attached = backend->attach(shareOf(second), nullptr);
+  Region part(size_t offset, size_t size) const {
+    return {pointer(base_) + offset, size, {DeviceKind::cuda, 0}};
+  }
+
+ private:
+  size_t reserved() const { return (count_ + 1) * kGranule; }
+
+  const Driver& driver_;
+  const size_t count_;
+  CuPointer base_ = 0;
+};
+
+TEST_F(CudaSharing, sharesPiecesThatOthersMappedSideBySide) {
+  const test::FakeCudaLive before = live();
+  {
+    OthersPieces pieces(driver, 4);
+    for (const Region& some :
+         {pieces.part(100, 5000), pieces.part(kGranule + 100, 5000), pieces.part(0, 4 * kGranule),
+          pieces.part(kGranule - 7, 2 * kGranule + 14), pieces.part(2 * kGranule, kGranule)}) {
+      SCOPED_TRACE(testing::Message() << some.at(0) - pieces.part(0, 1).at(0) << ' ' << some.size);
+      write(some, std::string(some.size, 's'));
+      write(some.slice(some.size - 3, 3), "end");
+      auto attached = backend->attach(shareOf(some), nullptr);
+      ASSERT_TRUE(attached.ok()) << attached.status().toString();
+      EXPECT_EQ(attached->size, some.size);
+      EXPECT_EQ(read(*attached), std::string(some.size - 3, 's') + "end");
+      write(*attached, std::string(some.size, 'a'));
+      EXPECT_EQ(read(some), std::string(some.size, 'a'));
+      EXPECT_TRUE(backend->detach(*attached).ok());
+    }
+    EXPECT_EQ(shareOf(pieces.part(kGranule - 1, 2)).fds.size(), 2u);
+    EXPECT_EQ(shareOf(pieces.part(kGranule, kGranule)).fds.size(), 1u);
+  }
+  EXPECT_TRUE(live() == before);
+}
+
+TEST_F(CudaSharing, sharesWhatItAttachedInPieces) {
+  OthersPieces pieces(driver, 2);
+  const Region some = pieces.part(kGranule - 50, 100);
+  write(some, std::string(100, 'w'));
+  auto first = test::must(backend->attach(shareOf(some), nullptr));
+  auto second = test::must(backend->attach(shareOf(first), nullptr));
+  EXPECT_EQ(read(second), std::string(100, 'w'));
+  EXPECT_TRUE(backend->detach(first).ok());
+  EXPECT_TRUE(backend->detach(second).ok());
+}
+
+TEST_F(CudaSharing, piecesCanBePlacedInAReservation) {
+  OthersPieces pieces(driver, 3);
+  write(pieces.part(0, 3 * kGranule), std::string(3 * kGranule, 'r'));
+  auto reservation = test::must(backend->reserve(4 * kGranule));
+  void* place = reservation->region.at(kGranule);
+  auto attached = backend->attach(shareOf(pieces.part(0, 2 * kGranule + 1)), place);
   ASSERT_TRUE(attached.ok()) << attached.status().toString();
-  EXPECT_EQ(read(*attached), std::string(5000, 's'));
+  EXPECT_EQ(attached->ptr, place);
+  EXPECT_EQ(read(*attached), std::string(2 * kGranule + 1, 'r'));
   EXPECT_TRUE(backend->detach(*attached).ok());
-  Region both{pointer(base), kGranule + 1, {DeviceKind::cuda, 0}};
-  EXPECT_THAT(backend->share(both, ShareFor::process).status().message(),
-              HasSubstr("several pieces"));
-  EXPECT_EQ(driver.cuMemUnmap(base, 2 * kGranule), kSuccess);
-  EXPECT_EQ(driver.cuMemAddressFree(base, 3 * kGranule), kSuccess);
-  EXPECT_EQ(live().handles, before);
+}
+
+TEST_F(CudaSharing, saysHowManyPiecesAreTooMany) {
+  const size_t most = Share::kMostPieces;
+  OthersPieces pieces(driver, most + 1);
+  EXPECT_EQ(shareOf(pieces.part(0, most * kGranule)).fds.size(), most);
+  auto refused = backend->share(pieces.part(0, most * kGranule + 1), ShareFor::process);
+  EXPECT_EQ(refused.status().code(), Code::unsupported);
+  EXPECT_THAT(refused.status().message(), HasSubstr("more than 128 pieces"));
+}
+
+TEST_F(CudaSharing, saysWhyPiecesCannotBeSharedAndWhatToDo) {
+  OthersPieces pieces(driver, 2, /*handleTypes=*/0);
+  auto refused = backend->share(pieces.part(0, kGranule + 1), ShareFor::process);
+  EXPECT_EQ(refused.status().code(), Code::unsupported);
+  EXPECT_THAT(refused.status().message(), HasSubstr("TORCH_CUDA_EXPANDABLE_SEGMENTS_IPC"));
+  // The last address has nothing behind it.
+  OthersPieces shareable(driver, 2);
+  auto beyond = backend->share(shareable.part(kGranule, kGranule + 1), ShareFor::process);
+  EXPECT_EQ(beyond.status().code(), Code::invalidArgument);
+  EXPECT_THAT(beyond.status().message(), HasSubstr("not mapped"));
+}
+
+TEST_F(CudaSharing, aPieceThatCannotBeMappedLeavesNothingBehind) {
+  OthersPieces pieces(driver, 3);
+  const Region all = pieces.part(0, 3 * kGranule);
+  for (const char* function : {"cuMemExportToShareableHandle", "cuMemRetainAllocationHandle"}) {
+    const test::FakeCudaLive before = live();
+    fail(function, 3, kOutOfMemory);
+    EXPECT_EQ(backend->share(all, ShareFor::process).status().code(), Code::exhausted) << function;
+    EXPECT_TRUE(live() == before) << function;
+  }
+  const Share share = shareOf(all);
+  for (const char* function : {"cuMemImportFromShareableHandle", "cuMemMap"}) {
+    fail(function, 3, kOutOfMemory);
+    SCOPED_TRACE(function);
+    expectRefused(share);
+  }
+  fail("cuMemSetAccess", 1, kOutOfMemory);
+  expectRefused(share);
 }
 
 TEST_F(CudaSharing, refusesSharesWhoseBytesLie) {
@@ -181,14 +284,15 @@ TEST_F(CudaSharing, refusesSharesWhoseBytesLie) {
   lying(physical(kGranule), 1, huge);
   lying(physical(kGranule), 0, 0);
   lying(physical(kGranule).substr(0, 5), 0, 1);
+  lying(physical(kGranule) + physical(kGranule).substr(1), 0, 1);  // one descriptor for two
   lying("", 0, 1);
   lying("\xff", 0, 1);
   lying(Writer().u8(kByLegacyHandle).take(), 0, 1);
   Share none = shareOf(region);
-  none.fd = Fd();
+  none.fds.clear();
   expectRefused(none);
   Share another = shareOf(region);
-  another.fd = Fd(dup(0));
+  another.fds[0] = Fd(dup(0));
   expectRefused(another);
   EXPECT_TRUE(backend->release(region.ptr).ok());
 }

@@ -111,6 +111,18 @@ TEST_F(IpcDevice, memoryThatIsDroppedEarlyStaysMappedUntilTheDeviceIsDoneWithIt)
   EXPECT_FALSE(gpu.locate(place).ok()) << "nobody uses it any more";
 }
 
+// Exporting takes longer than a small put, which needs none of it.
+TEST_F(IpcDevice, memoryIsExportedWhenAPeerFirstNeedsItsKeyAndTheReasonWhyNotTravels) {
+  auto first = must(pair.target->registerRegion(region, Access::read));
+  gpu.failNext(FakeAccelerator::Call::share, Status(Code::unsupported, "it is out of handles"));
+  auto second = must(pair.target->registerRegion(region, Access::read));
+  Status refused = pair.link->importKey(first->key(), kPatience, nullptr).status();
+  EXPECT_EQ(refused.code(), Code::unsupported);
+  EXPECT_NE(refused.message().find("it is out of handles"), std::string::npos) << refused.message();
+  EXPECT_TRUE(pair.link->importKey(second->key(), kPatience, nullptr).ok());
+  EXPECT_EQ(second->key(), second->key());
+}
+
 TEST_F(IpcDevice, aDeviceThatCannotCopyFailsTheOperationAlone) {
   gpu.failNext(FakeAccelerator::Call::copy, Status(Code::failed, "uncorrectable error"));
   Completion first(1);

@@ -17,9 +17,10 @@ Key sample() {
   key.size = 12345;
   key.exchange = "hmc-exchange";
   key.process = std::string(kNonceSize, 'p');
-  key.shareToken = std::string(kTokenSize, 's');
+  key.shareTokens = {std::string(kTokenSize, 's'), std::string(kTokenSize, 't')};
   key.shareHandle = "vendor bytes";
   key.shareOffset = 4096;
+  key.notShared = "a reason";
   key.processVm = true;
   key.pid = 77;
   key.address = 0x123456789000;
@@ -57,7 +58,10 @@ TEST(IpcKey, valuesThatMakeNoSenseAreRefused) {
       [](Key& key) { key.pid = -1; },
       [](Key& key) { key.exchange = ""; },
       [](Key& key) { key.exchange = std::string(200, 'x'); },
-      [](Key& key) { key.shareToken = "short"; },
+      [](Key& key) { key.shareTokens[1] = "short"; },
+      [](Key& key) {
+        key.shareTokens.resize(Share::kMostPieces + 1, std::string(kTokenSize, 's'));
+      },
       [](Key& key) { key.pageToken = "short"; },
       [](Key& key) { key.device.index = -1; },
       [](Key& key) { key.address = UINT64_MAX - 100; },

@@ -68,8 +68,24 @@ Finding checkPort(const RdmaPort& port) {
   return finding;
 }
 
+// What lets NICs reach memory of that kind; nothing where its runtime has no way.
+std::string fixFor(DeviceKind kind) {
+  switch (kind) {
+    case DeviceKind::cuda:
+      return "sudo apt install nvidia-open  # the open kernel modules; or: sudo modprobe "
+             "nvidia-peermem";
+    case DeviceKind::hip:
+      return "install ROCm 5.6 or newer, on Linux 5.12 or newer";
+    default:
+      return "";
+  }
+}
+
 Finding checkMemory(const RdmaMemory& memory) {
-  return {Level::ok, "RDMA and " + memory.device.toString(), memory.how, ""};
+  Finding finding{Level::ok, "RDMA and " + memory.device.toString(), memory.how, ""};
+  if (memory.how.rfind("staged", 0) == 0) finding.fix = fixFor(memory.device.kind);
+  if (!finding.fix.empty()) finding.level = Level::warn;
+  return finding;
 }
 
 }  // namespace

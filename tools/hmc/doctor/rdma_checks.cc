@@ -1,40 +1,20 @@
 #include <fcntl.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 
 #include <fmt/core.h>
 
 #include "doctor/checks.h"
+#include "doctor/host_files.h"
 #include "system_call.h"
 
 namespace hmc::tool {
 
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr const char* kDevices = "/sys/class/infiniband";
 constexpr const char* kFiles = "/sys/class/infiniband_verbs";
-
-std::vector<std::string> namesIn(const std::string& folder) {
-  std::vector<std::string> names;
-  std::error_code none;
-  for (const auto& entry : fs::directory_iterator(folder, none))
-    names.push_back(entry.path().filename().string());
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
-std::string wordIn(const std::string& path) {
-  std::ifstream file(path);
-  std::string word;
-  file >> word;
-  return word;
-}
 
 Finding checkFile(const DeviceFile& file) {
   Finding finding{Level::ok, file.device, file.path + " can be opened", ""};

@@ -41,7 +41,7 @@ TEST_F(AcceleratorHost, withoutASignHasNoLine) {
   std::vector<MemoryReport> reports;
   for (DeviceKind kind : kAll) reports.push_back(missing(kind, "there is no library"));
   write("dev/null", "");
-  EXPECT_EQ(findAccelerators(root()).size(), std::size(kAll));
+  EXPECT_EQ(findAccelerators(root()).size(), kDeviceKindCount - 1) << "a kind has no row";
   EXPECT_TRUE(checkAccelerators(findAccelerators(root()), reports).empty());
 }
 

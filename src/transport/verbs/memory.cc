@@ -56,21 +56,19 @@ bool isUnknownCall(int errnum) {
 }
 
 Status explainDmabuf(const Nic& nic, const Region& region, int errnum) {
-  const std::string& port = nic.port().name();
   if (isUnknownCall(errnum)) {
     return error(Code::unsupported,
                  "the driver of {} takes none: {}; it needs Linux 5.12 or newer, and a NIC whose "
                  "driver has it (mlx5 does)",
-                 port, errnoText(errnum));
+                 nic.port().name(), errnoText(errnum));
   }
-  const std::string what = fmt::format("registering {} bytes with {}", region.size, port);
-  if (errnum == ENOMEM) {
-    return errnoStatus(what +
-                           "; is the PCI window of the device large enough? Resizable BAR in "
-                           "the firmware's settings makes it so",
-                       errnum);
-  }
-  return errnoStatus(what, errnum);
+  Status failed = errnoStatus(
+      fmt::format("registering {} bytes with {}", region.size, nic.port().name()), errnum);
+  if (errnum != ENOMEM) return failed;
+  return error(Code::exhausted,
+               "{}; the device's PCI window may be too small for it: enable Resizable BAR in the "
+               "firmware's settings",
+               failed.message());
 }
 
 Result<Handle<ibv_mr>> registerByDmabuf(const Nic& nic, const Region& region, Access access,
@@ -78,11 +76,12 @@ Result<Handle<ibv_mr>> registerByDmabuf(const Nic& nic, const Region& region, Ac
   HMC_TRY(share.status());
   if (!share->fd) return error(Code::unsupported, "its runtime hands out no dma-buf");
   const Library& library = nic.library();
-  if (!library.ibv_reg_dmabuf_mr)
+  if (!library.ibv_reg_dmabuf_mr) {
     return error(Code::unsupported,
                  "{} is older than rdma-core 34: install a newer libibverbs1 (that of Debian 12 or "
                  "Ubuntu 22.04 will do)",
                  library.handle.path());
+  }
   ibv_mr* made = library.ibv_reg_dmabuf_mr(nic.pd(), share->offset, region.size,
                                            reinterpret_cast<uint64_t>(region.ptr), share->fd.get(),
                                            accessFlags(access));

@@ -52,8 +52,8 @@ class Side:
     def __init__(self, name, place, size):
         from nixl._api import nixl_agent
 
+        self.memory = Memory(place, size)  # first, so that UCX finds a CUDA context
         self.agent = nixl_agent(name)
-        self.memory = Memory(place, size)
         self.agent.register_memory(
             [(self.memory.address, size, self.memory.device, "")], self.memory.kind
         )

@@ -78,6 +78,8 @@ class UsedDevice {
 // loaded. It stays, because its threads run until the process ends. The sentence names all of them
 // and ends with `fix`.
 Result<DynamicLibrary> openRuntime(std::vector<std::string> libraries, const char* fix);
+// Has this process loaded one of them?
+bool isAnyLoaded(const std::vector<std::string>& libraries);
 
 // A function of such a library; unsupported when the library is too old to have it.
 template <class Function>

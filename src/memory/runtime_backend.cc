@@ -33,6 +33,10 @@ bool isLoaded(const std::string& library) {
 
 }  // namespace
 
+bool isAnyLoaded(const std::vector<std::string>& libraries) {
+  return std::any_of(libraries.begin(), libraries.end(), isLoaded);
+}
+
 Result<DynamicLibrary> openRuntime(std::vector<std::string> libraries, const char* fix) {
   // Torch brings a runtime of its own: two of them in a process know nothing of each other's
   // memory.
@@ -57,8 +61,11 @@ Result<DynamicLibrary> openRuntime(std::vector<std::string> libraries, const cha
 
 Result<Backend*> makeBackend(Result<Backend::Facts> facts, std::unique_ptr<Runtime> runtime,
                              const char* fix) {
-  if (facts.ok()) return new RuntimeBackend(*std::move(facts), std::move(runtime));
-  return error(facts.status().code(), "{}; {}", facts.status().message(), fix);
+  if (!facts.ok()) return error(facts.status().code(), "{}; {}", facts.status().message(), fix);
+  if (facts->devices.empty()) {
+    return error(Code::unsupported, "{} sees no device; {}", facts->name, fix);
+  }
+  return new RuntimeBackend(*std::move(facts), std::move(runtime));
 }
 
 DeviceUuid uuidOfPciAddress(std::string_view address) {

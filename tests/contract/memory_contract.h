@@ -39,6 +39,7 @@ class MemoryContract : public testing::TestWithParam<MemoryContractCase> {
  protected:
   static constexpr std::chrono::seconds kPatience{60};
 
+  void SetUp() override { ASSERT_NE(backend, nullptr) << "see above why it could not be made"; }
   Region allocate(size_t size, int index = 0) {
     auto made = backend->allocate(index, size);
     EXPECT_TRUE(made.ok()) << made.status().toString();

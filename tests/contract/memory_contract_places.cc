@@ -6,6 +6,8 @@ namespace hmc {
 class MemoryContractPlaces : public MemoryContract {
  protected:
   void SetUp() override {
+    MemoryContract::SetUp();
+    if (HasFatalFailure()) return;
     auto made = backend->reserve(kSize);
     if (made.status().code() == Code::unsupported) GTEST_SKIP() << made.status().message();
     ASSERT_TRUE(made.ok()) << made.status().toString();

@@ -33,9 +33,11 @@ int answer(const Status& status) {
 using namespace hmc;  // NOLINT(google-build-using-namespace): what follows are C functions
 
 HMC_FAKE_EXPORT const char* HMC_VENDOR(GetErrorName)(int code) {
+  if (code == CudaShaped::kNoDevice) return "ErrorNoDevice";
   return code == CudaShaped::kOutOfMemory ? "ErrorOutOfMemory" : "ErrorOfTheFake";
 }
 HMC_FAKE_EXPORT const char* HMC_VENDOR(GetErrorString)(int code) {
+  if (code == CudaShaped::kNoDevice) return "no device is detected";
   return code == CudaShaped::kOutOfMemory ? "out of memory" : "the fake refused";
 }
 HMC_FAKE_EXPORT int HMC_VENDOR(GetLastError)() {

@@ -7,7 +7,11 @@
 namespace hmc {
 
 FakeRuntime& fakeRuntime() {
-  static auto* instance = new FakeRuntime({DeviceKind::hip, "HIP_VISIBLE_DEVICES"});
+  FakeRuntime::Options options{DeviceKind::hip, "HIP_VISIBLE_DEVICES"};
+#ifdef HMC_FAKE_DEVICELESS
+  options.deviceless = true;
+#endif
+  static auto* instance = new FakeRuntime(options);
   return *instance;
 }
 

@@ -299,7 +299,7 @@ FAKE CuResult cuMemImportFromShareableHandle(CuAllocation* handle, void* shareab
   return kSuccess;
 }
 
-// Not a dma-buf, but a descriptor of the bytes.
+// Not a dma-buf, but a descriptor of the bytes, whose position is where the range begins.
 FAKE CuResult cuMemGetHandleForAddressRange(void* handle, CuPointer at, size_t size, int type,
                                             unsigned long long /*flags*/) {
   HMC_FAKE_CHECK(enter(__func__));
@@ -308,8 +308,10 @@ FAKE CuResult cuMemGetHandleForAddressRange(void* handle, CuPointer at, size_t s
   auto found = mappingAround(driver(), at);
   if (found == driver().mappings.end()) return kInvalidValue;
   if (size > found->second.size - (at - found->first)) return kInvalidValue;
-  const int fd = fcntl(found->second.memory->fd, F_DUPFD_CLOEXEC, 0);
+  const std::string memory = "/proc/self/fd/" + std::to_string(found->second.memory->fd);
+  const int fd = open(memory.c_str(), O_RDWR | O_CLOEXEC);
   if (fd < 0) return kOutOfMemory;
+  lseek(fd, static_cast<off_t>(at - found->first), SEEK_SET);
   *static_cast<int*>(handle) = fd;
   return kSuccess;
 }

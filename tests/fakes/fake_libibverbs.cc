@@ -3,7 +3,6 @@
 // transport is tested, with sanitizers too, where there is no RDMA device.
 #include "fakes/fake_libibverbs.h"
 
-#include <infiniband/verbs.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -13,6 +12,8 @@
 #include <map>
 #include <mutex>
 #include <vector>
+
+#include "fakes/fake_verbs_regions.h"
 
 #undef ibv_query_port
 #undef ibv_reg_mr
@@ -44,10 +45,9 @@ struct FakeQp {
 struct World {
   std::recursive_mutex mutex;
   std::map<uint32_t, FakeQp*> pairs;
-  std::map<uint32_t, ibv_mr*> regions;
+  hmc::test::FakeRegions regions;
   uint32_t next = 100;
   std::vector<ibv_context*> contexts;
-  hmc::test::FakeRegistering registering;
   int refusals = 0;     // calls of post_send that fail, from the next one on
   int brokenReads = 0;  // reads at which the connection breaks, from the next one on
   int reads = 0;        // that went well
@@ -93,23 +93,19 @@ FakeQp* peerOf(const FakeQp& pair) {
   return state == IBV_QPS_RTR || state == IBV_QPS_RTS ? found->second : nullptr;
 }
 
-bool allows(const FakeQp& peer, const ibv_send_wr& request, uint32_t bytes) {
-  auto found = world().regions.find(request.wr.rdma.rkey);
-  if (found == world().regions.end()) return false;
-  const ibv_mr& region = *found->second;
-  const auto start = reinterpret_cast<uint64_t>(region.addr);
-  const uint64_t from = request.wr.rdma.remote_addr;
+// The peer's bytes of a request; null when it does not allow that.
+char* theirBytes(const FakeQp& peer, const ibv_send_wr& request, uint32_t bytes) {
   const unsigned need =
       request.opcode == IBV_WR_RDMA_READ ? IBV_ACCESS_REMOTE_READ : IBV_ACCESS_REMOTE_WRITE;
-  return from >= start && from + bytes <= start + region.length && (region.handle & need) != 0 &&
-         (peer.access & need) != 0;
+  return (peer.access & need) != 0 ? world().regions.theirs(request, bytes) : nullptr;
 }
 
 // One request, all the way. False when it waits for the peer.
 bool carry(FakeQp& pair, const ibv_send_wr& request, const ibv_sge& piece) {
   FakeQp* peer = peerOf(pair);
   if (!peer) return false;
-  auto* here = reinterpret_cast<void*>(piece.addr);
+  char* here = world().regions.ours(piece);
+  char* there = request.opcode == IBV_WR_SEND ? nullptr : theirBytes(*peer, request, piece.length);
   if (request.opcode == IBV_WR_SEND) {
     if (peer->waiting.empty()) return false;
     std::memcpy(reinterpret_cast<void*>(peer->places.front().addr), here, piece.length);
@@ -117,7 +113,7 @@ bool carry(FakeQp& pair, const ibv_send_wr& request, const ibv_sge& piece) {
         piece.length);
     peer->waiting.pop_front();
     peer->places.pop_front();
-  } else if (!allows(*peer, request, piece.length)) {
+  } else if (!there) {
     end(*pair.sends, request.wr_id, pair.base.qp_num, IBV_WC_REM_ACCESS_ERR, 0);
     breakDown(pair);
     breakDown(*peer);
@@ -130,7 +126,6 @@ bool carry(FakeQp& pair, const ibv_send_wr& request, const ibv_sge& piece) {
     return true;
   } else {
     if (request.opcode == IBV_WR_RDMA_READ) ++world().reads;
-    auto* there = reinterpret_cast<void*>(request.wr.rdma.remote_addr);
     if (request.opcode == IBV_WR_RDMA_WRITE) std::memcpy(there, here, piece.length);
     if (request.opcode == IBV_WR_RDMA_READ) std::memcpy(here, there, piece.length);
   }
@@ -206,17 +201,6 @@ int arm(ibv_cq* cq, int) {
   return 0;
 }
 
-ibv_mr* makeRegion(ibv_pd* pd, void* address, size_t length, int access) {
-  ++world().registering.registered;
-  world().registering.lastAccess = access;
-  const uint32_t lkey = world().next++;
-  const uint32_t rkey = world().next++;
-  auto* region =
-      new ibv_mr{pd->context, pd, address, length, static_cast<uint32_t>(access), lkey, rkey};
-  world().regions[rkey] = region;
-  return region;
-}
-
 }  // namespace
 
 FAKE ibv_device** ibv_get_device_list(int* count) {
@@ -277,22 +261,16 @@ FAKE int ibv_dealloc_pd(ibv_pd* pd) {
 }
 FAKE ibv_mr* ibv_reg_mr(ibv_pd* pd, void* address, size_t length, int access) {
   std::lock_guard lock(world().mutex);
-  const auto& how = world().registering;
-  errno = how.hostReadOnly && (access & IBV_ACCESS_LOCAL_WRITE) ? EFAULT : how.hostError;
-  return errno == 0 || length == 1 ? makeRegion(pd, address, length, access) : nullptr;
+  return world().regions.add(pd, address, length, access);
 }
-FAKE ibv_mr* ibv_reg_dmabuf_mr(ibv_pd* pd, uint64_t, size_t length, uint64_t iova, int fd,
+FAKE ibv_mr* ibv_reg_dmabuf_mr(ibv_pd* pd, uint64_t offset, size_t length, uint64_t iova, int fd,
                                int access) {
   std::lock_guard lock(world().mutex);
-  world().registering.lastDmabuf = fd;
-  errno = world().registering.dmabufError;
-  return errno == 0 ? makeRegion(pd, reinterpret_cast<void*>(iova), length, access) : nullptr;
+  return world().regions.addDmabuf(pd, offset, length, iova, fd, access);
 }
 FAKE int ibv_dereg_mr(ibv_mr* region) {
   std::lock_guard lock(world().mutex);
-  ++world().registering.deregistered;
-  world().regions.erase(region->rkey);
-  delete region;
+  world().regions.remove(region);
   return 0;
 }
 FAKE ibv_comp_channel* ibv_create_comp_channel(ibv_context* context) {
@@ -375,7 +353,7 @@ FAKE int ibv_fork_init() {
 
 // For tests: how memory is registered.
 FAKE hmc::test::FakeRegistering* fakeRegistering() {
-  return &world().registering;
+  return &world().regions.registering;
 }
 // For tests: the device reports that it has failed.
 FAKE void fakeDeviceFails() {

@@ -2,6 +2,9 @@
 
 #include <dlfcn.h>
 
+#include <cstddef>
+#include <cstdint>
+
 // What tests set and read of tests/fakes/fake_libibverbs.cc, once it is loaded as libibverbs.so.1.
 namespace hmc::test {
 
@@ -9,11 +12,18 @@ namespace hmc::test {
 struct FakeRegistering {
   int hostError = 0;          // errno of every ibv_reg_mr() but that of a NIC's own byte
   bool hostReadOnly = false;  // ibv_reg_mr() with local write fails with EFAULT
+  bool peerMemory = false;    // ibv_reg_mr() takes addresses that the processor cannot read
   int dmabufError = 0;
   int registered = 0;
   int deregistered = 0;
   int lastAccess = 0;
-  int lastDmabuf = -1;
+  struct Dmabuf {
+    int fd = -1;
+    uint64_t offset = 0;
+    size_t length = 0;
+  };
+  Dmabuf lastDmabuf;
+  uint64_t dmabufBytes = 0;  // that went straight in and out of such memory
 };
 
 // A function of the fake; null where the real library is loaded, or none.

@@ -21,6 +21,7 @@ thread_local int currentDevice = -1;
 FakeOptions optionsOf(const FakeRuntime::Options& options) {
   FakeOptions made = FakeOptions::fromEnvironment();
   made.kind = options.kind;
+  if (options.deviceless) made.deviceCount = 0;
   made.delay = std::chrono::milliseconds(5);
   const char* list = std::getenv(options.visibleDevices);
   std::istringstream numbers(list ? list : "");

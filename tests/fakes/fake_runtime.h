@@ -22,6 +22,7 @@ class FakeRuntime {
     size_t space = size_t{64} << 30;  // bytes of each device
     bool asksForPeers = false;        // devices reach each other only after allowPeer()
     bool startsNowhere = false;       // a thread has no device until it uses one
+    bool deviceless = false;          // a library on a machine of another vendor's
   };
   enum class Direction { toDevice, toHost, onDevice, betweenDevices };
   struct Event {

@@ -43,7 +43,11 @@ TEST_F(Against, tellsHowToInstallWhoIsMissing) {
               ElementsAre("ucx: ucx_perftest is not installed: apt install ucx-utils"));
   EXPECT_THAT(run("mpi").notes, ElementsAre(HasSubstr("apt install openmpi-bin libopenmpi-dev")));
   EXPECT_THAT(run("verbs").notes, ElementsAre(HasSubstr("apt install perftest")));
-  EXPECT_THAT(run("nobody").notes, ElementsAre("nobody: not one of ucx, mpi, verbs, socket"));
+  EXPECT_THAT(run("nixl").notes, ElementsAre(HasSubstr("apt install python3")));
+  install("python3", "echo \"ModuleNotFoundError: No module named 'nixl'\" >&2; exit 1");
+  EXPECT_THAT(run("nixl").notes, ElementsAre("nixl: the Python package nixl is not installed: "
+                                             "python3 -m pip install nixl"));
+  EXPECT_THAT(run("nobody").notes, ElementsAre("nobody: not one of ucx, mpi, verbs, socket, nixl"));
 }
 
 TEST_F(Against, saysWhichProgramHangs) {
@@ -121,6 +125,46 @@ TEST_F(Against, compilesAndRunsTheMpiProgram) {
   EXPECT_EQ("Open MPI 4.1.4", found.measurements[0].who);
   EXPECT_EQ(8U, found.measurements[0].bytes);
   EXPECT_EQ(50, found.measurements[0].value);
+}
+
+TEST_F(Against, quotesANixlThatCannotBeLoaded) {
+  install("python3", "echo 'ImportError: libstdc++.so.6: too old' >&2; exit 1");
+  EXPECT_THAT(run("nixl").notes, ElementsAre(HasSubstr("libstdc++.so.6: too old")));
+}
+
+// Prints its version, then where its memory is asked for and two of the sizes.
+constexpr const char* kNixl =
+    "case $1 in -c) echo 9.8.7;; *) echo \"$2 $3\" >&3; echo put one $4 50.0; echo get many $5 "
+    "32.0;;"
+    " esac";
+
+TEST_F(Against, runsTheScriptForNixl) {
+  install("python3", std::string("exec 3>") + root() + "/places\n" + kNixl);
+  const auto found = run("nixl");
+  ASSERT_EQ(2U, found.measurements.size()) << testing::PrintToString(found.notes);
+  EXPECT_EQ("NIXL 9.8.7", found.measurements[0].who);
+  EXPECT_EQ("Python put", found.measurements[0].what);
+  EXPECT_EQ(kLatencySection, found.measurements[0].section);
+  EXPECT_EQ(8U, found.measurements[0].bytes);
+  EXPECT_EQ(50, found.measurements[0].value);
+  EXPECT_EQ(kBandwidthSection, found.measurements[1].section);
+  EXPECT_EQ(2, found.measurements[1].value) << "64 bytes in 32 ns are 2 GB/s";
+}
+
+TEST_F(Against, asksNixlAloneForMemoryOfADevice) {
+  install("python3", std::string("exec 3>") + root() + "/places\n" + kNixl);
+  Progress progress;
+  const Device gpu{DeviceKind::cuda, 1};
+  auto found = runCompetitors({}, {{8, 64}, seconds(60), gpu, Device{}}, progress);
+  EXPECT_EQ(2U, found.measurements.size());
+  EXPECT_THAT(found.notes, ElementsAre(HasSubstr("ucx: not measured"), HasSubstr("mpi: not"),
+                                       HasSubstr("verbs: not"), HasSubstr("socket: not")));
+  std::string places;
+  std::getline(std::ifstream(root() + "/places"), places);
+  EXPECT_EQ(places, "cuda:1 cpu");
+  const Device npu{DeviceKind::acl, 0};
+  found = runCompetitors({"nixl"}, {{8, 64}, seconds(60), npu, npu}, progress);
+  EXPECT_THAT(found.notes, ElementsAre(HasSubstr("knows host memory and CUDA, not acl:0")));
 }
 
 TEST_F(Against, measuresSocketsItself) {
@@ -226,6 +270,18 @@ TEST(ParseMpi, readsTimesAndSpeeds) {
   EXPECT_EQ(kBandwidthSection, measurements[1].section);
   EXPECT_EQ("window", measurements[1].path);
   EXPECT_DOUBLE_EQ(2, measurements[1].value) << "1024 bytes in 512 ns are 2 GB/s";
+}
+
+TEST(ParseNixl, skipsWhatIsNoMeasurement) {
+  const auto measurements =
+      parseNixl(
+          "2026-11-16 16:40:52 NIXL INFO    _api.py:405 Backend UCX was instantiated\n"
+          "put one 8 12924.6\nput many 1048576 429701.7\nget one 64 nan\nget some 8 5\nput one\n",
+          "NIXL 1.5.1")
+          .measurements;
+  ASSERT_EQ(2U, measurements.size());
+  EXPECT_DOUBLE_EQ(12924.6, measurements[0].value);
+  EXPECT_NEAR(2.44, measurements[1].value, 0.01);
 }
 
 }  // namespace

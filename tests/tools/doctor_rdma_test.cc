@@ -101,5 +101,15 @@ TEST_F(RdmaHost, saysHowDeviceMemoryIsReached) {
   EXPECT_EQ(last.detail, "dma-buf");
 }
 
+TEST_F(RdmaHost, saysWhatKeepsNicsFromDeviceMemory) {
+  addDevice("mlx5_0", "uverbs0");
+  write("dev/infiniband/uverbs0", "");
+  RdmaReport report = good();
+  report.memory = {{{DeviceKind::cuda, 0}, "staged through the host: no dma-buf"}};
+  expectFix(check(report).back(), Level::warn, "modprobe nvidia-peermem");
+  report.memory = {{{DeviceKind::musa, 0}, "staged through the host: no dma-buf"}};
+  expectOk(check(report).back());
+}
+
 }  // namespace
 }  // namespace hmc::tool

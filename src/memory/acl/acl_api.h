@@ -3,10 +3,12 @@
 #include <cstddef>
 #include <cstdint>
 
-// What we use of Ascend's AscendCL, the runtime of CANN. Its headers come with CANN only, so this
-// is cited and not checked by a test: acl/acl_rt.h and acl/acl_base.h of CANN 8.5 (ACL 1.15), read
-// in the public repository of the CANN runtime, and the "AscendCL API reference" of CANN 8.5 and
-// 9.0 for what the calls ask for:
+// What we use of Ascend's AscendCL, the runtime of CANN.
+//
+// Held against acl/acl.h by tests/unit/memory/acl_api_test.cc, where it is installed; seen with
+// that of ACL 1.17, which the wheel torch-npu 2.14.0 has in torch_npu/include. The functions are
+// written from ACL 1.15 (CANN 8.5). Cited from the "AscendCL API reference" of CANN 8.5 and 9.0,
+// and checked by nothing:
 // - aclrtHostRegisterV2() takes whole pages of 4 KiB;
 // - aclrtIpcMemGetExportKey() takes a key of 65 bytes, and both sides close it;
 // - aclrtDestroyEvent() may come before the event has passed.

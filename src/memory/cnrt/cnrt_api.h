@@ -2,14 +2,21 @@
 
 #include <cstddef>
 
-// What we use of Cambricon's CNRT. Its headers come with Neuware only, so this is cited and not
-// checked by a test:
-// - names, arguments, error numbers and structs: cnrt.h of CNRT 6.0.2 (CNToolkit 3.0);
-// - cnrtHostRegister() and cnrtHostUnregister() are named there (cnrtAttrSupportHostRegsiter), and
-//   assumed to have the arguments of CUDA's. A library without them pins nothing;
-// - that an MLU370 registers 256 MiB for a process at most is from HUX's support matrix. Host
-// memory
-//   is assumed to count.
+// What we use of Cambricon's CNRT. Its headers come with Neuware only, and no package index has
+// them, so no test checks this.
+//
+// Cited from copies of cnrt.h in public repositories, compared by eye:
+// - names, arguments, error numbers and structs: CNRT 6.0.2 (CNToolkit 3.0);
+// - error numbers, directions, kinds of memory, the pointer's struct, the IPC handle and
+//   cnrtMemcpy...Async(): the same in 6.14.1.
+// Not cited, from memory or assumed:
+// - 6.14.1 renames cnrtGetDeviceProperties() to ..._V3 by a macro. The library is assumed to keep
+//   the old one, for programs that were compiled before;
+// - cnrtHostRegister() and cnrtHostUnregister() are named in 6.0.2 (cnrtAttrSupportHostRegsiter)
+//   and their declarations were not found: assumed to have the arguments of CUDA's. A library
+//   without them pins nothing;
+// - that an MLU370 registers 256 MiB for a process at most is from HUX's support matrix.
+//   Host memory is assumed to count.
 // Queues and notifiers are pointers to structs that nobody looks into, enums are ints.
 namespace hmc::cnrt {
 

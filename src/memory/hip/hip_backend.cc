@@ -7,18 +7,24 @@ namespace hmc::hip {
 
 namespace {
 
-constexpr const char* kFix =
-    "it comes with ROCm (AMD) or DTK (Hygon): install that, put its lib folder in LD_LIBRARY_PATH, "
-    "or give the container the GPUs (docker run --device /dev/kfd --device /dev/dri --group-add "
-    "video)";
-const std::vector<std::string> kLibraries = {"libamdhip64.so.6",  "libamdhip64.so.7",
-                                             "libamdhip64.so.5",  "libamdhip64.so",
-                                             "libgalaxyhip.so.5", "libgalaxyhip.so"};
+// One runtime by two vendors. A machine may have the libraries of both.
+struct Vendor {
+  std::vector<std::string> libraries;
+  const char* fix;
+};
+const Vendor kAmd{
+    {"libamdhip64.so.6", "libamdhip64.so.7", "libamdhip64.so.5", "libamdhip64.so"},
+    "AMD's comes with ROCm: install that, put its lib folder in LD_LIBRARY_PATH, or give the "
+    "container the GPUs (docker run --device /dev/kfd --device /dev/dri --group-add video)"};
+const Vendor kHygon{
+    {"libgalaxyhip.so.5", "libgalaxyhip.so"},
+    "Hygon's comes with DTK: install that, put its lib folder in LD_LIBRARY_PATH, or give the "
+    "container the DCUs (docker run --device /dev/kfd --device /dev/mkfd --device /dev/dri)"};
 
 class HipRuntime final : public CudaShapedRuntime {
  public:
-  static Result<std::unique_ptr<HipRuntime>> create() {
-    HMC_ASSIGN(auto api, CudaShapedApi::load("hip", kLibraries, kFix));
+  static Result<std::unique_ptr<HipRuntime>> create(const Vendor& vendor) {
+    HMC_ASSIGN(auto api, CudaShapedApi::load("hip", vendor.libraries, vendor.fix));
     auto made = std::make_unique<HipRuntime>(std::move(api));
     HMC_TRY(made->complete());
     return made;
@@ -100,12 +106,30 @@ class HipRuntime final : public CudaShapedRuntime {
   int version_ = 0;
 };
 
+Result<Backend*> loadFrom(const Vendor& vendor) {
+  HMC_ASSIGN(auto runtime, HipRuntime::create(vendor));
+  auto facts = runtime->facts();
+  return makeBackend(std::move(facts), std::move(runtime), vendor.fix);
+}
+
 }  // namespace
 
+// A library that finds no device leaves the other one its turn. What the process uses already goes
+// first.
 Result<Backend*> load() {
-  HMC_ASSIGN(auto runtime, HipRuntime::create());
-  auto facts = runtime->facts();
-  return makeBackend(std::move(facts), std::move(runtime), kFix);
+  const bool hygonIsInUse = isAnyLoaded(kHygon.libraries) && !isAnyLoaded(kAmd.libraries);
+  const Vendor& first = hygonIsInUse ? kHygon : kAmd;
+  const Vendor& second = hygonIsInUse ? kAmd : kHygon;
+  auto found = loadFrom(first);
+  if (found.ok()) return found;
+  auto other = loadFrom(second);
+  if (other.ok()) return other;
+  // Who is not installed has nothing to tell when the other one is.
+  const bool firstIsHere = isAnyLoaded(first.libraries);
+  const bool secondIsHere = isAnyLoaded(second.libraries);
+  if (firstIsHere && !secondIsHere) return found;
+  if (secondIsHere && !firstIsHere) return other;
+  return error(found.status().code(), "{}; {}", found.status().message(), other.status().message());
 }
 
 }  // namespace hmc::hip

@@ -50,17 +50,42 @@ Result<Handle<ibv_mr>> registerHost(const Nic& nic, const Region& region, Access
   return Handle<ibv_mr>(made, library.ibv_dereg_mr);
 }
 
+// The kernel and the driver of the NIC have different ways to say that they know no dma-buf.
+bool isUnknownCall(int errnum) {
+  return errnum == EOPNOTSUPP || errnum == ENOSYS || errnum == ENOTTY || errnum == EPROTONOSUPPORT;
+}
+
+Status explainDmabuf(const Nic& nic, const Region& region, int errnum) {
+  if (isUnknownCall(errnum)) {
+    return error(Code::unsupported,
+                 "the driver of {} takes none: {}; it needs Linux 5.12 or newer, and a NIC whose "
+                 "driver has it (mlx5 does)",
+                 nic.port().name(), errnoText(errnum));
+  }
+  Status failed = errnoStatus(
+      fmt::format("registering {} bytes with {}", region.size, nic.port().name()), errnum);
+  if (errnum != ENOMEM) return failed;
+  return error(Code::exhausted,
+               "{}; the device's PCI window may be too small for it: enable Resizable BAR in the "
+               "firmware's settings",
+               failed.message());
+}
+
 Result<Handle<ibv_mr>> registerByDmabuf(const Nic& nic, const Region& region, Access access,
                                         const Result<Share>& share) {
   HMC_TRY(share.status());
   if (share->fds.empty()) return error(Code::unsupported, "its runtime hands out no dma-buf");
   const Library& library = nic.library();
-  if (!library.ibv_reg_dmabuf_mr)
-    return error(Code::unsupported, "{} is older than rdma-core 34", library.handle.path());
+  if (!library.ibv_reg_dmabuf_mr) {
+    return error(Code::unsupported,
+                 "{} is older than rdma-core 34: install a newer libibverbs1 (that of Debian 12 or "
+                 "Ubuntu 22.04 will do)",
+                 library.handle.path());
+  }
   ibv_mr* made = library.ibv_reg_dmabuf_mr(nic.pd(), share->offset, region.size,
                                            reinterpret_cast<uint64_t>(region.ptr),
                                            share->fds[0].get(), accessFlags(access));
-  if (!made) return explain(nic, region, errno);
+  if (!made) return explainDmabuf(nic, region, errno);
   return Handle<ibv_mr>(made, library.ibv_dereg_mr);
 }
 
@@ -74,7 +99,9 @@ Result<Handle<ibv_mr>> registerDevice(const Nic& nic, const Region& region, Acce
   how = "peer memory";
   if (asPeer.ok()) return asPeer;
   return error(Code::unsupported,
-               "{} memory cannot be registered with {} (dma-buf: {}; peer memory: {})",
+               "{} memory cannot be registered with {}, and one of two ways would be enough. "
+               "dma-buf: {}. Peer memory: {}; load the accelerator's kernel module for it (NVIDIA: "
+               "`sudo modprobe nvidia-peermem`)",
                region.device.toString(), nic.port().name(), byDmabuf.status().message(),
                asPeer.status().message());
 }
@@ -134,6 +161,7 @@ Result<std::shared_ptr<const Pinned>> MemoryTable::pin(const Region& region, Acc
   if (auto pinned = known.lock()) return pinned;
   auto pinned = std::make_shared<Pinned>();
   pinned->how = "host memory";
+  // Its descriptor is closed when all NICs have registered it: they hold on to the memory itself.
   Result<Share> share = error(Code::unsupported, "host memory needs no dma-buf");
   if (!region.device.isHost()) {
     HMC_ASSIGN(Backend * backend, findBackend(region.device));

@@ -30,5 +30,13 @@ TEST(Dtk, isHipUnderAnotherName) {
   EXPECT_TRUE((*found)->release(region->ptr).ok());
 }
 
+// Runs once more by itself, with a library of AMD's that finds no device.
+TEST(Dtk, isTakenWhereAmdsLibraryFindsNoDevice) {
+  auto found = findBackend(DeviceKind::hip);
+  ASSERT_TRUE(found.ok()) << found.status().toString();
+  EXPECT_THAT((*found)->facts().name, testing::HasSubstr("DTK"));
+  EXPECT_EQ((*found)->facts().deviceCount(), 2);
+}
+
 }  // namespace
 }  // namespace hmc

@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <gmock/gmock.h>
 
 #include "fakes/fake_libibverbs.h"
@@ -111,34 +112,60 @@ TEST_F(VerbsMemory, thatCannotBeLockedNamesTheLimitAndTheFix) {
 }
 
 TEST_F(VerbsMemory, ofADeviceGoesByDmabufFirst) {
-  auto registration = add(deviceRegion(), Access::readWrite);
+  auto registration = add(deviceRegion().slice(100, 3000), Access::readWrite);
   ASSERT_TRUE(registration.ok()) << registration.status().toString();
-  EXPECT_GE(fake_->lastDmabuf, 0);
+  EXPECT_EQ(fake_->lastDmabuf.offset, 100u);
+  EXPECT_EQ(fake_->lastDmabuf.length, 3000u);
   EXPECT_EQ(*table_->tryDevice(kGpu), "dma-buf");
   auto remote = VerbsRemote::decode((*registration)->key(), 1, {});
   EXPECT_FALSE(static_cast<const VerbsRemote&>(**remote).visibleWhenAcknowledged());
 }
 
+TEST_F(VerbsMemory, ofADeviceKeepsNoDescriptorOpen) {
+  auto registration = add(deviceRegion(), Access::readWrite);
+  ASSERT_TRUE(registration.ok()) << registration.status().toString();
+  EXPECT_EQ(fcntl(fake_->lastDmabuf.fd, F_GETFD), -1) << "the NIC holds the memory itself";
+  fake_->dmabufError = EINVAL;
+  EXPECT_FALSE(table_->add(device_.slice(0, 10), Access::readWrite).ok());
+  EXPECT_EQ(fcntl(fake_->lastDmabuf.fd, F_GETFD), -1) << "also when it could not be registered";
+  registration->reset();
+  EXPECT_EQ(fake_->deregistered, 1);
+}
+
 TEST_F(VerbsMemory, ofADeviceGoesAsPeerMemoryWhereDmabufDoesNot) {
   fake_->dmabufError = EOPNOTSUPP;
+  fake_->peerMemory = true;
   EXPECT_TRUE(add(deviceRegion(), Access::readWrite).ok());
   EXPECT_EQ(*table_->tryDevice(kGpu), "peer memory");
 }
 
 TEST_F(VerbsMemory, ofADeviceNeedsNoNewLibrary) {
   std::const_pointer_cast<Library>(library_)->ibv_reg_dmabuf_mr = nullptr;
+  fake_->peerMemory = true;
   EXPECT_TRUE(add(deviceRegion(), Access::readWrite).ok());
   EXPECT_EQ(*table_->tryDevice(kGpu), "peer memory");
+  fake_->peerMemory = false;
+  Status status = add(device_, Access::readWrite).status();
+  EXPECT_THAT(status.message(), HasSubstr("older than rdma-core 34"));
+  EXPECT_THAT(status.message(), HasSubstr("install a newer libibverbs1"));
 }
 
-TEST_F(VerbsMemory, ofADeviceThatNothingReachesSaysWhyForEachPath) {
-  fake_->dmabufError = EINVAL;
-  fake_->hostError = EFAULT;
+TEST_F(VerbsMemory, ofADeviceThatNothingReachesSaysWhyForEachPathWithTheFix) {
+  fake_->dmabufError = EOPNOTSUPP;
   Status status = add(deviceRegion(), Access::readWrite).status();
   EXPECT_EQ(status.code(), Code::unsupported);
-  EXPECT_THAT(status.message(), HasSubstr("dma-buf: "));
-  EXPECT_THAT(status.message(), HasSubstr("peer memory: "));
+  EXPECT_THAT(status.message(), HasSubstr("dma-buf: the driver of fake0:1 takes none"));
+  EXPECT_THAT(status.message(), HasSubstr("needs Linux 5.12"));
+  EXPECT_THAT(status.message(), HasSubstr("Peer memory: "));
+  EXPECT_THAT(status.message(), HasSubstr("modprobe nvidia-peermem"));
   EXPECT_FALSE(table_->tryDevice(kGpu).ok());
+}
+
+TEST_F(VerbsMemory, ofADeviceWithASmallPciWindowNamesIt) {
+  fake_->dmabufError = ENOMEM;
+  Status status = add(deviceRegion(), Access::readWrite).status();
+  EXPECT_EQ(status.code(), Code::unsupported) << "so that it is staged";
+  EXPECT_THAT(status.message(), HasSubstr("Resizable BAR"));
 }
 
 TEST_F(VerbsMemory, thatIsNoneIsRefused) {

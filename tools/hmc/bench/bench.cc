@@ -103,6 +103,8 @@ void addCompetitors(const BenchOptions& options, const Plan& plan, Progress& pro
   Workload workload;
   // Only the smallest put has a target.
   workload.sizes = options.targets ? std::vector<size_t>{8} : plan.sizes;
+  workload.here = options.session.memory;
+  workload.there = options.session.peerMemory;
   Comparison others = runCompetitors(options.against, workload, progress);
   run.measurements.insert(run.measurements.end(), others.measurements.begin(),
                           others.measurements.end());

@@ -42,9 +42,8 @@ int run(BenchCommandOptions& options) {
 }
 
 // "cuda:0" as a Device.
-CLI::Option* addDevice(CLI::App& bench, const std::string& name, Device& device,
-                       const std::string& what) {
-  return bench.add_option_function<std::string>(
+void addDevice(CLI::App& bench, const std::string& name, Device& device, const std::string& what) {
+  bench.add_option_function<std::string>(
       name,
       [name, &device](const std::string& text) {
         if (Status status = parseDevice(text, device); !status.ok())
@@ -63,10 +62,10 @@ std::string competitorNames() {
 void addWhatToMeasure(CLI::App& bench, BenchCommandOptions& options) {
   bench.add_option("--transport", options.bench.transports, "Only these, for example ipc,tcp")
       ->delimiter(',');
-  auto* memory = addDevice(bench, "--memory", options.bench.session.memory,
-                           "Where our memory lies: cpu, or a device such as cuda:0");
-  auto* peerMemory = addDevice(bench, "--peer-memory", options.bench.session.peerMemory,
-                               "Where the other side's memory lies");
+  addDevice(bench, "--memory", options.bench.session.memory,
+            "Where our memory lies: cpu, or a device such as cuda:0");
+  addDevice(bench, "--peer-memory", options.bench.session.peerMemory,
+            "Where the other side's memory lies");
   bench.add_option("--from", options.bench.smallest, "Smallest transfer in bytes; sizes double")
       ->capture_default_str()
       ->check(CLI::Range(kSmallest, kLargest));
@@ -88,9 +87,7 @@ void addWhatToMeasure(CLI::App& bench, BenchCommandOptions& options) {
                       .add_option("--against", options.bench.against,
                                   "Competitors beside us, all or some of: " + competitorNames())
                       ->delimiter(',')
-                      ->expected(0, -1)
-                      ->excludes(memory)  // competitors are measured in host memory
-                      ->excludes(peerMemory);
+                      ->expected(0, -1);
   bench
       .add_flag("--all-paths", options.bench.allPaths,
                 "Instead of the sweep: each size over every transport, and whether a Node chooses "

@@ -57,7 +57,7 @@ Finding checkPorts(const std::string& root);
 // The library's variables in the environment.
 Finding checkSettings(const std::vector<SettingReport>& settings);
 
-// All of the above and RDMA, on this host.
+// All of the above, RDMA and accelerators, on this host.
 std::vector<Finding> checkHost();
 
 // What RDMA lacks on this host. RDMA is optional, so nothing here is a failure: without a device
@@ -75,6 +75,22 @@ bool hasRdmaDevice(const std::string& root);
 
 std::vector<Finding> checkRdma(const std::string& root, const std::vector<DeviceFile>& files,
                                const RdmaReport& report);
+
+// What a host shows of one kind of accelerators, whether it can use them or not.
+struct AcceleratorSigns {
+  DeviceKind kind = DeviceKind::cuda;
+  bool onPci = false;
+  std::vector<DeviceFile> nodes;  // in /dev
+  bool library = false;           // the runtime's, in this process
+  std::string hiddenBy;           // "CUDA_VISIBLE_DEVICES=1"; empty when it is not set
+  bool inContainer = false;
+};
+// Of every kind. memoryReport() goes first: it loads the libraries.
+std::vector<AcceleratorSigns> findAccelerators(const std::string& root);
+
+// A line for each kind that has devices or should have some; none for what a host shows no sign of.
+std::vector<Finding> checkAccelerators(const std::vector<AcceleratorSigns>& found,
+                                       const std::vector<MemoryReport>& reports);
 
 // Why no Node could be made, with a fix that fits the reason.
 Finding judgeNode(const Status& made);

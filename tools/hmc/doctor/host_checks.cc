@@ -210,6 +210,9 @@ std::vector<Finding> checkHost() {
                                 checkPorts("")};
   const auto rdma = checkRdma("", tryDeviceFiles(""), rdmaReport());
   findings.insert(findings.end(), rdma.begin(), rdma.end());
+  const auto memory = memoryReport();
+  const auto accelerators = checkAccelerators(findAccelerators(""), memory);
+  findings.insert(findings.end(), accelerators.begin(), accelerators.end());
   return findings;
 }
 

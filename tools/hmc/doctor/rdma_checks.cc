@@ -1,40 +1,20 @@
 #include <fcntl.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 
 #include <fmt/core.h>
 
 #include "doctor/checks.h"
+#include "doctor/host_files.h"
 #include "system_call.h"
 
 namespace hmc::tool {
 
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr const char* kDevices = "/sys/class/infiniband";
 constexpr const char* kFiles = "/sys/class/infiniband_verbs";
-
-std::vector<std::string> namesIn(const std::string& folder) {
-  std::vector<std::string> names;
-  std::error_code none;
-  for (const auto& entry : fs::directory_iterator(folder, none))
-    names.push_back(entry.path().filename().string());
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
-std::string wordIn(const std::string& path) {
-  std::ifstream file(path);
-  std::string word;
-  file >> word;
-  return word;
-}
 
 Finding checkFile(const DeviceFile& file) {
   Finding finding{Level::ok, file.device, file.path + " can be opened", ""};
@@ -68,8 +48,24 @@ Finding checkPort(const RdmaPort& port) {
   return finding;
 }
 
+// What lets NICs reach memory of that kind; nothing where its runtime has no way.
+std::string fixFor(DeviceKind kind) {
+  switch (kind) {
+    case DeviceKind::cuda:
+      return "sudo apt install nvidia-open  # the open kernel modules; or: sudo modprobe "
+             "nvidia-peermem";
+    case DeviceKind::hip:
+      return "install ROCm 5.6 or newer, on Linux 5.12 or newer";
+    default:
+      return "";
+  }
+}
+
 Finding checkMemory(const RdmaMemory& memory) {
-  return {Level::ok, "RDMA and " + memory.device.toString(), memory.how, ""};
+  Finding finding{Level::ok, "RDMA and " + memory.device.toString(), memory.how, ""};
+  if (memory.how.rfind("staged", 0) == 0) finding.fix = fixFor(memory.device.kind);
+  if (!finding.fix.empty()) finding.level = Level::warn;
+  return finding;
 }
 
 }  // namespace

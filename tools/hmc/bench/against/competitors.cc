@@ -1,6 +1,7 @@
 #include "bench/against/competitors.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include <fmt/core.h>
 
@@ -20,12 +21,25 @@ void Comparison::addBandwidth(Measurement about, double each) {
   measurements.push_back(std::move(about));
 }
 
+Result<std::string> findSharedFile(const std::string& name) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  fs::path folder = fs::read_symlink("/proc/self/exe", ignored);
+  while (folder.has_relative_path()) {
+    folder = folder.parent_path();
+    const fs::path file = folder / "share" / "hmc" / name;
+    if (fs::exists(file, ignored)) return file.string();
+  }
+  return Status(Code::notFound, fmt::format("{} is missing: it is installed to share/hmc", name));
+}
+
 const std::vector<Competitor>& allCompetitors() {
   static const std::vector<Competitor> kCompetitors{
       {"ucx", "UCX, through its ucx_perftest", runUcx},
       {"mpi", "windows of Open MPI", runMpi},
       {"verbs", "RDMA writes and reads, through perftest", runVerbs},
       {"socket", "bare TCP sockets over loopback", runSocket},
+      {"nixl", "NIXL, through its Python package, in memory of GPUs, too", runNixl, true},
   };
   return kCompetitors;
 }
@@ -40,7 +54,9 @@ Comparison runCompetitors(const std::vector<std::string>& wanted, const Workload
   for (const auto& competitor : allCompetitors()) {
     names += (names.empty() ? "" : ", ") + competitor.name;
     if (!isWanted(competitor.name)) continue;
-    Status status = competitor.run(workload, progress, found);
+    Status status = workload.inHostMemory() || competitor.anyMemory
+                        ? competitor.run(workload, progress, found)
+                        : Status(Code::unsupported, "not measured: it is for host memory here");
     if (!status.ok())
       found.notes.push_back(fmt::format("{}: {}", competitor.name, status.message()));
   }

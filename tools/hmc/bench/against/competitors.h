@@ -7,6 +7,7 @@
 
 #include "bench/report/progress.h"
 #include "bench/run.h"
+#include "hmc/device.h"
 #include "hmc/result.h"
 
 // Other software that moves bytes between processes, measured in the same run and the same units.
@@ -27,6 +28,11 @@ struct Workload {
   std::vector<size_t> sizes;
   // Of one run of one program.
   std::chrono::milliseconds timeout = std::chrono::seconds(60);
+  // Where the memory of the two sides lies.
+  Device here{};
+  Device there{};
+
+  bool inHostMemory() const { return here.isHost() && there.isHost(); }
 };
 
 struct Competitor {
@@ -34,6 +40,7 @@ struct Competitor {
   std::string what;  // for the help: "UCX's ucx_perftest"
   // Adds its measurements. An error when there is none at all.
   Status (*run)(const Workload& workload, Progress& progress, Comparison& found);
+  bool anyMemory = false;  // of devices, too
 };
 
 const std::vector<Competitor>& allCompetitors();
@@ -46,6 +53,7 @@ Status runUcx(const Workload& workload, Progress& progress, Comparison& found);
 Status runMpi(const Workload& workload, Progress& progress, Comparison& found);
 Status runVerbs(const Workload& workload, Progress& progress, Comparison& found);
 Status runSocket(const Workload& workload, Progress& progress, Comparison& found);
+Status runNixl(const Workload& workload, Progress& progress, Comparison& found);
 
 // What one run of ucx_perftest found out about one message, in nanoseconds.
 struct UcxAnswer {
@@ -62,5 +70,10 @@ Result<double> ucxTcpSend(size_t bytes, std::chrono::milliseconds timeout);
 
 // The measurements in the output of mpi_window.c; other lines are skipped.
 Comparison parseMpi(const std::string& printed, const std::string& who);
+// The same of nixl_agents.py.
+Comparison parseNixl(const std::string& printed, const std::string& who);
+
+// A file of ours in share/hmc beside or above the running program, installed or in a build folder.
+Result<std::string> findSharedFile(const std::string& name);
 
 }  // namespace hmc::bench

@@ -16,20 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kSource = "mpi_window.c";
-
-// In share/hmc beside or above the running program, installed or in a build folder.
-std::optional<fs::path> findSource() {
-  std::error_code ignored;
-  fs::path folder = fs::read_symlink("/proc/self/exe", ignored);
-  while (folder.has_relative_path()) {
-    folder = folder.parent_path();
-    fs::path file = folder / "share" / "hmc" / kSource;
-    if (fs::exists(file, ignored)) return file;
-  }
-  return std::nullopt;
-}
-
 // A folder for what is compiled, removed at the end.
 class TemporaryFolder {
  public:
@@ -52,17 +38,13 @@ class TemporaryFolder {
 };
 
 Result<std::string> compileAndRun(const Workload& workload) {
-  auto source = findSource();
-  if (!source) {
-    return Status(Code::notFound,
-                  fmt::format("{} is missing: it is installed to share/hmc", kSource));
-  }
+  TOOL_ASSIGN(const std::string source, findSharedFile("mpi_window.c"));
   const TemporaryFolder folder;
   if (folder.path().empty()) return Status(Code::failed, "no temporary folder can be made");
   const std::string program = (folder.path() / "mpi_window").string();
-  TOOL_TRY(tool::runProgram({{"mpicc", "-std=c99", "-O2", source->string(), "-o", program}, {}},
-                            workload.timeout)
-               .status());
+  TOOL_TRY(
+      tool::runProgram({{"mpicc", "-std=c99", "-O2", source, "-o", program}, {}}, workload.timeout)
+          .status());
   std::vector<std::string> words{"mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2",
                                  program};
   size_t runs = 0;

@@ -75,13 +75,13 @@ report() {
   echo "- CPU: $(grep -m 1 'model name' /proc/cpuinfo | sed 's/.*: //'), $(nproc) cores"
   echo "- command: \`tools/gpu_check.sh${1:+ FOLDER}\`"
   printf '\n%s\n' "$table"
-  for name in info targets_1 targets_2 targets_3 ipc_table; do
+  for name in info targets_1 targets_2 targets_3 python_targets ipc_table; do
     [ -f "$out/$name.txt" ] && code "$name" "$out/$name.txt"
   done
   for log in "$out"/*.txt; do
     name=$(basename "$log" .txt)
     case $table in *"| $name | FAIL"*) ;; *) continue ;; esac
-    case $name in info | targets_* | ipc_table) continue ;; esac
+    case $name in info | targets_* | python_targets | ipc_table) continue ;; esac
     tail -40 "$log" > "$out/.end" && code "the end of $name, which failed" "$out/.end"
   done
   rm -f "$out/.end"
@@ -101,8 +101,9 @@ ctestStep cuda_contract_test 60
 ctestStep cuda_fake_contract_test 60
 ctestStep ipc_contract_test 90
 ctestStep tcp_contract_test 90
+step bulk_device 60 $build/tests/process/bulk_device_test
 if [ -d tests/gpu ]; then
-  step python_gpu 120 env PYTHONPATH=$build/python PYTHONDONTWRITEBYTECODE=1 HMC_BUILD="$PWD/$build" \
+  step python_gpu 240 env PYTHONPATH=$build/python PYTHONDONTWRITEBYTECODE=1 HMC_BUILD="$PWD/$build" \
     python3 -m pytest -q -p no:cacheprovider tests/gpu
 fi
 if command -v compute-sanitizer > /dev/null; then
@@ -113,6 +114,15 @@ else
 fi
 step info 20 $hmc info
 for i in 1 2 3; do step targets_$i 60 $hmc bench --targets --memory cuda:0; done
+step python_targets 60 env PYTHONPATH=$build/python python3 -m hmc bench --python --memory cuda:0
+uhm=$build/apps/uhm_app
+for mode in uhm rdma_cpu g2h2g serial ucx pipeline; do
+  if [ $mode = ucx ] && ! ldconfig -p | grep -q libucp; then
+    row uhm_ucx "skipped: UCX is not installed" 0
+    continue
+  fi
+  step uhm_$mode 60 bash -c "$uhm/uhm_server --mode $mode & $uhm/uhm_client --mode $mode --csv $out/uhm.csv && wait \$!"
+done
 step ipc_table 90 $hmc bench --memory cuda:0 --peer-memory cuda:0 --transport ipc --verify
 report "$@" > "$out/report.md"
 echo "the report is $out/report.md"

@@ -177,17 +177,17 @@ TEST_F(CudaBackendTest, copiesListsOfMemoryOfAnotherContext) {
   const Region ours = test::must(backend->allocate(0, 8000));
   EXPECT_EQ(currentContext(), another);
   write(theirs, std::string(8000, 't'));
-  std::vector<CopyPiece> there;
-  std::vector<CopyPiece> back;
+  std::vector<Block> there;
+  std::vector<Block> back;
   for (size_t at = 0; at < 8000; at += 1000) {
-    back.push_back({ours.at(at), theirs.at(7000 - at), 1000});
-    there.push_back({theirs.at(at), ours.at(at), 1000});
+    back.push_back({7000 - at, at, 1000});
+    there.push_back({at, at, 1000});
   }
-  for (const auto& pieces : {back, there}) {
-    ASSERT_TRUE(backend->copy({ours.device, ours.device, pieces}, {ours.device}).ok());
-    EXPECT_EQ(read(ours), std::string(8000, 't'));
-    EXPECT_EQ(read(theirs), std::string(8000, 't'));
-  }
+  ASSERT_TRUE(backend->copy({ours, theirs, back, 8000}, {ours.device}).ok());
+  EXPECT_EQ(read(ours), std::string(8000, 't'));
+  write(theirs, std::string(8000, '?'));
+  ASSERT_TRUE(backend->copy({theirs, ours, there, 8000}, {ours.device}).ok());
+  EXPECT_EQ(read(theirs), std::string(8000, 't'));
   EXPECT_EQ(driver.cuCtxPopCurrent_v2(&another), kSuccess);
   EXPECT_TRUE(backend->release(ours.ptr).ok());
 }

@@ -1,5 +1,5 @@
-"""What goes wrong with CUDA memory, on whichever driver a test module's fixture `driver` names: its
-environment. tests/python/test_cuda_faults.py has the fake driver, tests/gpu/test_faults.py NVIDIA's.
+"""What goes wrong with CUDA memory, on the driver that a test module's fixture `driver` names by its
+environment: tests/python/test_cuda_faults.py has the fake one, tests/gpu/test_faults.py NVIDIA's.
 """
 
 import contextlib

@@ -36,8 +36,8 @@ call("cuMemSetAccess", base, u64(count * PIECE), access, u64(1))
 
 
 class Held:
-    __cuda_array_interface__ = {"data": (base.value + 1000, False), "shape": (count * PIECE - 3000,),
-                                "typestr": "|u1", "version": 3}
+    __cuda_array_interface__ = {"data": (base.value + 1000, False), "typestr": "|u1", "version": 3,
+                                "shape": (count * PIECE - 3000,)}
 
 
 node.register(Held(), name="held")

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <stdexcept>
+#include <tuple>
 
 #include <fmt/core.h>
 

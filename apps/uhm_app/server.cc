@@ -32,6 +32,10 @@ void agreeOnMode(Side& side, const Options& options) {
 void receivePieces(Side& side, size_t bytes) {
   for (size_t done = 0; done < bytes;) {
     const size_t size = side.receiveTag();
+    if (size == 0 || size > bytes - done) {
+      throw std::runtime_error(
+          fmt::format("the client announced {} bytes, and {} were missing", size, bytes - done));
+    }
     must(side.buffer().readToGpu(side.data(bytes) + done, size));
     side.sendTag(size);
     done += size;

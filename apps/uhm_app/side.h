@@ -45,7 +45,7 @@ class Side {
   void sendTag(uint64_t tag) { must(communicator_->ctrlSend(options_.peerRank, tag)); }
   uint64_t receiveTag();
   // Half a ConnBuffer, for mode serial.
-  size_t piece() const { return options_.buffer / 2; }
+  size_t piece() const { return (options_.buffer + 1) / 2; }
 
  private:
   const Options options_;

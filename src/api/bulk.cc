@@ -62,7 +62,11 @@ class Sending {
   // Answers `taken` when the receiver has all of it, or the `ready` of one that came in its place.
   Result<BulkGrant> run() {
     for (;;) {
-      while (mayStart()) HMC_TRY(startNext());
+      while (mayStart()) {
+        HMC_TRY(startNext());
+        // Where starting is copying, the receiver need not wait for the rest.
+        while (!underWay_.empty() && underWay_.front().ticket.over()) HMC_TRY(announceOldest());
+      }
       if (!underWay_.empty()) HMC_TRY(announceOldest());
       // Wait for a grant only when there is nothing else to do.
       if (!underWay_.empty() && !peer_.channel().unread(kBulkGrant)) continue;

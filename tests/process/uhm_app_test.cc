@@ -114,18 +114,21 @@ TEST_F(UhmApp, takesTheDocumentedVariables) {
   EXPECT_THAT(output("uhm_server"), HasSubstr("listening on 127.0.0.2:"));
 }
 
-TEST_F(UhmApp, endsWithASentenceWhenTheServerIsKilled) {
+TEST_F(UhmApp, endsWithASentenceWhenTheOtherSideIsKilled) {
   for (const char* mode : {"g2h2g", "rdma_cpu"}) {
-    Process server = start("uhm_server", std::string(" --mode ") + mode);
-    Process client =
-        start("uhm_client", std::string(" --mode ") + mode + " --sizes 8,1MiB --repeats 1000000");
-    ASSERT_TRUE(eventually([&] {
-      return output("uhm_client").find("timed:") != std::string::npos;
-    })) << output("uhm_client");
-    server.kill();
-    EXPECT_EQ(client.finish(), 1) << mode;
-    EXPECT_THAT(output("uhm_client"), HasSubstr("\nuhm_client: "));
-    EXPECT_THAT(output("uhm_client"), Not(HasSubstr("verified: every byte")));
+    for (bool serverDies : {true, false}) {
+      const std::string options = std::string(" --mode ") + mode;
+      Process server = start("uhm_server", options);
+      Process client = start("uhm_client", options + " --sizes 1MiB --repeats 1000000");
+      ASSERT_TRUE(eventually([&] {
+        return output("uhm_client").find("timed:") != std::string::npos;
+      })) << output("uhm_client");
+      (serverDies ? server : client).kill();
+      EXPECT_EQ((serverDies ? client : server).finish(), 1) << mode;
+      const std::string left = serverDies ? "uhm_client" : "uhm_server";
+      EXPECT_THAT(output(left), HasSubstr("\n" + left + ": "));
+      EXPECT_THAT(output(left), Not(HasSubstr("verified: every byte")));
+    }
   }
 }
 

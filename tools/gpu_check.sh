@@ -104,7 +104,7 @@ ctestStep tcp_contract_test 90
 step bulk_device 60 $build/tests/process/bulk_device_test
 if [ -d tests/gpu ]; then
   step python_gpu 240 env PYTHONPATH=$build/python PYTHONDONTWRITEBYTECODE=1 HMC_BUILD="$PWD/$build" \
-    python3 -m pytest -q -p no:cacheprovider tests/gpu
+    python3 -m pytest -q -rs -p no:cacheprovider tests/gpu
 fi
 if command -v compute-sanitizer > /dev/null; then
   step memcheck 90 compute-sanitizer --tool memcheck --report-api-errors no --error-exitcode 1 \

@@ -19,7 +19,7 @@ struct StageSlot {
 // Keeps slots for reuse. Safe from any thread.
 class StagePool {
  public:
-  static constexpr size_t kSlotSize = size_t{512} << 10;
+  static constexpr size_t kSlotSize = size_t{1} << 20;
 
   explicit StagePool(Transport& transport) : transport_(transport) {}
 

@@ -79,12 +79,12 @@ struct Transfer {
   // One count of it belongs to the pieces that were not posted yet.
   Completion completion;
 
-  std::mutex mutex;        // held while pieces are posted, which does not block
-  Pieces pieces;           // guarded by mutex
-  Cursor next;             // guarded by mutex
-  bool ready = !after;     // guarded by mutex: nothing has to wait for `after` here
-  bool allPosted = false;  // guarded by mutex
-  Status stopped;          // guarded by mutex: why the rest is not posted
+  std::mutex mutex;                 // held while pieces are posted, which does not block
+  Pieces pieces;                    // guarded by mutex
+  Cursor next;                      // guarded by mutex
+  bool ready = !after;              // guarded by mutex: nothing has to wait for `after` here
+  bool allPosted = false;           // guarded by mutex
+  Status stopped;                   // guarded by mutex: why the rest is not posted
   std::vector<StagedPiece> staged;  // guarded by mutex; none when pieces go straight
 };
 

@@ -22,7 +22,7 @@ ALLOWED = {
 }
 
 # Public headers that are words, not classes. The others belong to the folders that implement them.
-VOCABULARY = {"hmc/access.h", "hmc/deadline.h", "hmc/device.h", "hmc/export.h", "hmc/result.h",
+VOCABULARY = {"hmc/access.h", "hmc/block.h", "hmc/deadline.h", "hmc/device.h", "hmc/export.h", "hmc/result.h",
               "hmc/status.h", "hmc/trace.h", "hmc/version.h"}
 FACADES = {"api", "capi", "node", "pool"}
 

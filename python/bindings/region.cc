@@ -25,14 +25,26 @@ char* startOf(const Region& region) {
   return static_cast<char*>(region.memory->data()) + region.range.offset;
 }
 
+// `device` is null where the memory has to be asked for it.
+Handle<LocalRegion> registerMemory(const Handle<Node>& node, const std::string& name, void* data,
+                                   size_t size, const Device* device, Access access,
+                                   std::shared_ptr<const void> owner) {
+  auto add = [&, &to = *node] {
+    return device ? to.registerMemory(name, data, size, *device, access, std::move(owner))
+                  : to.registerMemory(name, data, size, access, std::move(owner));
+  };
+  // For one transfer nobody is asked, which is quicker than releasing the GIL.
+  const bool atOnce = name.empty() && device;
+  return Handle<LocalRegion>(check(atOnce ? add() : withoutGil(add)));
+}
+
+// Anew for every transfer: torch frees memory and uses its addresses again between two calls, so
+// what was registered for an address says nothing about what lies there now.
 Region registerTensor(const Handle<Node>& node, py::handle object, const torch::Tensor& tensor,
                       const std::string& name, Access access) {
-  auto owner = ownedBy(py::reinterpret_borrow<py::object>(object));
-  auto made = withoutGil([&, &to = *node] {
-    return to.registerMemory(name, tensor.data, tensor.size, tensor.device, access,
-                             std::move(owner));
-  });
-  return {node, Handle<LocalRegion>(check(std::move(made))), {0, tensor.size}, access};
+  auto memory = registerMemory(node, name, tensor.data, tensor.size, &tensor.device, access,
+                               ownedBy(py::reinterpret_borrow<py::object>(object)));
+  return {node, std::move(memory), {0, tensor.size}, access};
 }
 
 // What hmc.arrays.Span says of an object.
@@ -44,15 +56,11 @@ Region registerSpan(const Handle<Node>& node, const py::object& span, const std:
   if (size == 0) data = &nothing;
   const auto device = py::cast<std::string>(span.attr("device"));
   const bool exact = size != 0 && (device == "cpu" || device.find(':') != std::string::npos);
-  auto owner = ownedBy(span.attr("owner"));
-  const size_t length = size == 0 ? 1 : size;
   const Device where = exact ? deviceFrom(span.attr("device")) : Device();
-  auto made = withoutGil([&, &to = *node] {
-    return exact ? to.registerMemory(name, data, length, where, access, std::move(owner))
-                 : to.registerMemory(name, data, length, access, std::move(owner));
-  });
+  auto memory = registerMemory(node, name, data, size == 0 ? 1 : size, exact ? &where : nullptr,
+                               access, ownedBy(span.attr("owner")));
   const bool readOnly = !py::cast<bool>(span.attr("writable"));
-  return {node, Handle<LocalRegion>(check(std::move(made))), {0, size}, access, readOnly};
+  return {node, std::move(memory), {0, size}, access, readOnly};
 }
 
 // Of what hmc.arrays says: 0 is none.

@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "errors.h"
@@ -14,6 +15,7 @@ namespace py = pybind11;
 namespace {
 
 int forks = 0;
+thread_local bool releasesSoon = false;  // this thread calls releaseDropped() in a moment
 
 // Objects that are no longer needed. Never destroyed: HMC's threads may outlive static objects.
 struct Dropped {
@@ -42,7 +44,7 @@ void drop(PyObject* object) {
     dropped().objects.push_back(object);
   }
   // If the queue is full, the next call releases this one, too.
-  if (Py_IsInitialized()) Py_AddPendingCall(releaseDropped, nullptr);
+  if (!releasesSoon && Py_IsInitialized()) Py_AddPendingCall(releaseDropped, nullptr);
 }
 
 }  // namespace
@@ -61,7 +63,9 @@ void refuseForked() {
 void destroyValue(int madeAtFork, void (*destroy)(void*), void* value) {
   if (madeAtFork != forkCount()) return;
   if (!PyGILState_Check()) return destroy(value);
+  const bool outer = std::exchange(releasesSoon, true);
   withoutGil([&] { destroy(value); });
+  releasesSoon = outer;
   releaseDropped(nullptr);
 }
 

@@ -3,6 +3,7 @@
 #include "errors.h"
 #include "quick_method.h"
 #include "regions.h"
+#include "torch.h"
 
 namespace hmc::python {
 
@@ -12,12 +13,38 @@ namespace {
 
 PyTypeObject* regionType = nullptr;  // hmc.Region
 
+// Of hmc.arrays, which is kept: importing what is imported takes a microsecond. Not initialised in
+// one statement: a thread that waits for another's import would keep the GIL.
 py::object arrays(const char* function) {
-  return py::module_::import("hmc.arrays").attr(function);
+  static py::handle module;
+  if (!module) module = py::module_::import("hmc.arrays").release();
+  return module.attr(function);
 }
 
 char* startOf(const Region& region) {
   return static_cast<char*>(region.memory->data()) + region.range.offset;
+}
+
+// `device` is null where the memory has to be asked for it.
+Handle<LocalRegion> registerMemory(const Handle<Node>& node, const std::string& name, void* data,
+                                   size_t size, const Device* device, Access access,
+                                   std::shared_ptr<const void> owner) {
+  auto add = [&, &to = *node] {
+    return device ? to.registerMemory(name, data, size, *device, access, std::move(owner))
+                  : to.registerMemory(name, data, size, access, std::move(owner));
+  };
+  // For one transfer nobody is asked, which is quicker than releasing the GIL.
+  const bool atOnce = name.empty() && device;
+  return Handle<LocalRegion>(check(atOnce ? add() : withoutGil(add)));
+}
+
+// Anew for every transfer: torch frees memory and uses its addresses again between two calls, so
+// what was registered for an address says nothing about what lies there now.
+Region registerTensor(const Handle<Node>& node, py::handle object, const torch::Tensor& tensor,
+                      const std::string& name, Access access) {
+  auto memory = registerMemory(node, name, tensor.data, tensor.size, &tensor.device, access,
+                               ownedBy(py::reinterpret_borrow<py::object>(object)));
+  return {node, std::move(memory), {0, tensor.size}, access};
 }
 
 // What hmc.arrays.Span says of an object.
@@ -29,20 +56,22 @@ Region registerSpan(const Handle<Node>& node, const py::object& span, const std:
   if (size == 0) data = &nothing;
   const auto device = py::cast<std::string>(span.attr("device"));
   const bool exact = size != 0 && (device == "cpu" || device.find(':') != std::string::npos);
-  auto owner = ownedBy(span.attr("owner"));
-  const size_t length = size == 0 ? 1 : size;
   const Device where = exact ? deviceFrom(span.attr("device")) : Device();
-  auto made = withoutGil([&, &to = *node] {
-    return exact ? to.registerMemory(name, data, length, where, access, std::move(owner))
-                 : to.registerMemory(name, data, length, access, std::move(owner));
-  });
+  auto memory = registerMemory(node, name, data, size == 0 ? 1 : size, exact ? &where : nullptr,
+                               access, ownedBy(span.attr("owner")));
   const bool readOnly = !py::cast<bool>(span.attr("writable"));
-  return {node, Handle<LocalRegion>(check(std::move(made))), {0, size}, access, readOnly};
+  return {node, std::move(memory), {0, size}, access, readOnly};
 }
 
 // Of what hmc.arrays says: 0 is none.
 void* streamFrom(const py::object& handle) {
   return reinterpret_cast<void*>(py::cast<uintptr_t>(handle));  // NOLINT
+}
+
+// torch's current stream there, if it uses such devices.
+void* streamOn(const Device& device) {
+  if (const auto stream = torch::currentStream(device)) return *stream;
+  return streamFrom(callPython(arrays("stream_on"), py::str(device.toString())));
 }
 
 // Views of it keep the region, and so the memory, alive.
@@ -90,6 +119,8 @@ std::string title(const Region& region) {
 
 Region registerObject(const Handle<Node>& node, py::handle object, const std::string& name,
                       Access access) {
+  if (const auto tensor = torch::describe(object))
+    return registerTensor(node, object, *tensor, name, access);
   const py::object span = callPython(arrays("span_of"), object);
   const std::string kind = Py_TYPE(object.ptr())->tp_name;
   if (!py::cast<bool>(span.attr("contiguous"))) {
@@ -119,13 +150,17 @@ LocalSide::LocalSide(const Handle<Node>& node, py::handle object, py::handle str
     }
     region_ = &region;
     const Device device = region.memory->device();
-    if (!named && !device.isHost())
-      stream_ = streamFrom(callPython(arrays("stream_on"), py::str(device.toString())));
+    if (!named && !device.isHost()) stream_ = streamOn(device);
+    return;
+  }
+  const Access access = writes ? Access::readWrite : Access::read;
+  if (const auto tensor = torch::describe(object)) {
+    region_ = &made_.emplace(registerTensor(node, object, *tensor, "", access));
+    if (!named && !tensor->device.isHost()) stream_ = streamOn(tensor->device);
     return;
   }
   const py::object span = callPython(arrays(writes ? "destination" : "source"), object);
-  made_.emplace(registerSpan(node, span, "", writes ? Access::readWrite : Access::read));
-  region_ = &*made_;
+  region_ = &made_.emplace(registerSpan(node, span, "", access));
   if (!named && !made_->memory->device().isHost())
     stream_ = streamFrom(callPython(arrays("stream_of"), span, object));
 }

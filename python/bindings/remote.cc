@@ -85,7 +85,7 @@ void move(Direction direction, const Remote& self, py::handle object, double tim
     if (self.memory->mapped()) return copyAll(direction, self, *local, block, time);
   }
   Transfer transfer = begin(direction, self, local, std::vector<Block>{block});
-  finish(transfer.ticket, time, sized(direction, block.size) + ", " + title(self));
+  finish(transfer.ticket, time, [&] { return sized(direction, block.size) + ", " + title(self); });
 }
 
 template <Direction direction>
@@ -161,7 +161,7 @@ auto blocking(const char* what, Transfer (*start)(const Remote&, StreamArgument,
   return [=](const Remote& self, Arguments... arguments, double timeout, py::handle stream) {
     const Timeout time = timeoutFrom(timeout);
     Transfer transfer = start(self, {stream}, arguments...);
-    finish(transfer.ticket, time, what + title(self));
+    finish(transfer.ticket, time, [&] { return what + title(self); });
   };
 }
 

@@ -48,7 +48,7 @@ Status waitFor(Ticket& ticket, Timeout timeout) {
   return outcome.status();
 }
 
-void finish(Ticket& ticket, Timeout timeout, const std::string& what) {
+Status waitOrCancel(Ticket& ticket, Timeout timeout) {
   Status status;
   try {
     status = waitFor(ticket, timeout);
@@ -56,11 +56,9 @@ void finish(Ticket& ticket, Timeout timeout, const std::string& what) {
     withoutGil([&] { return ticket.cancel(); });
     throw;
   }
-  if (status.code() == Code::deadlineExceeded) {
-    const Status end = withoutGil([&] { return ticket.cancel(); });
-    status = end.ok() ? end : status.within(what);
-  }
-  check(status);
+  if (status.code() != Code::deadlineExceeded) return status;
+  const Status end = withoutGil([&] { return ticket.cancel(); });
+  return end.ok() ? end : status;
 }
 
 void bindTransfer(py::module_& module) {

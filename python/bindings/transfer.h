@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "errors.h"
 #include "regions.h"
 
 namespace hmc::python {
@@ -16,8 +17,15 @@ struct Transfer {
 
 // Waits without the GIL. Checks for Ctrl-C now and then, which raises KeyboardInterrupt.
 Status waitFor(Ticket& ticket, Timeout timeout);
-// The same for a blocking call, which cancels the transfer before it raises.
-void finish(Ticket& ticket, Timeout timeout, const std::string& what);
+// The same for a blocking call: a transfer that is late is cancelled before this returns.
+Status waitOrCancel(Ticket& ticket, Timeout timeout);
+
+// Waits, and raises the transfer's error. what() names the transfer if it was late.
+template <class Name>
+void finish(Ticket& ticket, Timeout timeout, Name what) {
+  const Status status = waitOrCancel(ticket, timeout);
+  check(status.code() == Code::deadlineExceeded ? status.within(what()) : status);
+}
 
 // Calls `attempt(timeout)` with short timeouts until it returns something other than `late`, or
 // until the time is over. In between, Ctrl-C raises KeyboardInterrupt.

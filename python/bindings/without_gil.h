@@ -10,6 +10,7 @@ namespace hmc::python {
 // Takes the GIL back. Once the interpreter is ending, other threads never get it: such a thread
 // stays in here, because returning would run destructors that need the GIL.
 void takeGil(PyThreadState* state) noexcept;
+[[noreturn]] void stayForever();
 
 // Releases the GIL while it lives.
 class ReleasedGil {
@@ -30,9 +31,19 @@ auto withoutGil(Work&& work) {
   return std::forward<Work>(work)();
 }
 
-// Calls a Python function with one argument or two. If the interpreter ends meanwhile, the thread
+// What `call` returns, which runs code of Python's. If the interpreter ends meanwhile, the thread
 // stays in here, for the reason that takeGil() gives.
-pybind11::object callPython(pybind11::handle function, pybind11::handle first,
+template <class Call>
+PyObject* inPython(Call&& call) {
+  try {
+    return std::forward<Call>(call)();
+  } catch (...) {  // no C++ exception comes out of Python: this ends the thread
+    stayForever();
+  }
+}
+
+// Calls a Python function with up to two arguments.
+pybind11::object callPython(pybind11::handle function, pybind11::handle first = {},
                             pybind11::handle second = {});
 
 // Destroys without the GIL, because saying goodbye to peers takes a moment.

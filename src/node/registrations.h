@@ -40,25 +40,25 @@ class Registrations {
 
  private:
   struct Lazy {
-    std::once_flag once;
-    std::atomic<bool> made{false};  // spares through() the flag, which costs as much as a copy
+    std::mutex mutex;               // not a once_flag, whose end is a call of the kernel
+    std::atomic<bool> made{false};  // spares through() the mutex, which costs as much as a copy
     Entry entry;                    // set once
   };
   // What cannot be registered stays out of peers' reach over that transport; our own transfers from
   // it can still pass through slots that can.
   void make(Lazy& lazy, size_t transport) const {
-    std::call_once(lazy.once, [&] {
-      const Engine& engine = *engines_[transport];
-      lazy.entry.staged = !engine.touches(region_.device.kind);
-      auto registration = engine.transport().registerRegion(region_, access_);
-      if (registration.ok()) {
-        lazy.entry.registration = *std::move(registration);
-      } else {
-        lazy.entry.why = registration.status();
-        lazy.entry.staged = true;
-      }
-      lazy.made.store(true, std::memory_order_release);
-    });
+    std::lock_guard lock(lazy.mutex);
+    if (lazy.made.load(std::memory_order_relaxed)) return;
+    const Engine& engine = *engines_[transport];
+    lazy.entry.staged = !engine.touches(region_.device.kind);
+    auto registration = engine.transport().registerRegion(region_, access_);
+    if (registration.ok()) {
+      lazy.entry.registration = *std::move(registration);
+    } else {
+      lazy.entry.why = registration.status();
+      lazy.entry.staged = true;
+    }
+    lazy.made.store(true, std::memory_order_release);
   }
 
   const Engines& engines_;

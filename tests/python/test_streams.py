@@ -160,6 +160,49 @@ code = driver.cuStreamWaitValue32_v2(stream, ctypes.c_uint64(current.word), ctyp
 assert code == 0, "the get did not try it"
 """
 
+# As torch's own library answers: the handle of the current stream, which is 0 for the default one.
+RAW_STREAM = """
+asked = []
+def raw_stream(index):
+    asked.append(index)
+    return handle
+
+handle = other.cuda_stream
+torch._C = types.SimpleNamespace(_cuda_getCurrentRawStream=raw_stream)
+torch.cuda.is_initialized = lambda: False
+current.kernel(memory.pointer)
+remote.put(memory)
+assert not asked, "torch does not use CUDA yet"
+torch.cuda.is_initialized = lambda: True
+torch.cuda.current_stream = None
+remote.put(memory)
+remote.put(tensor)
+assert asked == [0, 0]
+assert content(remote) == {ord("o")}
+current.let_go()
+handle = 0
+remote.put(memory)
+remote.put(tensor)
+"""
+
+# As torch's allocator does, the address of what was freed is used again.
+REUSED_ADDRESS = """
+torch.Tensor, torch.strided = Tensor, Tensor.layout
+Tensor.is_cuda, Tensor.get_device, Tensor.numel = True, lambda self: 0, lambda self: SIZE
+Tensor.is_conj = Tensor.is_neg = lambda self: False
+Tensor.is_contiguous = lambda self: True
+Tensor.stride = None  # for hmc.arrays alone
+for letter in "xyz":
+    made = ctypes.c_uint64()
+    call("cuMemAlloc_v2", ctypes.byref(made), ctypes.c_size_t(SIZE))
+    Tensor.data_ptr = lambda self: made.value
+    call("cuMemsetD8Async", made, ctypes.c_ubyte(ord(letter)), ctypes.c_size_t(SIZE),
+         ctypes.c_void_p(current.cuda_stream))
+    remote.put(tensor)
+    assert content(remote) == {ord(letter)}
+    call("cuMemFree_v2", made)
+"""
+
 DEFAULT_STREAM = """
 import hmc.arrays
 current.cuda_stream = 0
@@ -208,10 +251,14 @@ def test_a_get_is_started_where_streams_cannot_wait_for_it(play):
     play(STREAM_CANNOT_WAIT)
 
 
-@pytest.mark.parametrize("code", [OTHER_WINS, TORCH_UNUSED, DEFAULT_STREAM],
-                         ids=["named", "torch unused", "default"])
+@pytest.mark.parametrize("code", [OTHER_WINS, TORCH_UNUSED, DEFAULT_STREAM, RAW_STREAM],
+                         ids=["named", "torch unused", "default", "raw"])
 def test_the_stream_is_the_named_one_or_the_one_in_use(play, code):
     play(code)
+
+
+def test_a_tensor_at_the_address_of_one_that_is_gone_is_not_taken_for_it(play):
+    play(REUSED_ADDRESS)
 
 
 def test_memory_of_the_host_has_no_stream():

@@ -39,15 +39,19 @@ class Driver {
 // failed.
 #define HMC_CUDA(driver, name, ...) HMC_TRY((driver).check((driver).name(__VA_ARGS__), #name))
 
-// The context of one device, current in this thread as long as this lives.
+// The context of one device, current in this thread as long as this lives. Where it is current
+// already, as in threads that use torch, that is one quick question to the driver.
 class Current {
  public:
   Current(const Driver& driver, CuContext context) : driver_(driver) {
+    CuContext now = nullptr;
+    if (driver_.cuCtxGetCurrent(&now) == kSuccess && now && now == context) return;
     result_ = driver_.cuCtxPushCurrent_v2(context);
+    pushed_ = result_ == kSuccess;
   }
   ~Current() {
     CuContext ours = nullptr;
-    if (result_ == kSuccess) (void)driver_.cuCtxPopCurrent_v2(&ours);
+    if (pushed_) (void)driver_.cuCtxPopCurrent_v2(&ours);
   }
   Current(const Current&) = delete;
   Current& operator=(const Current&) = delete;
@@ -55,7 +59,8 @@ class Current {
 
  private:
   const Driver& driver_;
-  CuResult result_;
+  CuResult result_ = kSuccess;
+  bool pushed_ = false;
 };
 
 }  // namespace hmc::cuda

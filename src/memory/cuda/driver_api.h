@@ -115,6 +115,7 @@ enum : int {
   row(cuDeviceGetAttribute, (int*, int, CuDevice)) \
   row(cuDeviceCanAccessPeer, (int*, CuDevice, CuDevice)) \
   row(cuDevicePrimaryCtxRetain, (CuContext*, CuDevice)) \
+  row(cuCtxGetCurrent, (CuContext*)) \
   row(cuCtxPushCurrent_v2, (CuContext)) \
   row(cuCtxPopCurrent_v2, (CuContext*)) \
   row(cuCtxSynchronize, ()) \

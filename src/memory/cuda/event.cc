@@ -68,10 +68,23 @@ Status CudaEvent::record(const DeviceQueue& queue) {
     return error(Code::invalidArgument, "an event of cuda:{} cannot be recorded on {}", index_,
                  queue.device.toString());
   }
-  HMC_ASSIGN(CudaDevice::Stream on, device->streamOf(queue));
-  Current current(driver_, on.context);
+  HMC_ASSIGN(CuContext context, device->context());
+  Current current(driver_, context);
   HMC_TRY(current.status());
   std::lock_guard lock(mutex_);
+  HMC_TRY(renewWordLocked());
+  // A stream of the user's often has nothing left to do: then nobody need wait for its word. Any
+  // other answer may only say that the stream is another context's.
+  const bool idle =
+      queue.stream && driver_.cuStreamQuery(static_cast<CuStream>(queue.stream)) == kSuccess;
+  if (idle) word_->reached.store(word_->goal, std::memory_order_release);
+  if (!idle) HMC_TRY(enqueueWrite(*device, queue));
+  recorded_ = true;
+  return Status();
+}
+
+// A word that nobody waits for any more, and that no stream still writes.
+Status CudaEvent::renewWordLocked() {
   if (holds_ && !recorded_ && !word_->isDone()) {
     return error(Code::invalidArgument, "an event that a queue waits for cannot be recorded");
   }
@@ -81,13 +94,14 @@ Status CudaEvent::record(const DeviceQueue& queue) {
   } else if (word_->isDone()) {
     ++word_->goal;
   }
-  // A stream of the user's often has nothing left to do: then nobody need wait for its word.
-  if (queue.stream && driver_.cuStreamQuery(on.stream) == kSuccess) {
-    word_->reached.store(word_->goal, std::memory_order_release);
-  } else {
-    HMC_CUDA(driver_, cuStreamWriteValue32_v2, on.stream, word_->address(), word_->goal, 0);
-  }
-  recorded_ = true;
+  return Status();
+}
+
+Status CudaEvent::enqueueWrite(CudaDevice& device, const DeviceQueue& queue) {
+  HMC_ASSIGN(CudaDevice::Stream on, device.streamOf(queue));
+  Current current(driver_, on.context);
+  HMC_TRY(current.status());
+  HMC_CUDA(driver_, cuStreamWriteValue32_v2, on.stream, word_->address(), word_->goal, 0);
   return Status();
 }
 

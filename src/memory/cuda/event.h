@@ -50,6 +50,8 @@ class CudaEvent final : public DeviceEvent {
             Word* word)
       : driver_(driver), words_(words), devices_(devices), index_(index), word_(word) {}
   Result<CudaDevice*> deviceOf(const DeviceQueue& queue);
+  Status renewWordLocked();
+  Status enqueueWrite(CudaDevice& device, const DeviceQueue& queue);
 
   const Driver& driver_;
   Words& words_;

@@ -219,6 +219,29 @@ TEST_F(CudaBackendTest, hasPassedWhatIsRecordedOnAStreamOfTheUsersThatHasNothing
   EXPECT_FALSE(event->record({{DeviceKind::cuda, 0}}).ok()) << "a stream of ours is not asked";
 }
 
+// The caller's thread often has the right context: changing it takes longer than asking.
+TEST_F(CudaBackendTest, leavesAContextThatIsCurrentAlreadyAlone) {
+  auto event = test::must(backend->event(0));
+  Current callers(driver, contextOf(0));
+  fail("cuCtxPushCurrent_v2", 1, kNotSupported);
+  EXPECT_TRUE(backend->event(0).ok());
+  EXPECT_TRUE(event->record({{DeviceKind::cuda, 0}}).ok());
+  EXPECT_FALSE(backend->event(1).ok()) << "another device's context has to be pushed";
+}
+
+TEST_F(CudaBackendTest, recordsOnAStreamOfAnotherContext) {
+  CuContext other = nullptr;
+  ASSERT_EQ((call<CuResult(CuContext*, unsigned, CuDevice)>("cuCtxCreate_v2", &other, 0, 0)),
+            kSuccess);
+  CuStream stream = nullptr;
+  ASSERT_EQ(driver.cuStreamCreateWithPriority(&stream, kStreamNonBlocking, 0), kSuccess);
+  ASSERT_EQ(driver.cuCtxPopCurrent_v2(&other), kSuccess);
+  auto event = test::must(backend->event(0));
+  fail("cuStreamQuery", 1, kNotSupported);
+  EXPECT_TRUE(event->record({{DeviceKind::cuda, 0}, stream}).ok());
+  EXPECT_TRUE(waitFor(*event, std::chrono::seconds(60)).ok());
+}
+
 // The other half of the next test, in a process whose device may break.
 TEST_F(CudaBackendTest, DISABLED_secondProcessTouchesAnIllegalAddress) {
   Region region = test::must(backend->allocate(0, 4096));

@@ -141,7 +141,8 @@ def test_holds_the_package_the_library_and_the_command(wheel):
     names = set(zipfile.ZipFile(wheel).namelist())
     info = "hmc-{}.dist-info/".format(archive.version())
     for name in ("hmc/__init__.py", "hmc/py.typed", "hmc/lib/libhmc.so.0", "hmc/bin/hmc",
-                 "hmc/share/hmc/mpi_window.c", "hmc/share/hmc/nixl_agents.py", info + "METADATA", info + "LICENSE"):
+                 "hmc/share/hmc/mpi_window.c", "hmc/share/hmc/nixl_agents.py",
+                 info + "METADATA", info + "LICENSE"):
         assert name in names
     assert [n for n in names if n.startswith("hmc/_core.cpython-") and n.endswith(".so")]
     sources = {"hmc/" + path.name for pattern in ("*.py", "*.pyi")

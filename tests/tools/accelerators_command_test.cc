@@ -41,7 +41,8 @@ TEST(AcceleratorsCommand, infoListsWhatEveryKindHas) {
 }
 
 TEST(AcceleratorsCommand, infoSaysInTheDriversWordsWhyThereIsNone) {
-  for (const auto& one : jsonOf("info", kInstalled + " HMC_FAKE_DEVICES=0")["memory"]) {
+  const auto memory = jsonOf("info", kInstalled + " HMC_FAKE_DEVICES=0")["memory"];
+  for (const auto& one : memory) {
     if (one["kind"] == "cpu") continue;
     EXPECT_EQ(one["devices"], 0) << one;
     EXPECT_THAT(std::string(one["detail"]),

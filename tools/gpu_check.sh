@@ -52,7 +52,15 @@ step() {
     124 | 137) result="FAIL: took too long" ;;
     *) result="FAIL: exit status $status" ;;
   esac
-  result+=$(grep -o '[0-9]* of [0-9]* met$' "$out/$name.txt" | sed 's/.*/ (&)/')
+  local met
+  met=$(grep -oE '[0-9]+ of [0-9]+ met$|[0-9]+ passed, [0-9]+ skipped' "$out/$name.txt" | tail -1)
+  # A program that ends well although it missed targets has not passed.
+  if [ $status = 0 ] && [[ $met =~ ^([0-9]+)\ of\ ([0-9]+) ]] &&
+    [ "${BASH_REMATCH[1]}" != "${BASH_REMATCH[2]}" ]; then
+    result=MISSED
+    failed=1
+  fi
+  result+=${met:+ ($met)}
   row "$name" "$result" $((SECONDS - began))
   echo "$name: $result"
   [ $status = 0 ] || failed=1

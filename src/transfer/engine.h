@@ -38,8 +38,7 @@ class Engine {
              size_t size, std::chrono::nanoseconds timeout);
 
   // The first part of the pieces has been checked. `keep` holds alive whatever the route points at.
-  // With an event, the local memory is read or written only after it has passed: the device sees to
-  // that where it can, else the transfer is not posted before.
+  // With an event, the transfer is not posted before it has passed.
   std::shared_ptr<TransferState> start(OpKind kind, const Route& route, Pieces pieces,
                                        std::vector<std::shared_ptr<const void>> keep,
                                        std::shared_ptr<DeviceEvent> after = nullptr);

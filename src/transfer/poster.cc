@@ -5,7 +5,15 @@
 namespace hmc {
 
 namespace {
+
 constexpr size_t kMostForADevice = size_t{1} << 30;
+
+// Blocks were checked; where one does not fit, the transfer goes no further.
+bool accept(Transfer& transfer, const Status& checked) {
+  if (!checked.ok()) transfer.stopped = checked.within(transfer.route.peer);
+  return checked.ok();
+}
+
 }  // namespace
 
 PostResult Poster::post(Transfer& transfer, Deadline until, size_t most) {
@@ -95,9 +103,9 @@ PostResult Poster::postPieces(Transfer& transfer, Deadline until, size_t most) {
 bool Poster::postList(Transfer& transfer) {
   Pieces& pieces = transfer.pieces;
   const Route& route = transfer.route;
-  if (transfer.next.index() == pieces.checked().end()) {
-    transfer.stopped = pieces.checkPart();
-    if (!transfer.stopped.ok()) return false;
+  // Empty blocks are passed over, so this may be beyond the end.
+  while (transfer.next.index() >= pieces.checked().end()) {
+    if (!accept(transfer, pieces.checkPart())) return false;
   }
   const Pieces::Part part = pieces.checked();
   const size_t skipped = transfer.next.index() - part.first;
@@ -120,8 +128,7 @@ bool Poster::postList(Transfer& transfer) {
 }
 
 bool Poster::checkRest(Transfer& transfer) {
-  if (transfer.stopped.ok()) transfer.stopped = transfer.pieces.checkRest();
-  return transfer.stopped.ok();
+  return transfer.stopped.ok() && accept(transfer, transfer.pieces.checkRest());
 }
 
 // As many pieces as the link takes at once. False when it did not take all of them.

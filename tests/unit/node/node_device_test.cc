@@ -103,7 +103,31 @@ TEST_P(DevicesOver, findsTheBlockThatDoesNotFitHoweverLongTheList) {
   const Status late = must(remote.startPut(local, blocks)).wait(kPatience);
   EXPECT_EQ(late.code(), Code::outOfRange);
   EXPECT_NE(late.message().find("remote offset 3145728"), std::string::npos) << late.toString();
+  EXPECT_EQ(late.message().rfind("a (", 0), 0U) << late.toString();
   EXPECT_TRUE(remote.put(local, 0, 0, kSize).ok());
+}
+
+// Also where the next part begins with a block of nothing.
+TEST(Devices, aLongListIsPostedInParts) {
+  constexpr size_t kPart = 16384;
+  std::atomic<int> posts{0};
+  NodeOptions traced = named("b", {"ipc"});
+  traced.trace = {[](void* context, const TraceEvent& event) {
+                    if (event.step == TraceEvent::Step::post)
+                      ++*static_cast<std::atomic<int>*>(context);
+                  },
+                  &posts};
+  Node a = must(Node::create(named("a", {"ipc"})));
+  Node b = must(Node::create(traced));
+  const Device gpu{DeviceKind::cuda, 0};
+  auto target = must(a.allocate("target", kSize, gpu));
+  auto local = must(b.allocate("local", kSize, gpu));
+  auto remote = must(must(b.connect(must(a.listen("tcp://127.0.0.1:0")))).open("target"));
+  std::vector<Block> blocks(3 * kPart, {0, 0, 1});
+  for (size_t i = 0; i < blocks.size(); ++i) blocks[i].localOffset = blocks[i].remoteOffset = 2 * i;
+  blocks[kPart].size = 0;
+  EXPECT_TRUE(must(remote.startPut(local, blocks)).wait(kPatience).ok());
+  EXPECT_EQ(posts, 3);
 }
 
 // Memory that the program allocated itself is reached through the kernel, which copies between host

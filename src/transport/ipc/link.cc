@@ -263,7 +263,9 @@ bool IpcLink::postList(const ListOp& list) {
   const bool onHost = remote.kind == PathKind::mappedHost && list.local.device.isHost();
   if (onHost || (remote.kind != PathKind::mappedHost && remote.kind != PathKind::mappedDevice))
     return false;
-  const Status allowed = checkRange(list.kind, 0, 0, remote.size, remote.access);
+  const Block& first = list.blocks.front();
+  const Status allowed =
+      checkRange(list.kind, first.remoteOffset, first.size, remote.size, remote.access);
   if (closing_.load(std::memory_order_acquire) || !allowed.ok()) {
     list.completion->fail(allowed.ok() ? closedBecause() : allowed);
     return true;

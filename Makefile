@@ -75,14 +75,15 @@ asan: build-asan
 tsan: build-tsan
 	tools/run_tests.py build/tsan
 
-# clang-tidy needs to know how files are compiled, not that they were.
+# clang-tidy needs to know how files are compiled, not that they were. In a folder of its own, so that
+# it can run beside the tests.
 check:
 	@$(SETUP) checks
-	$(call configure,dev,$(DEV))
-	tools/checks/all.sh build/dev
+	$(call configure,check,$(DEV))
+	tools/checks/all.sh build/check
 
 install: build
 	cmake --install build/release --prefix $(PREFIX)
 
 clean:
-	rm -rf build/release build/dev build/asan build/tsan build/rdma-vm build/editable-* dist
+	rm -rf build/release build/dev build/asan build/tsan build/check build/rdma-vm build/editable-* dist

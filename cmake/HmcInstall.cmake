@@ -14,6 +14,7 @@ function(hmc_install)
   install(TARGETS hmc EXPORT hmc-targets
           LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
           ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(TARGETS mf_smem LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
   install(EXPORT hmc-targets NAMESPACE hmc:: DESTINATION ${package_dir})
 
   configure_package_config_file(

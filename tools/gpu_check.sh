@@ -109,9 +109,18 @@ ctestStep cuda_contract_test 60
 ctestStep cuda_fake_contract_test 60
 ctestStep ipc_contract_test 90
 ctestStep tcp_contract_test 90
+step pool_device 90 $build/tests/pool/pool_device_test
 step device_memory 90 $build/tests/process/device_memory_test --gtest_filter=-Rdma/*
+nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2> /dev/null)
+if [ -n "$nvcc" ]; then
+  step shm_kernels_build 90 "$nvcc" -std=c++17 -O2 -arch=native -Iinclude/smem/host -Iinclude/smem/device \
+    tests/gpu/shm_kernels.cu -o $build/shm_kernels -L$build/lib -lmf_smem -Xlinker "-rpath=$PWD/$build/lib" &&
+    for ranks in 2 4; do step shm_kernels_$ranks 60 $build/shm_kernels $ranks; done
+else
+  row shm_kernels "skipped: nvcc is not installed" 0
+fi
 if [ -d tests/gpu ]; then
-  step python_gpu 240 env PYTHONPATH=$build/python PYTHONDONTWRITEBYTECODE=1 HMC_BUILD="$PWD/$build" \
+  step python_gpu 240 env PYTHONPATH=$build/python:$build/memfabric PYTHONDONTWRITEBYTECODE=1 HMC_BUILD="$PWD/$build" \
     python3 -m pytest -q -rs -p no:cacheprovider tests/gpu
 fi
 if command -v compute-sanitizer > /dev/null; then

@@ -7,7 +7,7 @@ set -euo pipefail
 packages=(
   make g++ cmake ninja-build pkg-config python3
   libssl-dev libfmt-dev libspdlog-dev
-  libibverbs-dev libucx-dev
+  libibverbs-dev libucx-dev libcurl4-openssl-dev
   libcli11-dev nlohmann-json3-dev libgtest-dev libgmock-dev
   python3-dev pybind11-dev
   iproute2
@@ -21,7 +21,7 @@ case ${1:-} in
       git
       python3-pytest python3-numpy python3-build python3-venv python3-pip
     )
-    wanted+=(mypy python3-matplotlib python3-torch)
+    wanted+=(mypy python3-matplotlib python3-torch etcd-server openssl)
     ;;
   checks) packages+=(clang-format clang-tidy) ;;
   rdma)
@@ -72,3 +72,12 @@ done
 echo "setup: installing ${missing[*]}"
 apt install -y --no-install-recommends "${missing[@]}" ||
   give_up "apt-get could not install them all." "${missing[*]}"
+
+# Its package starts a server for the whole machine; the tests start their own.
+if [[ " ${missing[*]} " == *" etcd-server "* ]]; then
+  if [ -d /run/systemd/system ]; then
+    "${as_root[@]}" systemctl disable --now etcd
+  else
+    "${as_root[@]}" service etcd stop
+  fi >/dev/null 2>&1 || echo "setup: etcd may be running as a service; the tests do not need it"
+fi

@@ -61,6 +61,22 @@ Device deviceFrom(py::handle device) {
   return parsed;
 }
 
+size_t sizeFrom(py::handle number, const char* what) {
+  const std::string shown = py::cast<std::string>(py::repr(number));
+  const auto integer = py::reinterpret_steal<py::object>(PyNumber_Index(number.ptr()));
+  if (!integer) {
+    PyErr_Clear();
+    throw py::type_error(std::string(what) + " is " + shown + ": pass an integer");
+  }
+  const size_t size = PyLong_AsSize_t(integer.ptr());
+  if (PyErr_Occurred()) {
+    PyErr_Clear();
+    raise(Code::invalidArgument,
+          std::string(what) + " is " + shown + ": it is 0 or more, and has at most 64 bits");
+  }
+  return size;
+}
+
 Range sliceFrom(py::handle index, size_t size, const std::string& what) {
   if (!PySlice_Check(index.ptr())) {
     throw py::type_error(what + " takes slices such as [a:b], not " +
@@ -69,7 +85,8 @@ Range sliceFrom(py::handle index, size_t size, const std::string& what) {
   const auto* slice = reinterpret_cast<PySliceObject*>(index.ptr());
   if (slice->step != Py_None && bound(slice->step, 0, 1) != 1) {
     raise(Code::invalidArgument,
-          "a slice of " + what + " has no step: use put_strided or get_strided for such a copy");
+          "a slice of " + what +
+              " has no step: use put_strided, get_strided or copy_2d for such a copy");
   }
   const auto end = static_cast<Py_ssize_t>(size);
   const Py_ssize_t start = bound(slice->start, end, 0);

@@ -22,6 +22,9 @@ const char* accessWord(Access access);
 // device.
 Device deviceFrom(pybind11::handle device);
 
+// A number of bytes, or of anything else; `what` names it in errors.
+size_t sizeFrom(pybind11::handle number, const char* what);
+
 struct Range {
   size_t offset = 0;
   size_t size = 0;

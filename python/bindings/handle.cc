@@ -57,7 +57,7 @@ int forkCount() {
 
 void refuseForked() {
   raise(Code::invalidArgument,
-        "this process was forked from the one that made the Node: create a new Node here");
+        "this process was forked from the one that made this object: make a new Node or Pool here");
 }
 
 void destroyValue(int madeAtFork, void (*destroy)(void*), void* value) {

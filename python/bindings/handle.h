@@ -28,10 +28,12 @@ class Handle {
   }
 
   T& operator*() const {
-    if (fork_ != forkCount()) refuseForked();
+    if (!usable()) refuseForked();
     return *value_;
   }
   T* operator->() const { return &**this; }
+  // False in the child of a fork.
+  bool usable() const { return fork_ == forkCount(); }
 
  private:
   int fork_;

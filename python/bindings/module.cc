@@ -2,6 +2,7 @@
 
 #include "documented.h"
 #include "hmc/version.h"
+#include "pool.h"
 #include "regions.h"
 
 PYBIND11_MODULE(_core, module) {
@@ -19,5 +20,6 @@ PYBIND11_MODULE(_core, module) {
   hmc::python::bindRemote(module);
   hmc::python::bindPeer(module);
   hmc::python::bindNode(module);
+  hmc::python::bindPool(module);
   hmc::python::bindBaselines(module);
 }

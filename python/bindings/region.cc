@@ -13,14 +13,6 @@ namespace {
 
 PyTypeObject* regionType = nullptr;  // hmc.Region
 
-// Of hmc.arrays, which is kept: importing what is imported takes a microsecond. Not initialised in
-// one statement: a thread that waits for another's import would keep the GIL.
-py::object arrays(const char* function) {
-  static py::handle module;
-  if (!module) module = py::module_::import("hmc.arrays").release();
-  return module.attr(function);
-}
-
 char* startOf(const Region& region) {
   return static_cast<char*>(region.memory->data()) + region.range.offset;
 }
@@ -71,7 +63,7 @@ void* streamFrom(const py::object& handle) {
 // torch's current stream there, if it uses such devices.
 void* streamOn(const Device& device) {
   if (const auto stream = torch::currentStream(device)) return *stream;
-  return streamFrom(callPython(arrays("stream_on"), py::str(device.toString())));
+  return streamFrom(callPython(inArrays("stream_on"), py::str(device.toString())));
 }
 
 // Views of it keep the region, and so the memory, alive.
@@ -102,15 +94,27 @@ void addBuffer(PyHeapTypeObject* type) {
 py::dict cudaArrayInterface(const Region& region) {
   if (region.memory->device().kind != DeviceKind::cuda)
     throw py::attribute_error("this region is not on a CUDA device: it has the buffer protocol");
-  py::dict all;
-  all["shape"] = py::make_tuple(region.range.size);
-  all["typestr"] = "|u1";
-  all["data"] = py::make_tuple(reinterpret_cast<uintptr_t>(startOf(region)), region.readOnly);
-  all["version"] = 3;
-  return all;
+  return cudaArray(startOf(region), region.range.size, region.readOnly);
 }
 
 }  // namespace
+
+// The module is kept: importing what is imported takes a microsecond. Not initialised in one
+// statement: a thread that waits for another's import would keep the GIL.
+py::object inArrays(const char* function) {
+  static py::handle module;
+  if (!module) module = py::module_::import("hmc.arrays").release();
+  return module.attr(function);
+}
+
+py::dict cudaArray(void* data, size_t size, bool readOnly) {
+  py::dict all;
+  all["shape"] = py::make_tuple(size);
+  all["typestr"] = "|u1";
+  all["data"] = py::make_tuple(reinterpret_cast<uintptr_t>(data), readOnly);
+  all["version"] = 3;
+  return all;
+}
 
 std::string title(const Region& region) {
   const std::string& name = region.memory->name();
@@ -121,7 +125,7 @@ Region registerObject(const Handle<Node>& node, py::handle object, const std::st
                       Access access) {
   if (const auto tensor = torch::describe(object))
     return registerTensor(node, object, *tensor, name, access);
-  const py::object span = callPython(arrays("span_of"), object);
+  const py::object span = callPython(inArrays("span_of"), object);
   const std::string kind = Py_TYPE(object.ptr())->tp_name;
   if (!py::cast<bool>(span.attr("contiguous"))) {
     raise(Code::invalidArgument,
@@ -139,7 +143,7 @@ Region registerObject(const Handle<Node>& node, py::handle object, const std::st
 
 LocalSide::LocalSide(const Handle<Node>& node, py::handle object, py::handle stream, bool writes) {
   const bool named = stream && !stream.is_none();
-  if (named) stream_ = streamFrom(callPython(arrays("stream_handle"), stream));
+  if (named) stream_ = streamFrom(callPython(inArrays("stream_handle"), stream));
   if (PyObject_TypeCheck(object.ptr(), regionType)) {
     const auto& region = valueOf<Region>(object.ptr());
     if (writes && region.readOnly) {
@@ -159,10 +163,10 @@ LocalSide::LocalSide(const Handle<Node>& node, py::handle object, py::handle str
     if (!named && !tensor->device.isHost()) stream_ = streamOn(tensor->device);
     return;
   }
-  const py::object span = callPython(arrays(writes ? "destination" : "source"), object);
+  const py::object span = callPython(inArrays(writes ? "destination" : "source"), object);
   region_ = &made_.emplace(registerSpan(node, span, "", access));
   if (!named && !made_->memory->device().isHost())
-    stream_ = streamFrom(callPython(arrays("stream_of"), span, object));
+    stream_ = streamFrom(callPython(inArrays("stream_of"), span, object));
 }
 
 void bindRegion(py::module_& module) {

@@ -83,6 +83,12 @@ Region registerObject(const Handle<Node>& node, pybind11::handle object, const s
 // The bytes at an address as a memoryview, which keeps their owner alive.
 pybind11::memoryview viewOf(pybind11::object owner, void* data, size_t size, bool readOnly);
 
+// A function of hmc.arrays.
+pybind11::object inArrays(const char* function);
+
+// The __cuda_array_interface__ of some bytes.
+pybind11::dict cudaArray(void* data, size_t size, bool readOnly);
+
 // The local side of a transfer: a Region, or anything else, which is registered for this transfer.
 class LocalSide {
  public:

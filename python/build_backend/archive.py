@@ -20,7 +20,7 @@ NO_DATE = (1980, 1, 1, 0, 0, 0)
 
 
 def version():
-    return re.search(r"project\(hmc VERSION ([\d.]+)", _read("CMakeLists.txt"))[1]
+    return re.search(r"project\(hmc VERSION ([\d.]+)", read("CMakeLists.txt"))[1]
 
 
 def python_tag():
@@ -30,13 +30,17 @@ def python_tag():
 
 
 def wheel_tag():
-    platform = re.sub(r"[-.]", "_", sysconfig.get_platform())
-    return "{}-{}-{}".format(python_tag().rstrip("t"), python_tag(), platform)
+    return "{}-{}-{}".format(python_tag().rstrip("t"), python_tag(), platform_tag())
+
+
+def platform_tag():
+    """For example linux_x86_64."""
+    return re.sub(r"[-.]", "_", sysconfig.get_platform())
 
 
 def metadata():
-    template = _read("python/build_backend/metadata.txt")
-    return template.format(version=version(), readme=_read("README.md"))
+    template = read("python/build_backend/metadata.txt")
+    return template.format(version=version(), readme=read("README.md"))
 
 
 def write_dist_info(folder):
@@ -51,15 +55,20 @@ def write_dist_info(folder):
 
 def write_wheel(tree, folder):
     """Packs the files below `tree`; returns the wheel's name."""
-    name = "hmc-{}-{}.whl".format(version(), wheel_tag())
-    info = "hmc-{}.dist-info/".format(version())
+    return pack(tree, folder, "hmc", wheel_tag(), _dist_info())
+
+
+def pack(tree, folder, package, tag, dist_info):
+    """A wheel of the files below `tree` and of the texts in `dist_info`, by their names."""
+    name = "{}-{}-{}.whl".format(package, version(), tag)
+    info = "{}-{}.dist-info/".format(package, version())
     record = ""
     with zipfile.ZipFile(os.path.join(folder, name), "w", zipfile.ZIP_DEFLATED) as wheel:
         for path in _walk(tree):
             with open(os.path.join(tree, path), "rb") as file:
                 data = file.read()
             record += _add(wheel, path, data, os.access(os.path.join(tree, path), os.X_OK))
-        for file, text in _dist_info().items():
+        for file, text in dist_info.items():
             record += _add(wheel, info + file, text.encode())
         _add(wheel, info + "RECORD", (record + info + "RECORD,,\n").encode())
     return name
@@ -102,10 +111,13 @@ def _walk(root):
     return sorted(found)
 
 
+def about_wheel(tag):
+    return "Wheel-Version: 1.0\nGenerator: hmc\nRoot-Is-Purelib: false\nTag: {}\n".format(tag)
+
+
 def _dist_info():
-    about = "Wheel-Version: 1.0\nGenerator: hmc\nRoot-Is-Purelib: false\nTag: {}\n"
-    return {"METADATA": metadata(), "WHEEL": about.format(wheel_tag()),
-            "entry_points.txt": ENTRY_POINTS, "LICENSE": _read("LICENSE")}
+    return {"METADATA": metadata(), "WHEEL": about_wheel(wheel_tag()),
+            "entry_points.txt": ENTRY_POINTS, "LICENSE": read("LICENSE")}
 
 
 def _add(wheel, path, data, executable=False):
@@ -118,6 +130,6 @@ def _add(wheel, path, data, executable=False):
     return "{},sha256={},{}\n".format(path, digest, len(data))
 
 
-def _read(path):
+def read(path):
     with open(os.path.join(ROOT, path), encoding="utf-8") as file:
         return file.read()

@@ -2,8 +2,8 @@
 
 from ._core import (
     Buffer, Communicator, ConnBuffer, CtrlLink, Memory, Node, Note, PathReport, Peer,
-    PeerEvent, PeerFacts, Region, RemoteRegion, Transfer, TransportCounts, __version__,
-    memory_supported,
+    PeerEvent, PeerFacts, Pool, PoolEvent, PoolTransfer, Region, RemoteRegion, Slot, Transfer,
+    TransportCounts, __version__, memory_supported,
 )
 from .enums import ConnType, CtrlTransport, MemoryType, Status
 from .errors import (
@@ -21,9 +21,9 @@ __all__ = [
     "ConnType", "create_session", "CtrlLink", "CtrlTransport", "DeadlineExceeded", "Exhausted",
     "HMCError", "HMCStatusError", "InvalidArgument", "IOBuffer", "Memory", "memory_supported",
     "memory_type_from_torch_tensor", "MemoryType", "Node", "NotConnected", "Note", "NotFound",
-    "OutOfRange", "PathReport", "Peer", "PeerEvent", "PeerFacts", "PeerLost", "PermissionDenied", "Region",
-    "RemoteRegion", "Session", "Status", "status_t", "Transfer", "TransportCounts", "Unsupported", "wait_all",
-    "wait_any",
+    "OutOfRange", "PathReport", "Peer", "PeerEvent", "PeerFacts", "PeerLost", "PermissionDenied", "Pool",
+    "PoolEvent", "PoolTransfer", "Region", "RemoteRegion", "Session", "Slot", "Status", "status_t", "Transfer",
+    "TransportCounts", "Unsupported", "wait_all", "wait_any",
 ]
 
 TYPE_CHECKING = False

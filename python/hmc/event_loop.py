@@ -1,4 +1,6 @@
-"""Transfers, notes and peer events in asyncio: the event loop watches the core's descriptors, no thread polls.
+"""Transfers, notes and events in asyncio: the event loop watches the core's descriptors, no thread polls.
+
+A Pool's copies have no descriptor yet: a thread of the loop's executor waits for each that is awaited.
 
 Any loop with add_reader() works, because only documented methods of loops are used. This module is
 imported when something is first awaited.
@@ -10,10 +12,11 @@ import os
 import threading
 import weakref
 from asyncio import AbstractEventLoop, CancelledError, Future, get_running_loop, shield
-from typing import AsyncIterator, Callable, Dict, MutableMapping, Optional, TypeVar
+from contextlib import suppress
+from typing import Any, AsyncIterator, Callable, Dict, MutableMapping, Optional, TypeVar
 
 from . import _core
-from .errors import PeerLost
+from .errors import HMCError, PeerLost
 
 _T = TypeVar("_T")
 
@@ -74,8 +77,39 @@ async def outcome(transfer: _core.Transfer) -> None:
     transfer.wait(0)
 
 
+def _wait_for_end(transfer: _core.PoolTransfer) -> None:
+    with suppress(HMCError):
+        transfer.wait(float("inf"))
+
+
+async def pool_outcome(transfer: _core.PoolTransfer) -> None:
+    """What `await transfer` does for the copies of a Pool; cancelling is as in outcome()."""
+    if not transfer.done():
+        loop = get_running_loop()
+        try:
+            await shield(loop.run_in_executor(None, _wait_for_end, transfer))
+        except CancelledError:
+            await shield(loop.run_in_executor(None, transfer.cancel))
+            raise
+    transfer.wait(0)
+
+
+async def copy(pool: _core.Pool, to: Any, from_: Any, size: Optional[int]) -> None:
+    """Pool.copy_async. Starting may connect to a member, which takes a moment: not in the loop's thread."""
+    loop = get_running_loop()
+    starting = loop.run_in_executor(None, pool.start_copy, [(to, from_, size)])
+    try:
+        transfer = await shield(starting)
+    except CancelledError:
+        with suppress(HMCError):
+            started = await shield(starting)
+            await shield(loop.run_in_executor(None, started.cancel))
+        raise
+    await pool_outcome(transfer)
+
+
 async def stream(fileno: Callable[[], int], take: Callable[[], Optional[_T]]) -> AsyncIterator[_T]:
-    """What `take` returns when the descriptor is readable, until the Node is closed."""
+    """What `take` returns when the descriptor is readable, until the Node is closed or the Pool left."""
     loop = get_running_loop()
     # A duplicate, because a loop allows one reader for each descriptor.
     descriptor = os.dup(fileno())
@@ -83,7 +117,7 @@ async def stream(fileno: Callable[[], int], take: Callable[[], Optional[_T]]) ->
         while True:
             try:
                 one = take()
-            except PeerLost:  # the Node was closed
+            except PeerLost:  # the Node was closed, or the Pool left
                 return
             if one is None:
                 await _readable(loop, descriptor)

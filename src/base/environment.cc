@@ -25,6 +25,16 @@ Result<std::chrono::milliseconds> millisecondsOf(const Variable& variable) {
   return std::chrono::milliseconds(number);
 }
 
+Result<uint32_t> numberIn(const char* name, const std::string& text) {
+  uint32_t number = 0;
+  const char* end = text.data() + text.size();
+  auto [stop, problem] = std::from_chars(text.data(), end, number);
+  if (problem != std::errc() || stop != end) {
+    return error(Code::invalidArgument, "{}=\"{}\": expected a whole number from 0", name, text);
+  }
+  return number;
+}
+
 Status checkValue(const Variable& variable) {
   auto value = valueOf(variable);
   if (!value) return Status();

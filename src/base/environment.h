@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -33,8 +34,12 @@ inline constexpr Variable kConnectTimeout{"HMC_CONNECT_TIMEOUT_MS",
                                           "10000", Variable::Form::milliseconds};
 inline constexpr Variable kLease{"HMC_LEASE_MS", "silence after which a peer is lost", "10000",
                                  Variable::Form::milliseconds};
-inline constexpr Variable kSecret{"HMC_SECRET", "the shared secret of the documented classes",
-                                  "none", Variable::Form::secret};
+inline constexpr Variable kSecret{
+    "HMC_SECRET", "the shared secret of the documented classes, and of pools that name no store",
+    "none", Variable::Form::secret};
+inline constexpr Variable kEtcdPassword{"HMC_ETCD_PASSWORD",
+                                        "the password of the user in an etcd:// address",
+                                        "the store's secret", Variable::Form::secret};
 inline constexpr Variable kTransports{"HMC_TRANSPORTS",
                                       "the transports to use, best first: ipc,tcp", "all"};
 inline constexpr Variable kStrictTransport{
@@ -52,6 +57,12 @@ inline constexpr Variable kTrace{"HMC_TRACE", "stderr: one line for every step o
                                  "off", Variable::Form::choice, "off stderr"};
 inline constexpr Variable kMeasurements{
     "HMC_MEASUREMENTS", "a file of hmc bench --save: choose paths by the times in it", "none"};
+inline constexpr Variable kPoolStore{
+    "HMC_POOL_STORE", "the store of pools that name none: tcp://host:port", "the launcher's"};
+inline constexpr Variable kPoolRank{"HMC_POOL_RANK", "this process's rank in such pools",
+                                    "the launcher's"};
+inline constexpr Variable kPoolSize{"HMC_POOL_SIZE", "how many ranks such pools have",
+                                    "the launcher's"};
 }  // namespace variable
 
 inline constexpr const Variable* kVariables[] = {
@@ -61,6 +72,7 @@ inline constexpr const Variable* kVariables[] = {
     &variable::kConnectTimeout,
     &variable::kLease,
     &variable::kSecret,
+    &variable::kEtcdPassword,
     &variable::kTransports,
     &variable::kStrictTransport,
     &variable::kRdmaDevices,
@@ -69,6 +81,9 @@ inline constexpr const Variable* kVariables[] = {
     &variable::kMemoryPlugin,
     &variable::kTrace,
     &variable::kMeasurements,
+    &variable::kPoolStore,
+    &variable::kPoolRank,
+    &variable::kPoolSize,
 };
 
 // What the environment says, if it says anything.
@@ -76,6 +91,9 @@ std::optional<std::string> valueOf(const Variable& variable);
 
 // Does what the environment says make sense? The sentence names the variable.
 Status checkValue(const Variable& variable);
+
+// What `text`, the value of the variable of that name, means as a whole number.
+Result<uint32_t> numberIn(const char* name, const std::string& text);
 
 // The value of one of Form::milliseconds, its standard when it is not set.
 Result<std::chrono::milliseconds> millisecondsOf(const Variable& variable);

@@ -3,6 +3,8 @@
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <atomic>
+
 #include "base/environment.h"
 
 namespace hmc {
@@ -21,12 +23,31 @@ spdlog::logger& logger() {
   return *instance;
 }
 
+std::atomic<LogSink>& sink() {
+  static std::atomic<LogSink> chosen{nullptr};
+  return chosen;
+}
+
 }  // namespace
 
+void setLogSink(LogSink chosen) {
+  sink().store(chosen);
+}
+
+void setLogLevel(LogLevel level) {
+  logger().set_level(static_cast<spdlog::level::level_enum>(level));
+}
+
 void logLine(LogLevel level, fmt::string_view format, fmt::format_args args) {
-  static_assert(static_cast<int>(LogLevel::warn) == spdlog::level::warn);
+  static_assert(static_cast<int>(LogLevel::error) == spdlog::level::err);
   const auto theirs = static_cast<spdlog::level::level_enum>(level);
-  if (logger().should_log(theirs)) logger().log(theirs, fmt::vformat(format, args));
+  if (!logger().should_log(theirs)) return;
+  const std::string line = fmt::vformat(format, args);
+  if (const LogSink chosen = sink().load()) {
+    chosen(level, line.c_str());
+  } else {
+    logger().log(theirs, line);
+  }
 }
 
 }  // namespace hmc

@@ -41,6 +41,8 @@ class Channel {
 
   // Ok while it lasts, then why it ended.
   virtual Status status() const = 0;
+  // It ended without a goodbye and not because of silence: on one host the peer's process is gone.
+  virtual bool vanished() const = 0;
 
   // Queued at the peer when this returns or soon after, in order with everything else that one
   // thread sends. Blocks only for back-pressure.

@@ -158,6 +158,7 @@ void ChannelImpl::end(const Status& why) {
 
 void ChannelImpl::giveUp() {
   if (!status().ok()) return finishClosing();  // it was us who gave up
+  givenUp_ = true;
   readable();
   if (watch_ && !closing_) hungUp();
 }
@@ -251,6 +252,8 @@ void ChannelImpl::guard() {
 }
 
 void ChannelImpl::hungUp() {
+  // A process that was stopped may find that its peer gave it up: that peer lives.
+  if (status().ok() && !lease_->silent() && !givenUp_) vanished_ = true;
   end(error(Code::disconnected, "{} went away without a goodbye: its process ended or its host did",
             who_));
   disconnect();  // also when end() only began to say goodbye: nobody is there

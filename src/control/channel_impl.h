@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 
@@ -70,6 +71,7 @@ class ChannelImpl final : public Channel, public std::enable_shared_from_this<Ch
   const std::shared_ptr<Lease>& lease() const override { return lease_; }
   const std::string& credentials() const override { return facts_.credentials; }
   Status status() const override { return inbox_.status(); }
+  bool vanished() const override { return vanished_; }
   Status send(MessageKind kind, uint16_t flags, std::string_view payload,
               Deadline deadline) override;
   bool trySend(MessageKind kind, uint16_t flags, std::string_view payload) override {
@@ -131,12 +133,14 @@ class ChannelImpl final : public Channel, public std::enable_shared_from_this<Ch
   ChannelFacts facts_;  // its offer belongs to the control thread
   const std::string who_;
   const std::shared_ptr<Lease> lease_;
+  std::atomic<bool> vanished_{false};
   mutable Inbox inbox_;  // looking into it moves messages out of the ring
   Calls calls_;
   std::unique_ptr<SendQueue> sendQueue_;  // set by create()
   SocketReader socketReader_;
 
   // All below belong to the control thread.
+  bool givenUp_ = false;                // the peer has another channel with us by now
   std::unique_ptr<Loop::Watch> watch_;  // of the socket; none: the channel is not started or over
   std::unique_ptr<Loop::Timer> guardTimer_;
   std::unique_ptr<Loop::Timer> linger_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/host_id.h"
 #include "base/log.h"
 #include "base/random.h"
 #include "control/control_impl.h"
@@ -16,8 +17,10 @@ constexpr std::chrono::milliseconds kFarewell{1000};
 constexpr std::chrono::seconds kRingPatience{5};
 }  // namespace
 
-Result<std::unique_ptr<Control>> Control::create(const ControlOptions& options, FdExchange& fds,
-                                                 ControlEvents& events) {
+namespace {
+
+Result<std::unique_ptr<Control>> createControl(const ControlOptions& options, FdExchange* fds,
+                                               ControlEvents& events) {
   if (options.heartbeat.count() <= 0 || options.lease <= options.heartbeat ||
       options.handshake.count() <= 0) {
     return error(Code::invalidArgument,
@@ -29,13 +32,25 @@ Result<std::unique_ptr<Control>> Control::create(const ControlOptions& options, 
   return std::unique_ptr<Control>(new ControlImpl(options, fds, events, std::move(loop)));
 }
 
-ControlImpl::ControlImpl(ControlOptions options, FdExchange& fds, ControlEvents& events,
+}  // namespace
+
+Result<std::unique_ptr<Control>> Control::create(const ControlOptions& options, FdExchange& fds,
+                                                 ControlEvents& events) {
+  return createControl(options, &fds, events);
+}
+
+Result<std::unique_ptr<Control>> Control::create(const ControlOptions& options,
+                                                 ControlEvents& events) {
+  return createControl(options, nullptr, events);
+}
+
+ControlImpl::ControlImpl(ControlOptions options, FdExchange* fds, ControlEvents& events,
                          std::shared_ptr<Loop> loop)
     : options_(std::move(options)),
       fds_(fds),
       events_(events),
       id_(randomBytes(kIdSize)),
-      hostId_(options_.ring ? hostId() : std::string()),
+      hostId_(options_.ring && fds_ ? hostId() : std::string()),
       loop_(std::move(loop)),
       acceptor_(*this, *loop_, id_, options_.secret, options_.handshake),
       beat_(*loop_) {
@@ -273,11 +288,11 @@ void ControlImpl::accept(const PendingPtr& pending) {
   ChannelFacts facts = factsOf(*pending, {ident.id, ident.name, ident.attributes});
   if (!hostId_.empty() && ident.hostId == hostId_) {
     auto ring = RingMemory::create();
-    auto token = ring.ok() ? fds_.offer(ring->fd.get()) : Result<std::string>(ring.status());
+    auto token = ring.ok() ? fds_->offer(ring->fd.get()) : Result<std::string>(ring.status());
     if (token.ok()) {
       facts.ring = ring->memory;
-      facts.offer = std::make_unique<RingOffer>(fds_, *token);
-      welcome.exchange = fds_.name();
+      facts.offer = std::make_unique<RingOffer>(*fds_, *token);
+      welcome.exchange = fds_->name();
       welcome.token = *token;
     }
   }

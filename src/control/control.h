@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/fd_exchange.h"
+#include "base/loop.h"
 #include "control/channel.h"
 #include "hmc/deadline.h"
 #include "hmc/result.h"
@@ -51,9 +52,14 @@ class Control {
   // `fds` and `events` must outlive it.
   static Result<std::unique_ptr<Control>> create(const ControlOptions& options, FdExchange& fds,
                                                  ControlEvents& events);
+  // The same for who wants no rings, whatever the options say.
+  static Result<std::unique_ptr<Control>> create(const ControlOptions& options,
+                                                 ControlEvents& events);
   virtual ~Control() = default;  // says goodbye everywhere, stops the thread
 
   virtual const std::string& id() const = 0;
+  // The control thread, for tasks and timers of our owner.
+  virtual Loop& loop() = 0;
 
   // Our Identity::attributes for handshakes from now on.
   virtual void setAttributes(std::string attributes) = 0;

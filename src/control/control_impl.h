@@ -18,11 +18,13 @@ namespace hmc::control {
 
 class ControlImpl final : public Control, private ChannelOwner, private PendingOwner {
  public:
-  ControlImpl(ControlOptions options, FdExchange& fds, ControlEvents& events,
+  // Without `fds` there are no rings.
+  ControlImpl(ControlOptions options, FdExchange* fds, ControlEvents& events,
               std::shared_ptr<Loop> loop);
   ~ControlImpl() override;
 
   const std::string& id() const override { return id_; }
+  Loop& loop() override { return *loop_; }
   void setAttributes(std::string attributes) override;
   Result<std::string> listen(const std::string& address) override;
   Status closeListener(const std::string& address) override;
@@ -73,7 +75,7 @@ class ControlImpl final : public Control, private ChannelOwner, private PendingO
   void beat();
 
   const ControlOptions options_;
-  FdExchange& fds_;
+  FdExchange* const fds_;
   ControlEvents& events_;
   const std::string id_;
   const std::string hostId_;  // empty: as if no peer were on this host

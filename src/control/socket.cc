@@ -2,14 +2,12 @@
 
 #include <netdb.h>
 #include <poll.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <charconv>
 #include <cstring>
-#include <fstream>
 #include <memory>
 #include <string_view>
 
@@ -186,16 +184,6 @@ bool sameUser(int socket) {
   ucred who{};
   socklen_t size = sizeof(who);
   return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &size) == 0 && who.uid == geteuid();
-}
-
-std::string hostId() {
-  std::string boot;
-  std::ifstream file("/proc/sys/kernel/random/boot_id");
-  struct stat space {};
-  if (!std::getline(file, boot) || boot.empty() || stat("/proc/self/ns/net", &space) != 0) {
-    return {};
-  }
-  return boot + "/" + std::to_string(space.st_ino);
 }
 
 }  // namespace hmc::control

@@ -43,8 +43,4 @@ Result<Fd> dial(const Address& address, Deadline deadline);
 // True when both ends of a unix socket belong to this process's user, by the kernel's word.
 bool sameUser(int socket);
 
-// Equal for two processes that run under one kernel boot and in one network namespace, and so can
-// reach each other's FdExchange. Empty when this host does not tell.
-std::string hostId();
-
 }  // namespace hmc::control

@@ -48,6 +48,7 @@ struct CopyBatch {
   std::span<const Block> blocks;
   uint64_t bytes;        // of all blocks
   bool toRemote = true;  // `to` is what the blocks call remote, else what they call local
+  size_t each = 0;       // of every block, where all are of one size and somebody knows it
 
   CopyPiece piece(const Block& block) const {
     return {to.at(toRemote ? block.remoteOffset : block.localOffset),
@@ -176,13 +177,14 @@ class Backend : public Interface {
   // The means to reach `region`, which lies inside one allocation of this kind; unsupported when
   // there are none.
   virtual Result<Share> share(const Region& region, ShareFor purpose) = 0;
-  // `size` bytes of addresses, or a little more, for attach().
-  virtual Result<std::unique_ptr<Reservation>> reserve(size_t size) = 0;
+  // `size` bytes of addresses, or a little more, for attach(). With `at` they begin there, or it is
+  // alreadyExists: something else lies there. Such an address is a multiple of 2 MiB.
+  virtual Result<std::unique_ptr<Reservation>> reserve(size_t size, void* at = nullptr) = 0;
   // Maps what another process shared: a Region of exactly share.size bytes, until detach(). With
   // `at` it begins there: a free place in a reservation, which share.offset must be aligned for,
   // too.
   virtual Result<Region> attach(const Share& share, void* at = nullptr) = 0;
-  // A place in a reservation is free again.
+  // A place in a reservation is free again; on the host, empty pages of this process lie there.
   virtual Status detach(const Region& region) = 0;
 
   // Makes copies to and from host memory fast and truly asynchronous, for all devices of this kind.

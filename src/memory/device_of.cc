@@ -4,9 +4,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 #include <string_view>
 
 #include "base/error.h"
@@ -62,6 +64,35 @@ Kinds vendorsInProcess() {
   return vendors.load();
 }
 
+bool noAcceleratorInProcess() {
+  loadPlugins();
+  return vendorsInProcess() == 0 &&
+         std::none_of(std::begin(kDeviceKinds), std::end(kDeviceKinds), [](DeviceKind kind) {
+           return kind != DeviceKind::cpu && loadedBackend(kind) != nullptr;
+         });
+}
+
+// Loading an accelerator's library and getting memory from it takes milliseconds, so an answer of
+// the last microseconds is still true. Asking the loader costs as much as copying a kilobyte.
+#if defined(__x86_64__)
+constexpr uint64_t kFresh = 10000;
+uint64_t ticks() {
+  return __builtin_ia32_rdtsc();
+}
+#elif defined(__aarch64__)
+constexpr uint64_t kFresh = 100;  // the counter may run at 25 MHz
+uint64_t ticks() {
+  uint64_t now = 0;
+  asm volatile("mrs %0, cntvct_el0" : "=r"(now));
+  return now;
+}
+#else
+constexpr uint64_t kFresh = 0;  // ask every time
+uint64_t ticks() {
+  return 0;
+}
+#endif
+
 // Asks the kernel to read a signal set there for a change of no known sort: it looks at the memory
 // first. Unlike process_vm_readv(2) this is allowed in every container.
 bool processorCanRead(const void* ptr) {
@@ -74,13 +105,11 @@ bool processorCanRead(const void* ptr) {
   return readable;
 }
 
-}  // namespace
-
-Result<Device> deviceOf(const void* ptr) {
+// The device that knows the pointer, else the host. `missing` gets why others could not be asked.
+Result<Device> askAccelerators(const void* ptr, std::string& missing) {
   if (!ptr) return error(Code::invalidArgument, "a null pointer lies on no device");
   loadPlugins();
   const Kinds vendors = vendorsInProcess();
-  std::string missing;
   for (DeviceKind kind : kDeviceKinds) {
     if (kind == DeviceKind::cpu) continue;
     Backend* backend = loadedBackend(kind);
@@ -94,11 +123,36 @@ Result<Device> deviceOf(const void* ptr) {
     if (region.ok()) return region->device;
     if (region.status().code() != Code::notFound) missing += "; " + region.status().message();
   }
-  if (processorCanRead(ptr)) return Device{};
+  return Device{};
+}
+
+}  // namespace
+
+Result<Device> deviceOf(const void* ptr) {
+  std::string missing;
+  HMC_ASSIGN(const Device known, askAccelerators(ptr, missing));
+  if (!known.isHost() || processorCanRead(ptr)) return known;
   return error(Code::invalidArgument,
                "{} is neither readable host memory nor memory of an accelerator that HMC can use "
                "here; say which device it is on, or look at `hmc info`{}",
                ptr, missing);
+}
+
+bool isOnHost(const void* ptr) {
+  // Small copies ask this: where there is no accelerator, there is nobody to be asked.
+  static thread_local uint64_t aloneAt = 0;
+  if (ticks() - aloneAt < kFresh) return ptr != nullptr;
+  if (noAcceleratorInProcess()) {
+    aloneAt = ticks();
+    return ptr != nullptr;
+  }
+  const auto device = deviceOrHost(ptr);
+  return device.ok() && device->isHost();
+}
+
+Result<Device> deviceOrHost(const void* ptr) {
+  std::string ignored;
+  return askAccelerators(ptr, ignored);
 }
 
 }  // namespace hmc

@@ -10,4 +10,9 @@ namespace hmc {
 // none of them knows and that the processor cannot read, either, is an error, never host memory.
 Result<Device> deviceOf(const void* ptr);
 
+// The same for a pointer that its caller would read or write anyway: what no accelerator knows is
+// taken for host memory. Costs little where no accelerator's library is in the process.
+Result<Device> deviceOrHost(const void* ptr);
+bool isOnHost(const void* ptr);
+
 }  // namespace hmc

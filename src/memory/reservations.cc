@@ -1,5 +1,9 @@
 #include "memory/reservations.h"
 
+#include <cstdio>
+#include <fstream>
+#include <string>
+
 #include "memory/range_error.h"
 
 namespace hmc {
@@ -48,7 +52,38 @@ Result<Mapping> takeIn(const std::shared_ptr<ReservedRange>& range, char* at, si
   return Mapping(at, size, range);
 }
 
+// A unit more than `size` where the beginning is ours to align.
+Result<Mapping> setAside(size_t size, void* at) {
+  if (reinterpret_cast<uintptr_t>(at) % kUnit != 0) {
+    return error(Code::invalidArgument,
+                 "addresses cannot be reserved from {} on: not a multiple of {}", at, kUnit);
+  }
+  const size_t length = at ? size : size + kUnit;
+  // A wish, which the kernel grants where nothing lies. MAP_FIXED_NOREPLACE would say so at once,
+  // but under the thread sanitizer it maps elsewhere or ends the program.
+  void* ptr = mmap(at, length, PROT_NONE, kSetAside, -1, 0);
+  if (ptr == MAP_FAILED) return errnoStatus(fmt::format("reserve {} bytes of addresses", size));
+  if (!at || ptr == at) return Mapping(ptr, length);
+  munmap(ptr, length);  // first: a part of it may lie where we are about to look
+  return addressesTaken(size, at);
+}
+
 }  // namespace
+
+Status addressesTaken(size_t size, const void* at) {
+  const auto first = reinterpret_cast<uintptr_t>(at);
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    uintptr_t begin = 0;
+    uintptr_t end = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx", &begin, &end) == 2 && end > first &&
+        begin < first + size) {
+      return error(Code::alreadyExists,
+                   "{} bytes of addresses from {} on are taken: \"{}\" lies there", size, at, line);
+    }
+  }
+  return error(Code::alreadyExists, "{} bytes of addresses from {} on cannot be had", size, at);
+}
 
 void Mapping::End::operator()(char* ptr) const {
   if (!within) {
@@ -60,20 +95,23 @@ void Mapping::End::operator()(char* ptr) const {
   within->inUse.erase(ptr);
 }
 
-Result<std::unique_ptr<Reservation>> Reservations::reserve(const Device& device, size_t size) {
+Result<std::unique_ptr<Reservation>> Reservations::reserve(const Device& device, size_t size,
+                                                           void* at) {
   if (size == 0 || size > SIZE_MAX / 2) {
     return error(Code::invalidArgument, "{} bytes of addresses cannot be reserved", size);
   }
   const size_t whole = (size + kUnit - 1) / kUnit * kUnit;
-  void* ptr = mmap(nullptr, whole + kUnit, PROT_NONE, kSetAside, -1, 0);
-  if (ptr == MAP_FAILED) return errnoStatus(fmt::format("reserve {} bytes of addresses", size));
+  HMC_ASSIGN(Mapping addresses, setAside(whole, at));
+  char* const ptr = addresses.get();
   auto range = std::make_shared<ReservedRange>();
-  range->addresses = std::make_shared<Mapping>(ptr, whole + kUnit);
-  range->first = static_cast<char*>(ptr) + (-reinterpret_cast<uintptr_t>(ptr) % kUnit);
+  range->addresses = std::make_shared<Mapping>(std::move(addresses));
+  range->first = ptr + (-reinterpret_cast<uintptr_t>(ptr) % kUnit);
   range->size = whole;
   range->unit = kUnit;
-  range->setAside = [](char* at, size_t length) {
-    (void)mmap(at, length, PROT_NONE, kSetAside | MAP_FIXED, -1, 0);
+  // Pages that can be touched: views of what was mapped here may outlive it, in Python say, and
+  // reading one shall not end the process.
+  range->setAside = [](char* place, size_t length) {
+    (void)mmap(place, length, PROT_READ | PROT_WRITE, kSetAside | MAP_FIXED, -1, 0);
   };
   return add(device, std::move(range));
 }

@@ -197,7 +197,7 @@ Result<Share> RuntimeBackend::share(const Region& region, ShareFor purpose) {
   return memory_.share(region, purpose);
 }
 
-Result<std::unique_ptr<Reservation>> RuntimeBackend::reserve(size_t size) {
+Result<std::unique_ptr<Reservation>> RuntimeBackend::reserve(size_t size, void* /*at*/) {
   return error(Code::unsupported,
                "{} maps memory where it likes: {} bytes of addresses cannot be set aside for it",
                facts().name, size);

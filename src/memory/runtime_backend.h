@@ -45,7 +45,7 @@ class RuntimeBackend final : public Backend {
   Result<std::unique_ptr<PinnedMemory>> pin(const Region& host) override;
   Result<Region> locate(const void* ptr) override { return memory_.locate(ptr); }
   Result<Share> share(const Region& region, ShareFor purpose) override;
-  Result<std::unique_ptr<Reservation>> reserve(size_t size) override;
+  Result<std::unique_ptr<Reservation>> reserve(size_t size, void* at) override;
   Result<Region> attach(const Share& share, void* at) override;
   Status detach(const Region& region) override;
 

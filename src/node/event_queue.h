@@ -54,6 +54,12 @@ class EventQueue {
     }
     return event_.get();
   }
+  // After close().
+  void open() {
+    std::lock_guard lock(mutex_);
+    closed_ = false;
+    signalLocked();
+  }
   // What is queued stays.
   void close() {
     std::lock_guard lock(mutex_);

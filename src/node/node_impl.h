@@ -100,11 +100,11 @@ class NodeImpl final : public control::ControlEvents,
 
   // Opens a region of the peer over the best of `transports`, or if none are named, of all; those
   // that want to be named only serve when nothing else does. If none works, the sentence has each
-  // one's reason.
+  // one's reason. With a `place`, which a backend has reserved, it is mapped there or not opened.
   Result<std::shared_ptr<RemoteMapping>> open(const std::shared_ptr<PeerState>& peer,
                                               const std::string& region,
                                               const std::vector<std::string>& transports,
-                                              Deadline deadline);
+                                              Deadline deadline, void* place = nullptr);
 
   // Every transport that there is, usable or not, with the reason: in this process, and to a peer.
   std::vector<PathReport> transports() const;

@@ -50,14 +50,14 @@ NodeImpl::Rounds NodeImpl::rounds(const std::vector<TransportChoice>& choices,
 Result<std::shared_ptr<RemoteMapping>> NodeImpl::open(const std::shared_ptr<PeerState>& peer,
                                                       const std::string& region,
                                                       const std::vector<std::string>& transports,
-                                                      Deadline deadline) {
+                                                      Deadline deadline, void* place) {
   HMC_TRY(checkUsable());
   const auto choices = peer->choices();
   const Rounds rounds = this->rounds(choices, transports);
   auto asked = [&](const std::string& name) {
     return transports.empty() || contains(transports, name);
   };
-  Opening opening(shared_from_this(), peer, region, deadline);
+  Opening opening(shared_from_this(), peer, region, deadline, place);
   opening.passed() = leftOut(*peer);
   for (size_t i = 0; !rounds.first.empty() && i < rounds.first.front(); ++i) {
     if (!asked(choices[i].name) && choices[i].usable && !onlyByName(i))
@@ -144,6 +144,8 @@ std::vector<PathReport> NodeImpl::explain(const PeerState& peer) const {
       report.back().reason += "; the last region could not be opened over it: " + note.failure;
     if (!note.staged.empty())
       report.back().reason += "; memory of the peer's is staged at the target: " + note.staged;
+    if (!note.stagedHere.empty())
+      report.back().reason += "; memory of ours passes through the host: " + note.stagedHere;
   }
   for (const auto& missing : missing_)
     report.push_back({missing.name, false, false, missing.why.message()});

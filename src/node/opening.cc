@@ -21,12 +21,13 @@ const Transport::Path* pathOf(const Transport::Facts& facts, const OpenPath* ope
 }  // namespace
 
 Opening::Opening(std::shared_ptr<NodeImpl> node, std::shared_ptr<PeerState> peer,
-                 std::string region, Deadline deadline)
+                 std::string region, Deadline deadline, void* place)
     : node_(std::move(node)),
       peer_(std::move(peer)),
       pending_(peer_->regions()),
       region_(std::move(region)),
-      deadline_(deadline) {}
+      deadline_(deadline),
+      place_(place) {}
 
 PathChooser Opening::chooserFor(DeviceKind remote) const {
   return PathChooser(node_->measurements(), peer_->away(), remote);
@@ -130,17 +131,17 @@ PathOption Opening::optionOf(const Candidate& candidate) const {
 Result<std::unique_ptr<OpenPath>> Opening::open(Candidate& candidate,
                                                 const RegionDescription& description) const {
   Status why = candidate.offer->why;
-  if (!why.ok() && !candidate.staged) return why;
+  if (!why.ok() && (!candidate.staged || place_)) return why;
   Engine& engine = *node_->engines()[candidate.transport];
   HMC_ASSIGN(auto link, peer_->link(candidate.transport, deadline_));
   if (!candidate.staged) {
-    auto memory = link->importKey(candidate.offer->key, deadline_, nullptr);
+    auto memory = link->importKey(candidate.offer->key, deadline_, place_);
     if (memory.ok()) {
       return std::make_unique<OpenPath>(candidate.transport, engine, std::move(link),
                                         *std::move(memory));
     }
     why = memory.status();
-    if (description.device.isHost()) return why;
+    if (description.device.isHost() || place_) return why;
     candidate.staged = true;
   }
   auto stage = peer_->stage(candidate.transport, *link,

@@ -16,8 +16,9 @@ namespace hmc {
 // remembers why the others are not taken.
 class Opening {
  public:
+  // With a `place` the region is mapped there or not opened at all.
   Opening(std::shared_ptr<NodeImpl> node, std::shared_ptr<PeerState> peer, std::string region,
-          Deadline deadline);
+          Deadline deadline, void* place);
 
   // Over those of the Node's transports, the preferred one first. Nothing when none of them works;
   // an error when the peer cannot be asked or does not have the region.
@@ -58,6 +59,7 @@ class Opening {
   const OpenRegions::Pending pending_;
   const std::string region_;
   const Deadline deadline_;
+  void* const place_;
   std::string reasons_;
   PassedOver passed_;
 };

@@ -38,6 +38,11 @@ void PathNotes::staged(const std::string& transport, const std::string& why) {
   notes_[transport].staged = why;
 }
 
+void PathNotes::stagedHere(const std::string& transport, const std::string& why) {
+  std::lock_guard lock(mutex_);
+  notes_[transport].stagedHere = why;
+}
+
 bool PathNotes::first(const std::string& about) {
   std::lock_guard lock(mutex_);
   return told_.insert(about).second;

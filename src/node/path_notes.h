@@ -27,11 +27,15 @@ class PathNotes {
     std::vector<std::string> used;  // paths, in the order of first use
     std::string failure;  // why the last region could not be opened over it, until one could
     std::string staged;   // why the last region was staged over there, if one was
+    // Why memory of ours last passed through slots here, if it did though the transport can touch
+    // its kind.
+    std::string stagedHere;
   };
   Note of(const std::string& transport) const;
   void used(const std::string& transport, const std::string& path);
   void failed(const std::string& transport, const std::string& why);
   void staged(const std::string& transport, const std::string& why);
+  void stagedHere(const std::string& transport, const std::string& why);
 
   // A region on that kind of device was opened over `path`. Logs, once for each kind and path, that
   // a faster path was there and why it is not used: a warning, or where the caller asked for it,

@@ -293,8 +293,9 @@ Result<SlotCopies::Copy> PeerState::startCopy(std::string_view request) {
     return error(Code::invalidArgument, "no slots were asked for over {}", wanted.transport);
   HMC_ASSIGN(auto memory, node_.registered(wanted.region, wanted.number));
   const Region whole = memory->region();
-  if (!fits(wanted.offset, wanted.size, whole.size)) {
-    return rangeError("copy", wanted.size, "", wanted.offset, whole.size)
+  for (const Block& block : wanted.blocks) {
+    if (fits(block.remoteOffset, block.size, whole.size)) continue;
+    return rangeError("copy", block.size, "", block.remoteOffset, whole.size)
         .within("region \"" + wanted.region + "\"");
   }
   if (wanted.kind == OpKind::put && memory->access() != Access::readWrite) {
@@ -304,12 +305,12 @@ Result<SlotCopies::Copy> PeerState::startCopy(std::string_view request) {
   // A process that was stopped in between has been given up by now.
   if (channel_->lease()->expired())
     return error(Code::disconnected, "the copy comes after the end of the lease");
-  const Region there = whole.slice(wanted.offset, wanted.size);
-  HMC_ASSIGN(Backend * backend, findBackend(there.device));
+  HMC_ASSIGN(Backend * backend, findBackend(whole.device));
   stage->pinFor(*backend);  // we are the only thread that uses it
-  const Region slot = stage->slot(wanted.slot, wanted.size);
-  HMC_ASSIGN(auto pending, wanted.kind == OpKind::put ? PendingCopy::start(there, slot)
-                                                      : PendingCopy::start(slot, there));
+  const Region slot = stage->slot(wanted.slot);
+  const bool put = wanted.kind == OpKind::put;
+  HMC_ASSIGN(auto pending, PendingCopy::startBatch({put ? whole : slot, put ? slot : whole,
+                                                    wanted.blocks, wanted.bytes(), put}));
   return SlotCopies::Copy{std::move(stage), std::move(memory), std::move(pending), {}};
 }
 

@@ -274,6 +274,8 @@ Status RemoteMapping::explainRefusal(OpKind kind, const LocalMemory& local) cons
 
 Route RemoteMapping::routeFrom(const LocalMemory& local, const OpenPath& path) const {
   const auto& entry = local.through(path.transport);
+  if (!entry.registration && path.engine.touches(local.region().device.kind)) [[unlikely]]
+    peer_->paths().stagedHere(path.name(), entry.why.message());
   return {path.link.get(),
           entry.registration.get(),
           local.region(),

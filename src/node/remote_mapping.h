@@ -81,6 +81,7 @@ class RemoteMapping {
   // touches it any more, once for each path.
   void revoke(const std::function<void(const Status&)>& released);
   Status revokedStatus() const;
+  bool revoked() const { return revoked_.load(); }
 
   Status run(OpKind kind, const LocalMemory& local, uint64_t localOffset, uint64_t remoteOffset,
              size_t size, std::chrono::nanoseconds timeout) const {
@@ -97,6 +98,18 @@ class RemoteMapping {
       return false;
     }
     copyOf(kind, local, localOffset, remoteOffset, size).run();
+    mappedCounters_->count(1, size);
+    return !revokedMeanwhile();
+  }
+  // The same for any memory of the host, of any size: for callers that bound how long a copy takes.
+  // With `stream`, it is a piece of something large.
+  bool copyMapped(OpKind kind, char* local, uint64_t remoteOffset, size_t size, bool stream) const {
+    if (!mapped_.data || (kind == OpKind::put && !writable_) || !fits(remoteOffset, size, size_) ||
+        mapped_.closed->load(std::memory_order_acquire)) {
+      return false;
+    }
+    const MappedCopy copy(kind, local, mapped_.data + remoteOffset, size);
+    stream ? streamHost(copy.dst, copy.src, size) : copy.run();
     mappedCounters_->count(1, size);
     return !revokedMeanwhile();
   }

@@ -92,16 +92,41 @@ Result<StageOffer> StageOffer::decode(std::string_view bytes) {
 }
 
 std::string SlotCopy::encode() const {
-  return Writer()
-      .u8(static_cast<uint8_t>(kind))
-      .string(transport)
-      .u32(slot)
-      .string(region)
-      .u64(number)
-      .u64(offset)
-      .u64(size)
-      .take();
+  Writer out;
+  out.u8(static_cast<uint8_t>(kind)).string(transport).u32(slot).string(region).u64(number);
+  out.u32(static_cast<uint32_t>(blocks.size()));
+  for (const Block& block : blocks)
+    out.u64(block.remoteOffset).u32(static_cast<uint32_t>(block.size));
+  return out.take();
 }
+
+namespace {
+
+// The sizes of the blocks say where each lies in the slot.
+Result<std::vector<Block>> readBlocks(Reader& in) {
+  constexpr size_t kEncoded = 12;  // bytes of a block
+  const uint32_t count = in.u32();
+  // Before anything is allocated on the peer's word.
+  if (count == 0 || count > SlotBlocks::kMost || in.left() / kEncoded < count) {
+    return error(Code::outOfRange,
+                 "a request for the copy of {} blocks has {} bytes for them; 1 to {} blocks of {} "
+                 "bytes work",
+                 count, in.left(), SlotBlocks::kMost, kEncoded);
+  }
+  std::vector<Block> blocks(count);
+  uint64_t end = 0;  // 4096 sizes of 32 bits do not overflow it
+  for (Block& block : blocks) {
+    block = {end, in.u64(), in.u32()};
+    end += block.size;
+  }
+  if (end > StagePool::kSlotSize) {
+    return error(Code::outOfRange, "{} blocks of {} bytes do not fit a slot of {} bytes", count,
+                 end, StagePool::kSlotSize);
+  }
+  return blocks;
+}
+
+}  // namespace
 
 Result<SlotCopy> SlotCopy::decode(std::string_view bytes) {
   Reader in(bytes);
@@ -111,15 +136,14 @@ Result<SlotCopy> SlotCopy::decode(std::string_view bytes) {
   copy.slot = in.u32();
   copy.region = in.string();
   copy.number = in.u64();
-  copy.offset = in.u64();
-  copy.size = in.u64();
+  HMC_ASSIGN(copy.blocks, readBlocks(in));
   HMC_TRY(in.finish("the request for a copy"));
   if (kind > static_cast<uint8_t>(OpKind::get)) {
     return error(Code::invalidArgument, "{} is neither put (0) nor get (1)", kind);
   }
-  if (copy.slot >= StageHost::kSlots || copy.size > StagePool::kSlotSize) {
-    return error(Code::outOfRange, "{} bytes of slot {}: there are {} slots of {} bytes", copy.size,
-                 copy.slot, StageHost::kSlots, StagePool::kSlotSize);
+  if (copy.slot >= StageHost::kSlots) {
+    return error(Code::outOfRange, "there are {} slots, and none has the number {}",
+                 StageHost::kSlots, copy.slot);
   }
   copy.kind = static_cast<OpKind>(kind);
   return copy;
@@ -142,9 +166,10 @@ void FarSlots::give(uint32_t slot) {
   free_.push_back(slot);
 }
 
-void StagedRegion::copy(OpKind kind, uint32_t slot, uint64_t offset, size_t size,
+void StagedRegion::copy(OpKind kind, uint32_t slot, std::span<const Block> blocks,
                         Completion& completion) {
-  const SlotCopy request{kind, what_.transport, slot, what_.region, what_.number, offset, size};
+  const SlotCopy request{kind,         what_.transport, slot,
+                         what_.region, what_.number,    {blocks.begin(), blocks.end()}};
   channel_->ask(kCopySlot, request.encode(), [&completion](const Result<std::string>& answer) {
     answer.ok() ? completion.finish() : completion.fail(answer.status());
   });

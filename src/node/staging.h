@@ -3,6 +3,7 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -20,7 +21,7 @@ namespace hmc {
 
 // What peers ask of each other about staging (Channel::call).
 inline constexpr uint16_t kOpenStage = 5;
-inline constexpr uint16_t kCopySlot = 6;
+inline constexpr uint16_t kCopySlot = 12;  // 6 was an earlier form
 
 // Host memory for one peer and one transport: the peer moves bytes in and out of its slots where
 // the transport cannot reach the memory that they are meant for, and asks us to copy the rest of
@@ -30,8 +31,8 @@ struct StageHost {
   static Result<std::shared_ptr<StageHost>> create(Transport& transport);
   ~StageHost();
 
-  Region slot(uint32_t index, size_t size) const {
-    return host.slice(index * StagePool::kSlotSize, size);
+  Region slot(uint32_t index) const {
+    return host.slice(index * StagePool::kSlotSize, StagePool::kSlotSize);
   }
   // Pins the slots for that kind, once. Where they cannot be pinned, copies are slower. One thread
   // at a time.
@@ -76,19 +77,20 @@ struct StageOffer {
   static Result<StageOffer> decode(std::string_view bytes);
 };
 
-// The request of kCopySlot: `size` bytes from the beginning of a slot to `offset` of the region for
-// a put, back for a get.
+// The request of kCopySlot: blocks that lie in a slot one behind the other from its beginning on
+// (`localOffset`), to their places in the region (`remoteOffset`) for a put, back for a get.
 struct SlotCopy {
   OpKind kind = OpKind::put;
   std::string transport;
   uint32_t slot = 0;
   std::string region;
   uint64_t number = 0;  // LocalMemory::number(): the name may stand for another memory by now
-  uint64_t offset = 0;
-  uint64_t size = 0;
+  std::vector<Block> blocks;
 
   std::string encode() const;
+  // What it answers fits the slot. Whether it fits the region is for the caller to check.
   static Result<SlotCopy> decode(std::string_view bytes);
+  uint64_t bytes() const { return blocks.back().localOffset + blocks.back().size; }
 };
 
 // Which of the slots that a peer keeps for us, for one transport, are in use: shared by all regions
@@ -124,7 +126,7 @@ class StagedRegion final : public FarStage {
   const RemoteMemory& slots() const override { return *memory_; }
   std::optional<uint32_t> take() override { return slots_->take(); }
   void give(uint32_t slot) override { slots_->give(slot); }
-  void copy(OpKind kind, uint32_t slot, uint64_t offset, size_t size,
+  void copy(OpKind kind, uint32_t slot, std::span<const Block> blocks,
             Completion& completion) override;
 
  private:

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include "transport/transport.h"
 
@@ -21,10 +22,11 @@ class FarStage {
   virtual std::optional<uint32_t> take() = 0;
   virtual void give(uint32_t slot) = 0;
 
-  // Has the target copy `size` bytes between the beginning of a slot and its memory at `offset`:
-  // into the memory for a put. Does not block. `completion` ends as for an operation of a Link,
+  // Has the target copy blocks between a slot, where they lie one behind the other from its
+  // beginning on (`localOffset`), and its memory (`remoteOffset`): into the memory for a put. They
+  // are SlotBlocks::kMost at most. Does not block. `completion` ends as for an operation of a Link,
   // from any thread but with no lock of a transport held; then the bytes are there.
-  virtual void copy(OpKind kind, uint32_t slot, uint64_t offset, size_t size,
+  virtual void copy(OpKind kind, uint32_t slot, std::span<const Block> blocks,
                     Completion& completion) = 0;
 };
 

@@ -2,17 +2,33 @@
 
 #include <span>
 
+#include "transfer/pieces.h"
 #include "transfer/tracer.h"
 #include "transport/check.h"
 
 namespace hmc {
+
+// Two memories and the link between them. Offsets of pieces count from `local` and `remoteOffset`.
+struct Wire {
+  Link& link;
+  OpKind kind;
+  Region local;
+  const Registration* registration;
+  const RemoteMemory* remote;
+  uint64_t remoteOffset = 0;
+};
 
 // Posts operations, counts what the link took and traces it. The only caller of Link::post.
 class OpPoster {
  public:
   // Without a tracer nothing is traced.
   OpPoster(Transport& transport, Tracer* tracer)
-      : counters_(transport.counters()), tracer_(tracer) {}
+      : facts_(transport.facts()), counters_(transport.counters()), tracer_(tracer) {}
+
+  // The pieces that come next, in operations of no more than `largest` bytes: as many as the link
+  // is best given at once, about `most` bytes. False when it did not take all of them.
+  bool postNext(const Wire& wire, Cursor& next, size_t largest, size_t most, Completion& completion,
+                uint64_t transfer) const;
 
   // The operations are on one memory of a peer's. They fail where its owner took it back.
   size_t post(Link& link, std::span<const Op> ops, uint64_t transfer) const {
@@ -45,6 +61,7 @@ class OpPoster {
   }
 
  private:
+  const Transport::Facts& facts_;
   TransportCounters& counters_;
   Tracer* const tracer_;
 };

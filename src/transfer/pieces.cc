@@ -1,6 +1,7 @@
 #include "transfer/pieces.h"
 
 #include "memory/range_error.h"
+#include "transfer/block_sum.h"
 
 namespace hmc {
 
@@ -35,30 +36,6 @@ Status checkOne(const Strided& pieces, uint64_t localSize, uint64_t remoteSize, 
   return Status();
 }
 
-struct Sum {
-  bool inside;
-  uint64_t bytes;
-};
-
-// Without a branch, and both sides at once: most of the time that a long list takes is spent here.
-// What is too large leaves a top bit in `large`, what passes the end leaves one in `past`.
-Sum sumOf(std::span<const Block> blocks, uint64_t localSize, uint64_t remoteSize) {
-  typedef uint64_t Pair __attribute__((vector_size(16)));
-  const Pair ends{localSize, remoteSize};
-  Pair large{};
-  Pair past{};
-  Pair bytes{};
-  for (const Block& block : blocks) {
-    const Pair offsets{block.localOffset, block.remoteOffset};
-    const Pair size{block.size, block.size};
-    large |= offsets | size;
-    past |= ends - (offsets + size);
-    bytes += size;
-  }
-  const uint64_t bits = (large[0] | large[1]) >> 62 | (past[0] | past[1]) >> 63;
-  return {bits == 0, bytes[0]};
-}
-
 }  // namespace
 
 Status Pieces::check(uint64_t localSize, uint64_t remoteSize, const char* what) {
@@ -73,8 +50,9 @@ Status Pieces::check(uint64_t localSize, uint64_t remoteSize, const char* what) 
 Status Pieces::checkPart() {
   checked_ = {checked_.end(), std::min(kPart, count_ - checked_.end())};
   const auto blocks = blocksOf(checked_);
-  const Sum sum = sumOf(blocks, localSize_, remoteSize_);
+  const BlockSum sum = sumOf(blocks, localSize_, remoteSize_);
   checked_.bytes = sum.bytes;
+  checked_.each = sum.each;
   if (sum.inside) return Status();
   for (const auto& [local, remote, size] : blocks) {
     HMC_TRY(checkOne({local, 0, remote, 0, 1, size}, localSize_, remoteSize_, what_));

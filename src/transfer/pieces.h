@@ -46,6 +46,7 @@ class Pieces {
     size_t first = 0;
     size_t count = 0;
     uint64_t bytes = 0;
+    size_t each = 0;  // bytes of every block, where all are of one size
     size_t end() const { return first + count; }
   };
   const Part& checked() const { return checked_; }

@@ -80,12 +80,13 @@ bool Poster::waitsForEvent(Transfer& transfer) {
 PostResult Poster::postPieces(Transfer& transfer, Deadline until, size_t most) {
   // A device copies by itself: what it is given costs this thread next to nothing.
   if (!transfer.route.local.device.isHost()) most = std::max(most, kMostForADevice);
-  const bool lists = transport_.facts().takesLists && transfer.pieces.isList();
-  uint64_t bytes = 0;  // of lists
+  bool whole = transfer.pieces.isList();  // until the link does not take it
+  uint64_t bytes = 0;                     // of lists
   while (!transfer.next.atEnd()) {
     if (transfer.completion.failed()) transfer.stopped = transfer.completion.status();
     if (!transfer.stopped.ok()) break;
-    if (lists && postList(transfer)) {
+    whole = whole && postList(transfer);
+    if (whole) {
       bytes += transfer.pieces.checked().bytes;
       if (bytes < most) continue;
     } else if (!checkRest(transfer)) {
@@ -117,7 +118,8 @@ bool Poster::postList(Transfer& transfer) {
                     route.remote,
                     pieces.blocksOf(part).subspan(skipped),
                     part.bytes,
-                    &transfer.completion};
+                    &transfer.completion,
+                    part.each};
   transfer.completion.expect(1);
   if (!ops_.postList(*route.link, list, transfer.id)) {
     transfer.completion.finish();
@@ -134,30 +136,8 @@ bool Poster::checkRest(Transfer& transfer) {
 // As many pieces as the link takes at once. False when it did not take all of them.
 bool Poster::postBatch(Transfer& transfer, size_t most) {
   const Route& route = transfer.route;
-  const size_t largest = std::min({transport_.facts().largest, kLargestPiece, most});
-  const size_t batch = transport_.facts().batch;
-  static thread_local std::vector<Op> ops;
-  if (ops.size() < batch) ops.resize(batch);
-  size_t filled = 0;
-  size_t bytes = 0;
-  Cursor at = transfer.next;
-  for (; !at.atEnd() && filled < batch && bytes < most; ++filled) {
-    const size_t size = at.left(largest);
-    bytes += size;
-    ops[filled] = {
-        transfer.kind, route.local.at(at.local()), route.registration, route.remote, at.remote(),
-        size,          &transfer.completion};
-    at.advance(size);
-  }
-  transfer.completion.expect(static_cast<uint32_t>(filled));
-  const size_t accepted = ops_.post(*route.link, {ops.data(), filled}, transfer.id);
-  if (accepted == filled) {
-    transfer.next = at;
-    return true;
-  }
-  transfer.completion.finish(static_cast<uint32_t>(filled - accepted));
-  for (size_t i = 0; i < accepted; ++i) transfer.next.advance(ops[i].size);
-  return false;
+  return ops_.postNext({*route.link, transfer.kind, route.local, route.registration, route.remote},
+                       transfer.next, kLargestPiece, most, transfer.completion, transfer.id);
 }
 
 void Poster::end(Transfer& transfer) {

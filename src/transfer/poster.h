@@ -18,7 +18,7 @@ class Poster {
   static constexpr size_t kLargestPiece = size_t{64} << 20;
 
   Poster(Transport& transport, const OpPoster& ops, Poller& poller)
-      : transport_(transport), ops_(ops), staging_(transport, ops, poller) {}
+      : ops_(ops), staging_(transport, ops, poller) {}
 
   // Posts until the time is over, and at least once; not much more than `most` bytes at a time.
   PostResult post(Transfer& transfer, Deadline until, size_t most = SIZE_MAX);
@@ -47,7 +47,6 @@ class Poster {
   static bool checkRest(Transfer& transfer);
   void end(Transfer& transfer);
 
-  Transport& transport_;
   const OpPoster& ops_;
   Staging staging_;
   // Taken after a transfer's mutex; whoever has it only tries to take those.

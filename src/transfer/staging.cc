@@ -1,13 +1,24 @@
 #include "transfer/staging.h"
 
-#include <algorithm>
-
 #include "base/error.h"
 #include "memory/copy.h"
 
 namespace hmc {
 
 using Step = StagedPiece::Step;
+
+namespace {
+
+// Memory that the transport touches needs no slot here. But where its blocks are smaller than this,
+// an operation for each of them costs more than gathering them.
+constexpr size_t kGatherBelow = size_t{32} << 10;
+
+bool needsSlot(const Route& route, const SlotBlocks& blocks) {
+  const size_t count = blocks.near().size();
+  return route.staged || (count > 1 && blocks.bytes() / count < kGatherBelow);
+}
+
+}  // namespace
 
 PostResult Staging::move(Transfer& transfer) {
   bool busy = false;
@@ -35,10 +46,8 @@ bool Staging::advance(Transfer& transfer, StagedPiece& piece) {
   switch (piece.step) {
     case Step::idle:
       return begin(transfer, piece);
-    case Step::toPost:
-      if (transfer.stopped.ok()) return post(transfer, piece);
-      end(transfer, piece, transfer.stopped);
-      return true;
+    case Step::posting:
+      return post(transfer, piece);
     case Step::filling:
     case Step::emptying:
       return advanceCopy(transfer, piece);
@@ -60,12 +69,11 @@ void Staging::proceed(Transfer& transfer, StagedPiece& piece, const Status& stat
   if (!status.ok()) {
     end(transfer, piece, status);
   } else if (piece.step == Step::filling || (piece.step == Step::copyingFar && !put)) {
-    piece.step = Step::toPost;
+    startPost(piece);
   } else if (posted && put && piece.farSlot) {
     copyFar(transfer, piece);
-  } else if (posted && !put && transfer.route.staged) {
-    const size_t size = piece.local.size;
-    startCopy(transfer, piece, Step::emptying, piece.local, piece.slot->host->region(size));
+  } else if (posted && !put && piece.throughSlot) {
+    startCopy(transfer, piece, Step::emptying);
   } else {
     end(transfer, piece, Status());
   }
@@ -78,7 +86,9 @@ bool Staging::begin(Transfer& transfer, StagedPiece& piece) {
     piece.farSlot = route.far->take();
     if (!piece.farSlot) return false;
   }
-  if (route.staged && !piece.slot) {
+  piece.blocks.take(transfer.next, StagePool::kSlotSize);
+  piece.throughSlot = needsSlot(route, piece.blocks);
+  if (piece.throughSlot && !piece.slot) {
     auto slot = pool_.take(route.local.device);
     if (!slot.ok()) {
       end(transfer, piece, slot.status());
@@ -86,24 +96,24 @@ bool Staging::begin(Transfer& transfer, StagedPiece& piece) {
     }
     piece.slot = *std::move(slot);
   }
-  const size_t size =
-      transfer.next.left(std::min(transport_.facts().largest, StagePool::kSlotSize));
-  piece.local = route.local.slice(transfer.next.local(), size);
-  piece.remote = transfer.next.remote();
-  transfer.next.advance(size);
   if (piece.farSlot && transfer.kind == OpKind::get) {
     copyFar(transfer, piece);
-  } else if (route.staged && transfer.kind == OpKind::put) {
-    startCopy(transfer, piece, Step::filling, piece.slot->host->region(size), piece.local);
+  } else if (piece.throughSlot && transfer.kind == OpKind::put) {
+    startCopy(transfer, piece, Step::filling);
   } else {
-    piece.step = Step::toPost;
+    startPost(piece);
   }
   return true;
 }
 
-void Staging::startCopy(Transfer& transfer, StagedPiece& piece, Step step, const Region& to,
-                        const Region& from) {
-  auto copy = PendingCopy::start(to, from);
+// Between our slot and local memory: into the slot when it is filled.
+void Staging::startCopy(Transfer& transfer, StagedPiece& piece, Step step) {
+  const bool fill = step == Step::filling;
+  const size_t bytes = piece.blocks.bytes();
+  const Region& local = transfer.route.local;
+  const Region slot = piece.slot->host->region(bytes);
+  auto copy = PendingCopy::startBatch(
+      {fill ? slot : local, fill ? local : slot, piece.blocks.near(), bytes, fill});
   if (!copy.ok()) return abandon(transfer, piece, copy.status());
   piece.copy = *std::move(copy);
   piece.copyUntil = Deadline(kCopyTimeout);
@@ -115,8 +125,9 @@ bool Staging::advanceCopy(Transfer& transfer, StagedPiece& piece) {
   auto passed = piece.copy->passed();
   if (passed.ok() && !*passed) {
     if (!piece.copyUntil.passed()) return false;
-    passed = error(Code::deadlineExceeded, "{} did not finish a copy of {} bytes within {} s",
-                   piece.local.device.toString(), piece.local.size, kCopyTimeout.count());
+    passed =
+        error(Code::deadlineExceeded, "{} did not finish a copy of {} bytes within {} s",
+              transfer.route.local.device.toString(), piece.blocks.bytes(), kCopyTimeout.count());
   }
   piece.copy.reset();
   if (!passed.ok()) {
@@ -133,26 +144,43 @@ void Staging::abandon(Transfer& transfer, StagedPiece& piece, const Status& why)
   end(transfer, piece, why);
 }
 
+// From slot to slot in one go; where only one side has a slot, as the blocks lie on the other.
+void Staging::startPost(StagedPiece& piece) {
+  piece.whole = {0, 0, piece.blocks.bytes()};
+  if (piece.throughSlot && piece.farSlot) {
+    piece.wire.emplace(std::span<const Block>(&piece.whole, 1));
+  } else {
+    piece.wire.emplace(piece.throughSlot ? piece.blocks.far() : piece.blocks.near());
+  }
+  piece.next.emplace(*piece.wire);
+  piece.completion.emplace(1U);  // one count belongs to what was not posted yet
+  piece.step = Step::posting;
+}
+
+// False when the link takes no more for now. What it took ends also where the transfer was stopped.
 bool Staging::post(Transfer& transfer, StagedPiece& piece) {
   const Route& route = transfer.route;
-  piece.completion.emplace(1U);
-  Op op{transfer.kind,
-        route.staged ? piece.slot->host->region(piece.local.size).ptr : piece.local.ptr,
-        route.staged ? piece.slot->registration.get() : route.registration,
-        piece.farSlot ? &route.far->slots() : route.remote,
-        piece.farSlot ? *piece.farSlot * StagePool::kSlotSize : piece.remote,
-        piece.local.size,
-        &*piece.completion};
-  if (ops_.post(*route.link, {&op, 1}, transfer.id) == 0) return false;
+  const Wire wire{*route.link,
+                  transfer.kind,
+                  piece.throughSlot ? piece.slot->host->region(StagePool::kSlotSize) : route.local,
+                  piece.throughSlot ? piece.slot->registration.get() : route.registration,
+                  piece.farSlot ? &route.far->slots() : route.remote,
+                  piece.farSlot ? *piece.farSlot * StagePool::kSlotSize : 0};
+  while (!piece.next->atEnd() && transfer.stopped.ok() && !piece.completion->failed()) {
+    if (!ops_.postNext(wire, *piece.next, StagePool::kSlotSize, StagePool::kSlotSize,
+                       *piece.completion, transfer.id)) {
+      return false;
+    }
+  }
   piece.step = Step::posted;
+  piece.completion->finish();
   return true;
 }
 
 void Staging::copyFar(Transfer& transfer, StagedPiece& piece) {
   piece.step = Step::copyingFar;
   piece.completion.emplace(1U, &farCopies_);
-  transfer.route.far->copy(transfer.kind, *piece.farSlot, piece.remote, piece.local.size,
-                           *piece.completion);
+  transfer.route.far->copy(transfer.kind, *piece.farSlot, piece.blocks.far(), *piece.completion);
 }
 
 void Staging::end(Transfer& transfer, StagedPiece& piece, const Status& status) {

@@ -19,12 +19,14 @@ enum class PostResult {
   noFarSlot,  // all slots at the target are in use
 };
 
-// Moves the pieces of transfers through host slots, where the transport cannot touch the memory at
-// one end or at both. All methods are called with the transfer's mutex held.
+// Moves the blocks of transfers through host slots, where the transport cannot touch the memory at
+// one end or at both. Small blocks share a slot: a device gathers and scatters them at once, and
+// the link carries the slot in one operation. All methods are called with the transfer's mutex
+// held.
 class Staging {
  public:
   Staging(Transport& transport, const OpPoster& ops, Poller& poller)
-      : transport_(transport), ops_(ops), farCopies_(poller), pool_(transport) {}
+      : ops_(ops), farCopies_(poller), pool_(transport) {}
 
   // Takes every piece as far as it goes without waiting.
   PostResult move(Transfer& transfer);
@@ -42,15 +44,14 @@ class Staging {
   bool advance(Transfer& transfer, StagedPiece& piece);
   bool begin(Transfer& transfer, StagedPiece& piece);
   void proceed(Transfer& transfer, StagedPiece& piece, const Status& status);
-  void startCopy(Transfer& transfer, StagedPiece& piece, StagedPiece::Step step, const Region& to,
-                 const Region& from);
+  void startCopy(Transfer& transfer, StagedPiece& piece, StagedPiece::Step step);
   bool advanceCopy(Transfer& transfer, StagedPiece& piece);
   void abandon(Transfer& transfer, StagedPiece& piece, const Status& why);
+  static void startPost(StagedPiece& piece);
   bool post(Transfer& transfer, StagedPiece& piece);
   void copyFar(Transfer& transfer, StagedPiece& piece);
   void end(Transfer& transfer, StagedPiece& piece, const Status& status);
 
-  Transport& transport_;
   const OpPoster& ops_;
   FarCopies farCopies_;
   StagePool pool_;

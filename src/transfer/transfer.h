@@ -8,6 +8,7 @@
 #include "memory/pending_copy.h"
 #include "transfer/far_stage.h"
 #include "transfer/pieces.h"
+#include "transfer/slot_blocks.h"
 #include "transfer/stage.h"
 #include "transport/transport.h"
 
@@ -25,23 +26,27 @@ struct Route {
   const char* peer = "";    // for traces
 };
 
-// A piece that passes through a host slot, of ours, of the target's, or both.
+// Blocks that pass through a host slot together, of ours, of the target's, or both.
 struct StagedPiece {
   enum class Step {
     idle,
-    filling,  // a device copies it into our slot
-    toPost,
+    filling,  // a device copies them into our slot
+    posting,  // the link has not taken all of them
     posted,
-    copyingFar,  // the target copies it out of its slot, or into it
-    emptying,    // a device copies it out of our slot
+    copyingFar,  // the target copies them out of its slot, or into it
+    emptying,    // a device copies them out of our slot
   };
   Step step = Step::idle;
+  SlotBlocks blocks;
   std::unique_ptr<StageSlot> slot;  // ours, kept for the next piece
+  bool throughSlot = false;         // this piece uses it
   std::optional<uint32_t> farSlot;
-  Region local;
-  uint64_t remote = 0;
+  // What the link moves between the slots and whatever has none.
+  Block whole;  // all that is in a slot
+  std::optional<Pieces> wire;
+  std::optional<Cursor> next;            // of wire: what was not posted yet
   std::optional<Completion> completion;  // of what is posted or copied at the target
-  std::unique_ptr<PendingCopy> copy;     // between our slot and a device
+  std::unique_ptr<PendingCopy> copy;     // between our slot and local memory
   Deadline copyUntil = Deadline::never();
 };
 

@@ -123,6 +123,7 @@ struct ListOp {
   std::span<const Block> blocks;
   uint64_t bytes;  // of all blocks
   Completion* completion;
+  size_t each = 0;  // bytes of every block, where all are of one size
 };
 
 // The data path to one peer. Safe from any thread. Destroying it does what close() does and waits
@@ -193,8 +194,7 @@ class Transport : public Interface {
     // Using it changes the process (a library with signal handlers, hooks or threads of its own):
     // memory is registered and links are opened only when somebody asks for it by name.
     bool onDemand = false;
-    bool takesLists = false;  // postList() does something
-    size_t batch = 64;        // how many operations post() is best given at once, at the most
+    size_t batch = 64;  // how many operations post() is best given at once, at the most
   };
 
   explicit Transport(Facts facts) : facts_(std::move(facts)) {}

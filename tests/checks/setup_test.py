@@ -40,7 +40,7 @@ class Setup(unittest.TestCase):
     def test_installs_only_what_is_missing_after_an_update(self):
         self.apt(installed="make g++ cmake ninja-build pkg-config python3 libssl-dev "
                  "libspdlog-dev libcli11-dev nlohmann-json3-dev libgtest-dev libgmock-dev "
-                 "iproute2 libibverbs-dev libucx-dev python3-dev pybind11-dev")
+                 "iproute2 libibverbs-dev libucx-dev libcurl4-openssl-dev python3-dev pybind11-dev")
         self.assertEqual(0, self.setup_sh()[0])
         update, install = self.log.read_text().splitlines()
         self.assertRegex(update, "^noninteractive .* update$")
@@ -59,6 +59,16 @@ class Setup(unittest.TestCase):
         for package in ("python3-pytest", "python3-numpy", "python3-build", "python3-matplotlib",
                         "python3-torch"):
             self.assertIn(f" {package}", self.log.read_text())
+
+    def test_leaves_no_service_of_etcd_running(self):
+        self.apt()
+        for tool in ("systemctl", "service"):
+            self.tool(tool, f'echo "{tool} $*" >>{self.log}')
+        self.assertEqual(0, self.setup_sh("tests")[0])
+        self.assertRegex(self.log.read_text(), "systemctl disable --now etcd|service etcd stop")
+        self.log.write_text("")
+        self.assertEqual(0, self.setup_sh()[0])
+        self.assertNotIn("etcd", self.log.read_text())
 
     def test_leaves_out_what_the_distribution_may_not_have(self):
         self.apt(known=False)

@@ -3,9 +3,19 @@
 set -euo pipefail
 source=$1 work=$2
 : "${CXX:=c++}" "${CMAKE:=cmake}"
-mkdir -p "$work/build"
-cd "$work/build"
-"$CMAKE" -G "Unix Makefiles" "$source" -DBUILD_STATIC_LIB=ON -DCMAKE_CXX_COMPILER="$CXX" \
+
+# A copy, so that the compiler cache sees the relative paths of python_wheel_test, which compiled the
+# same files.
+copied=(CMakeLists.txt cmake include src tools apps python)
+mkdir -p "$work/HMC/build"
+cd "$work/HMC"
+rm -rf "${copied[@]}"
+cp -rp "${copied[@]/#/$source/}" .
+export CCACHE_BASEDIR=$work
+unset CCACHE_DISABLE
+
+cd build
+"$CMAKE" -G "Unix Makefiles" .. -DBUILD_STATIC_LIB=ON -DCMAKE_CXX_COMPILER="$CXX" \
   -DCMAKE_CXX_COMPILER_LAUNCHER="${LAUNCHER:-}"
 make -j"$(nproc)"
-exec "$(dirname "$(readlink -f "$0")")/check_install.sh" static "$work/build" "$work"
+exec "$(dirname "$(readlink -f "$0")")/check_install.sh" static "$work/HMC/build" "$work"

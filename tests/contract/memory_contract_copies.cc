@@ -117,6 +117,38 @@ TEST_P(MemoryContract, copiesListsOfAnyLengthWithinADeviceAndToPinnedMemory) {
   }
 }
 
+// The same for blocks of one size, of which whoever copies them may make use.
+TEST_P(MemoryContract, copiesListsOfBlocksOfOneSize) {
+  constexpr size_t kStep = 160;
+  for (size_t each : {size_t{1}, size_t{48}, size_t{77}}) {
+    for (size_t count : {size_t{3}, size_t{131}, size_t{5003}}) {
+      Region from = allocate(count * kStep, lastDevice());
+      Region to = allocate(count * kStep, lastDevice());
+      const std::string bytes = pattern(count * kStep, each);
+      write(from, bytes);
+      std::vector<Block> blocks;
+      std::string expected(count * kStep, '\0');
+      for (size_t i = 0; i < count; ++i) {
+        blocks.push_back({i * kStep + i % 5, (count - 1 - i) * kStep + i % 3, each});
+        expected.replace(blocks[i].remoteOffset, each, bytes, blocks[i].localOffset, each);
+      }
+      const DeviceQueue queue{to.device};
+      EXPECT_TRUE(backend->copy({to, from, blocks, count * each, true, each}, queue).ok());
+      drain(queue);
+      EXPECT_TRUE(read(to) == expected) << each << " " << count;
+      write(from, std::string(count * kStep, '\0'));
+      EXPECT_TRUE(backend->copy({from, to, blocks, count * each, false, each}, queue).ok());
+      drain(queue);
+      std::string back(count * kStep, '\0');
+      for (const Block& block : blocks)
+        back.replace(block.localOffset, each, bytes, block.localOffset, each);
+      EXPECT_TRUE(read(from) == back) << each << " " << count;
+      release(from);
+      release(to);
+    }
+  }
+}
+
 TEST_P(MemoryContract, runsBatchesOfOneQueueInOrder) {
   Region region = allocate(4096, lastDevice());
   const DeviceQueue queue{region.device};

@@ -82,6 +82,19 @@ TEST_P(MemoryContractPlaces, stayReservedAfterDetach) {
   }
 }
 
+TEST_P(MemoryContractPlaces, beginAtAnAddressThatWasAskedFor) {
+  void* const there = reservation->region.ptr;
+  const Status taken = backend->reserve(kSize, there).status();
+  EXPECT_EQ(taken.code(), Code::alreadyExists) << taken.message();
+  reservation.reset();
+  auto again = backend->reserve(kSize, there);
+  ASSERT_TRUE(again.ok()) << again.status().toString();
+  EXPECT_EQ((*again)->region.ptr, there);
+  reservation = *std::move(again);
+  EXPECT_EQ(read(attachAt(place(1))), pattern(kMemory, 3));
+  EXPECT_TRUE(backend->detach({place(1), kMemory, shared.device}).ok());
+}
+
 TEST_P(MemoryContractPlaces, areRefusedOutsideAndBetweenAndTwice) {
   int local = 0;
   EXPECT_EQ(refusal(&local), Code::invalidArgument);

@@ -163,6 +163,7 @@ Status FakeAccelerator::copy(const CopyBatch& batch, const DeviceQueue& queue) {
   // A caller must not count on an order within a batch.
   std::reverse(copies.begin(), copies.end());
   found->push(std::move(copies));
+  ++batches_;
   return Status();
 }
 
@@ -243,8 +244,8 @@ Result<Share> FakeAccelerator::share(const Region& region, ShareFor purpose) {
   return made;
 }
 
-Result<std::unique_ptr<Reservation>> FakeAccelerator::reserve(size_t size) {
-  return memory_.reserve(size);
+Result<std::unique_ptr<Reservation>> FakeAccelerator::reserve(size_t size, void* at) {
+  return memory_.reserve(size, at);
 }
 
 Result<Region> FakeAccelerator::attach(const Share& share, void* at) {

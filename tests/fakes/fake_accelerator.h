@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -39,7 +40,7 @@ class FakeAccelerator final : public Backend {
   Result<std::unique_ptr<DeviceEvent>> event(int index) override;
   Result<Region> locate(const void* ptr) override { return memory_.locate(ptr); }
   Result<Share> share(const Region& region, ShareFor purpose) override;
-  Result<std::unique_ptr<Reservation>> reserve(size_t size) override;
+  Result<std::unique_ptr<Reservation>> reserve(size_t size, void* at) override;
   Result<Region> attach(const Share& share, void* at) override;
   Status detach(const Region& region) override;
   Result<std::unique_ptr<PinnedMemory>> pin(const Region& host) override;
@@ -55,9 +56,10 @@ class FakeAccelerator final : public Backend {
   // What is enqueued there does not run until the queue is let go.
   Status stall(const DeviceQueue& queue, bool stalled);
 
-  // Allocations and attachments that nobody gave back, ranges that are pinned, and copies of host
-  // memory that was not.
+  // Allocations and attachments that nobody gave back, batches of copies that were enqueued, ranges
+  // that are pinned, and copies of host memory that was not.
   size_t live() { return memory_.count(); }
+  size_t batches() const { return batches_.load(); }
   size_t pinned();
   size_t unpinnedCopies();
 
@@ -85,6 +87,7 @@ class FakeAccelerator final : public Backend {
   std::map<int, Status> failed_;          // by index
   std::map<const char*, size_t> pinned_;  // by first byte
   size_t unpinnedCopies_ = 0;
+  std::atomic<size_t> batches_{0};
   std::map<void*, std::pair<int, std::unique_ptr<FakeQueue>>> streams_;  // never destroyed
   std::vector<std::unique_ptr<FakeQueue>> queues_;  // kLanes per device; never changes
 };

@@ -111,8 +111,8 @@ Result<Share> FakeMemory::share(const Region& region) {
   return share;
 }
 
-Result<std::unique_ptr<Reservation>> FakeMemory::reserve(size_t size) {
-  return reservations_.reserve(device(0), size);
+Result<std::unique_ptr<Reservation>> FakeMemory::reserve(size_t size, void* at) {
+  return reservations_.reserve(device(0), size, at);
 }
 
 }  // namespace hmc

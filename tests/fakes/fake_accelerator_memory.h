@@ -19,7 +19,7 @@ class FakeMemory {
   Status remove(const void* ptr, bool attached);
   Result<Region> locate(const void* ptr);
   Result<Share> share(const Region& region);
-  Result<std::unique_ptr<Reservation>> reserve(size_t size);
+  Result<std::unique_ptr<Reservation>> reserve(size_t size, void* at);
 
   // Where the bytes of a region are, on the host or on one of our devices.
   Result<char*> bytesOf(const Region& region);

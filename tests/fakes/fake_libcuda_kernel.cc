@@ -45,6 +45,30 @@ CuResult copyAll(const Sides& sides, const std::vector<Block>& blocks, const CUc
   return kSuccess;
 }
 
+struct Place {
+  uint32_t local;
+  uint32_t remote;
+};
+
+// Blocks of one size.
+struct Even {
+  CuPointer list;
+  size_t count;
+  uint64_t size;
+  unsigned shift;
+};
+
+CuResult copyEven(const Sides& sides, const Even& even, const CUctx_st& context) {
+  std::vector<Place> places(even.count);
+  const size_t bytes = even.count * sizeof(Place);
+  if (!reaches(even.list, bytes, context)) return kIllegalAddress;
+  HMC_FAKE_CHECK(copyNow(reinterpret_cast<CuPointer>(places.data()), even.list, bytes, context));
+  std::vector<Block> blocks;
+  for (const auto& [local, remote] : places)
+    blocks.push_back({size_t{local} << even.shift, size_t{remote} << even.shift, even.size});
+  return copyAll(sides, blocks, context);
+}
+
 // The list is read when the kernel runs.
 CuResult copyList(const Sides& sides, CuPointer list, size_t count, const CUctx_st& context) {
   std::vector<Block> blocks(count);
@@ -92,7 +116,7 @@ FAKE CuResult cuLaunchKernel(CuFunction function, unsigned blocks, unsigned bloc
       threadsY != 1 || threadsZ != 1) {
     return kInvalidValue;
   }
-  if (function->name != "hmcCopyFew" && function->name != "hmcCopyList") {
+  if (function->name.rfind("hmcCopy", 0) != 0) {
     return enqueue("of cuLaunchKernel", stream, [](const CUctx_st&) { return kIllegalAddress; });
   }
   // Arguments are copied now: the caller's are gone when the kernel runs.
@@ -107,6 +131,12 @@ FAKE CuResult cuLaunchKernel(CuFunction function, unsigned blocks, unsigned bloc
                    [=](const CUctx_st& on) { return copyAll(sides, few, on); });
   }
   const CuPointer list = *static_cast<const CuPointer*>(arguments[1]);
+  if (function->name == "hmcCopyEven") {
+    const Even even{list, count, *static_cast<const uint64_t*>(arguments[4]),
+                    *static_cast<const unsigned*>(arguments[5])};
+    return enqueue("of cuLaunchKernel", stream,
+                   [=](const CUctx_st& on) { return copyEven(sides, even, on); });
+  }
   return enqueue("of cuLaunchKernel", stream,
                  [=](const CUctx_st& on) { return copyList(sides, list, count, on); });
 }

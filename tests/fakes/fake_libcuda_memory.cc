@@ -119,6 +119,15 @@ CuPointer reserveAddresses(size_t granules, int protection) {
   return reinterpret_cast<CuPointer>(first + before);
 }
 
+namespace {
+CuPointer reserveThere(size_t granules, CuPointer there) {
+  void* at = reinterpret_cast<void*>(there);  // NOLINT(performance-no-int-to-ptr)
+  void* found = mmap(at, granules, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (found != at && found != MAP_FAILED) munmap(found, granules);
+  return found == at ? there : 0;
+}
+}  // namespace
+
 std::vector<DriverState::Span> DriverState::spansOf(CuPointer at, size_t size, int gpu) const {
   std::vector<Span> spans;
   while (size > 0) {
@@ -196,13 +205,15 @@ FAKE CuResult cuMemRetainAllocationHandle(CuAllocation* handle, void* at) {
   return kSuccess;
 }
 
-FAKE CuResult cuMemAddressReserve(CuPointer* base, size_t size, size_t alignment,
-                                  CuPointer /*hint*/, unsigned long long flags) {
+FAKE CuResult cuMemAddressReserve(CuPointer* base, size_t size, size_t alignment, CuPointer hint,
+                                  unsigned long long flags) {
   HMC_FAKE_CHECK(enter(__func__));
   const bool aligned = (alignment & (alignment - 1)) == 0 && alignment <= kGranule;
   if (size == 0 || !isWhole(size) || !aligned || flags != 0) return kInvalidValue;
   std::lock_guard lock(driver().mutex);
-  const CuPointer found = reserveAddresses(size, PROT_NONE);
+  // A hint is a wish: where something lies there, the addresses are others.
+  CuPointer found = hint != 0 ? reserveThere(size, hint) : 0;
+  if (found == 0) found = reserveAddresses(size, PROT_NONE);
   if (found == 0) return kOutOfMemory;
   AddressRange& range = driver().ranges[found];
   range.size = size;

@@ -14,9 +14,12 @@ EXAMPLES = sorted((documents.ROOT / "examples/python").glob("*.py"))
 SAYS = {
     "all_to_all": "exchanged",
     "asyncio_server": "answered 150 questions of 3 clients",
+    "bm_ring": "4 ranks passed bytes around in four directions",
     "hello": "received: hello, memory",
     "kv_cache": "decoded with 8 layers of 100 pages",
+    "kv_pool": "3 workers put 24 blocks and fetched all of them",
     "numpy_ring": "4 processes added 1000000 numbers each",
+    "shm_allgather": "4 ranks know all process ids",
     "torch_tensors": "went there and back",
 }
 

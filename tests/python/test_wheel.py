@@ -43,7 +43,8 @@ python -c "import hmc; print('hmc imported:', hmc.__file__)"
 
 def environment(work, venv):
     """A shell's, with the virtual environment active and pip kept from the network."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    kept = {name: value for name, value in os.environ.items()
+            if not name.startswith("PYTHON") and name != "CCACHE_DISABLE"}
     return dict(
         kept,
         PATH="{}/bin:{}".format(venv, os.environ["PATH"]),

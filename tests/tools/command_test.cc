@@ -19,7 +19,8 @@ TEST(Command, everyHelpTeachesWithAnExample) {
   auto help = hmcCommand("--help");
   EXPECT_EQ(help.status, 0);
   EXPECT_THAT(help.output, HasSubstr("hmc demo"));
-  for (const std::string command : {"demo", "bench", "info", "doctor", "explain"}) {
+  for (const std::string command :
+       {"demo", "bench", "info", "doctor", "explain", "store", "pool"}) {
     EXPECT_THAT(help.output, HasSubstr("  " + command + " "));
     auto one = hmcCommand(command + " --help");
     EXPECT_EQ(one.status, 0) << command;

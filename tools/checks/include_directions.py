@@ -16,21 +16,23 @@ ALLOWED = {
     "store": {"control", "base"},
     "node": {"transfer", "control", "transport", "memory", "base"},
     "pool": {"store", "node", "transfer", "memory", "base"},
+    "agent": {"pool", "store", "node", "base"},
     # The facades convert and call: node and pool do the work.
     "api": {"node", "pool", "base"},
-    "capi": {"node", "pool", "base"},
+    "capi": {"node", "pool", "agent", "base"},
 }
 
 # Public headers that are words, not classes. The others belong to the folders that implement them.
 VOCABULARY = {"hmc/access.h", "hmc/block.h", "hmc/deadline.h", "hmc/device.h", "hmc/export.h", "hmc/result.h",
               "hmc/status.h", "hmc/trace.h", "hmc/version.h"}
-FACADES = {"api", "capi", "node", "pool"}
+FACADES = {"agent", "api", "capi", "node", "pool", "store"}
 
 # Headers of a library, and the folders of src/ where they may appear.
 LIBRARIES = [
     (r"openssl/", ("base", "control", "store")),
     (r"spdlog/", ("base",)),
-    (r"nlohmann/", ("store",)),
+    (r"nlohmann/", ("store/etcd",)),
+    (r"curl/", ("store/etcd",)),
     (r"CLI/", ()),
     (r"(cuda|nvml)\w*\.h", ("memory/cuda",)),
     (r"(hip|hsa|rocm)/", ("memory/hip",)),

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""kernels.py [--write]: does every *.ptx.inc of the tree still say what its *.cu says?
+"""kernels.py [--write]: does every *.ptx.inc of src/ still say what its *.cu says?
 
 clang makes them, without a toolkit of the vendor's; --write makes them anew. Other versions of clang than
 the one below write other text, so there the check is left out, and says so.
@@ -33,7 +33,7 @@ def main():
         return
     complaints = []
     for path in project.files():
-        if path.suffix != ".cu":
+        if path.suffix != ".cu" or path.parts[0] != "src":
             continue
         source = project.ROOT / path
         kept = source.with_suffix(".ptx.inc")

@@ -11,8 +11,9 @@ import sys
 
 import project
 
-# A batch of a unity build includes the files that it compiles: they are checked like headers.
-OPTIONS = ["--quiet", "--header-filter=/(src|include)/.*\\.(h|cc)$",
+# A batch of a unity build includes the files that it compiles: they are checked like headers. The headers
+# in include/smem are C.
+OPTIONS = ["--quiet", "--header-filter=/(src/.*|include/(hmc/.*)?)[^/]*\\.(h|cc)$",
            "--checks=-bugprone-suspicious-include"]
 
 

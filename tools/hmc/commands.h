@@ -13,6 +13,11 @@ void addBench(CLI::App& app, int& exitStatus);
 void addDoctor(CLI::App& app, int& exitStatus);
 void addExplain(CLI::App& app, int& exitStatus);
 void addInfo(CLI::App& app, int& exitStatus);
+void addStore(CLI::App& app, int& exitStatus);
+void addPool(CLI::App& app, int& exitStatus);
+
+// The exit status after a wrong command line.
+inline constexpr int kUsageError = 2;
 
 // For commands whose table already says what is wrong: log lines would interrupt it. HMC_LOG still
 // decides where it is set. Call this before anything logs.

@@ -9,8 +9,6 @@
 
 namespace {
 
-constexpr int kUsageError = 2;
-
 // How many letters have to be changed, added or left out.
 size_t distance(const std::string& a, const std::string& b) {
   std::vector<size_t> row(b.size() + 1);
@@ -59,11 +57,17 @@ std::string usageAdvice(const CLI::App* app, const CLI::Error& error) {
     const auto rest = app->remaining();
     return unknownCommand(*app, rest.empty() ? "" : rest.front());
   }
-  const CLI::App& command = *chosen.back();
-  std::string examples = command.get_footer();
+  const CLI::App* command = chosen.back();
+  std::string name = command->get_name();
+  for (auto deeper = command->get_subcommands(); !deeper.empty();
+       deeper = command->get_subcommands()) {
+    command = deeper.back();
+    name += " " + command->get_name();
+  }
+  std::string examples = command->get_footer();
   examples.erase(0, std::min(examples.find("Examples:"), examples.size()));
-  return fmt::format("hmc {}: {}\n{}\n`hmc {} --help` lists the options.\n", command.get_name(),
-                     error.what(), examples, command.get_name());
+  return fmt::format("hmc {}: {}\n{}\n`hmc {} --help` lists the options.\n", name, error.what(),
+                     examples, name);
 }
 
 }  // namespace
@@ -83,11 +87,13 @@ int main(int argc, char** argv) {
   hmc::tool::addInfo(app, exitStatus);
   hmc::tool::addDoctor(app, exitStatus);
   hmc::tool::addExplain(app, exitStatus);
+  hmc::tool::addStore(app, exitStatus);
+  hmc::tool::addPool(app, exitStatus);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     // Help and version end here, too, with 0.
-    return app.exit(error) == 0 ? 0 : kUsageError;
+    return app.exit(error) == 0 ? 0 : hmc::tool::kUsageError;
   }
   return exitStatus;
 }

@@ -33,39 +33,6 @@ bool isProgram(const std::string& path) {
   return access(path.c_str(), X_OK) == 0;
 }
 
-// Our environment, with the additions in place of what they replace.
-std::vector<std::string> environmentWith(const std::vector<std::string>& additions) {
-  std::vector<std::string> all = additions;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string text = *entry;
-    const std::string start = text.substr(0, text.find('=') + 1);
-    const bool replaced = std::any_of(additions.begin(), additions.end(), [&](const auto& added) {
-      return added.compare(0, start.size(), start) == 0;
-    });
-    if (!replaced) all.push_back(text);
-  }
-  return all;
-}
-
-std::vector<char*> pointersTo(const std::vector<std::string>& texts) {
-  std::vector<char*> pointers;
-  pointers.reserve(texts.size() + 1);
-  for (const auto& text : texts) pointers.push_back(const_cast<char*>(text.c_str()));
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
-struct Pipe {
-  Fd read;
-  Fd write;
-};
-
-Result<Pipe> makePipe() {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return systemError("make a pipe");
-  return Pipe{Fd(ends[0]), Fd(ends[1])};
-}
-
 // After fork(): nothing here allocates or locks.
 [[noreturn]] void become(const char* path, char** words, char** environment, const Fd& output,
                          const Fd& errors, pid_t parent) {
@@ -95,6 +62,33 @@ bool couldNotConnect(const Status& status) {
 }
 
 }  // namespace
+
+std::vector<std::string> environmentWith(const std::vector<std::string>& additions) {
+  std::vector<std::string> all = additions;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string text = *entry;
+    const std::string start = text.substr(0, text.find('=') + 1);
+    const bool replaced = std::any_of(additions.begin(), additions.end(), [&](const auto& added) {
+      return added.compare(0, start.size(), start) == 0;
+    });
+    if (!replaced) all.push_back(text);
+  }
+  return all;
+}
+
+std::vector<char*> pointersTo(const std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  pointers.reserve(texts.size() + 1);
+  for (const auto& text : texts) pointers.push_back(const_cast<char*>(text.c_str()));
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+Result<Pipe> makePipe() {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return systemError("make a pipe");
+  return Pipe{Fd(ends[0]), Fd(ends[1])};
+}
 
 std::optional<std::string> findProgram(const std::string& name) {
   if (name.find('/') != std::string::npos) {

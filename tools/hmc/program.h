@@ -21,6 +21,17 @@ Status needProgram(const std::string& name, const char* package);
 // The error for output in which nothing could be read; quotes its beginning.
 Status nothingMeasured(const std::string& program, const std::string& printed);
 
+// Our environment, with the additions ("NAME=value") in place of what they replace.
+std::vector<std::string> environmentWith(const std::vector<std::string>& additions);
+// For execve(): valid while the texts are.
+std::vector<char*> pointersTo(const std::vector<std::string>& texts);
+
+struct Pipe {
+  Fd read;
+  Fd write;
+};
+Result<Pipe> makePipe();
+
 struct Command {
   std::vector<std::string> words;        // the program first: a name or a path
   std::vector<std::string> environment;  // "NAME=value", in addition to ours

@@ -127,8 +127,8 @@ Result<Share> CpuBackend::share(const Region& region, ShareFor purpose) {
   return share;
 }
 
-Result<std::unique_ptr<Reservation>> CpuBackend::reserve(size_t size) {
-  return reservations_.reserve(Device{}, size);
+Result<std::unique_ptr<Reservation>> CpuBackend::reserve(size_t size, void* at) {
+  return reservations_.reserve(Device{}, size, at);
 }
 
 Result<Region> CpuBackend::attach(const Share& share, void* at) {

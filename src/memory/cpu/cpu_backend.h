@@ -20,7 +20,7 @@ class CpuBackend final : public Backend {
   Result<std::unique_ptr<DeviceEvent>> event(int index) override;
   Result<Region> locate(const void* ptr) override;
   Result<Share> share(const Region& region, ShareFor purpose) override;
-  Result<std::unique_ptr<Reservation>> reserve(size_t size) override;
+  Result<std::unique_ptr<Reservation>> reserve(size_t size, void* at) override;
   Result<Region> attach(const Share& share, void* at) override;
   Status detach(const Region& region) override;
   Result<std::unique_ptr<PinnedMemory>> pin(const Region& host) override;

@@ -96,12 +96,34 @@ static __device__ void copyBlock(char* dst, const char* src, u64 size, unsigned 
   copyWords(dst + tail, src + tail, size - tail, rank, width);
 }
 
+// Blocks as the caller wrote them.
+struct AnyBlocks {
+  const Block* list;
+  __device__ Block at(unsigned i) const { return list[i]; }
+};
+
+// Blocks of one size, whose offsets are counted in units of 2^shift bytes.
+struct Place {
+  unsigned local;
+  unsigned remote;
+};
+struct EvenBlocks {
+  const Place* list;
+  u64 size;
+  unsigned shift;
+  __device__ Block at(unsigned i) const {
+    const Place place = list[i];
+    return Block{u64(place.local) << shift, u64(place.remote) << shift, size};
+  }
+};
+
 // A block of memory is the work of `width` threads, a divisor of the launch's block.
-static __device__ void copyAll(const Sides& sides, const Block* list, unsigned count,
+template <class List>
+static __device__ void copyAll(const Sides& sides, const List& list, unsigned count,
                                unsigned width) {
   const unsigned groups = HMC_THREADS / width;
   for (unsigned i = HMC_BLOCK * groups + HMC_THREAD / width; i < count; i += HMC_BLOCKS * groups) {
-    const Block block = list[i];
+    const Block block = list.at(i);
     copyBlock(sides.dst + (sides.toRemote ? block.remote : block.local),
               sides.src + (sides.toRemote ? block.local : block.remote), block.size,
               HMC_THREAD % width, width);
@@ -111,11 +133,16 @@ static __device__ void copyAll(const Sides& sides, const Block* list, unsigned c
 // The list in host memory that the driver has pinned.
 extern "C" __global__ void hmcCopyList(const Sides sides, const Block* list, unsigned count,
                                        unsigned width) {
-  copyAll(sides, list, count, width);
+  copyAll(sides, AnyBlocks{list}, count, width);
+}
+
+extern "C" __global__ void hmcCopyEven(const Sides sides, const Place* list, unsigned count,
+                                       unsigned width, u64 size, unsigned shift) {
+  copyAll(sides, EvenBlocks{list, size, shift}, count, width);
 }
 
 // The list in the arguments of the launch.
 extern "C" __global__ void hmcCopyFew(const Sides sides, const Blocks blocks, unsigned count,
                                       unsigned width) {
-  copyAll(sides, blocks.list, count, width);
+  copyAll(sides, AnyBlocks{blocks.list}, count, width);
 }

@@ -22,8 +22,8 @@ class CudaBackend final : public Backend {
   Result<Share> share(const Region& region, ShareFor purpose) override {
     return memory_.share(region, purpose);
   }
-  Result<std::unique_ptr<Reservation>> reserve(size_t size) override {
-    return memory_.reserve(size);
+  Result<std::unique_ptr<Reservation>> reserve(size_t size, void* at) override {
+    return memory_.reserve(size, at);
   }
   Result<Region> attach(const Share& share, void* at) override;
   Status detach(const Region& region) override;

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "memory/cuda/even_blocks.h"
 
 namespace hmc::cuda {
 
@@ -52,6 +53,7 @@ Status CopyKernel::prepare() {
   CuModule module = nullptr;
   HMC_CUDA(driver_, cuModuleLoadData, &module, kImage);
   HMC_CUDA(driver_, cuModuleGetFunction, &few_, module, "hmcCopyFew");
+  HMC_CUDA(driver_, cuModuleGetFunction, &even_, module, "hmcCopyEven");
   int processors = 0;
   HMC_CUDA(driver_, cuDeviceGetAttribute, &processors, kMultiprocessors, device_.handle());
   processors_ = static_cast<unsigned>(processors);
@@ -86,12 +88,16 @@ Status CopyKernel::launch(const CopyBatch& batch, CuStream stream) {
 
 Status CopyKernel::launchList(const CopyBatch& batch, CuStream stream, Grid grid) {
   HMC_ASSIGN(List list, takeList(batch.blocks.size()));
-  std::memcpy(list.host, batch.blocks.data(), batch.blocks.size_bytes());
+  const auto shift = writePlaces(batch, reinterpret_cast<Place*>(list.host));
+  if (!shift) std::memcpy(list.host, batch.blocks.data(), batch.blocks.size_bytes());
   Sides sides(batch);
   CuPointer at = address(list.host);
   auto count = static_cast<unsigned>(batch.blocks.size());
-  void* arguments[] = {&sides, &at, &count, &grid.width};
-  Status status = run(list_, arguments, grid.blocks, stream);
+  uint64_t size = batch.each;
+  unsigned unit = shift.value_or(0);
+  // hmcCopyList takes the first four.
+  void* arguments[] = {&sides, &at, &count, &grid.width, &size, &unit};
+  Status status = run(shift ? even_ : list_, arguments, grid.blocks, stream);
   // The list's word is due also after a failure: what was enqueued may still read it.
   (void)driver_.cuStreamWriteValue32_v2(stream, list.word->address(), ++list.word->goal, 0);
   lists_.push_back(list);

@@ -46,6 +46,7 @@ class CopyKernel {
   CudaDevice& device_;
   std::mutex mutex_;  // guards the members below
   CuFunction list_ = nullptr;
+  CuFunction even_ = nullptr;
   CuFunction few_ = nullptr;
   unsigned processors_ = 0;
   std::vector<List> lists_;

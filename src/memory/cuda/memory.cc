@@ -227,18 +227,19 @@ Region Memory::reachedByKernels(const void* ptr) {
   return {known->base, reached ? known->size : 0, {DeviceKind::cuda, known->index}};
 }
 
-Result<std::unique_ptr<Reservation>> Memory::reserve(size_t size) {
+Result<std::unique_ptr<Reservation>> Memory::reserve(size_t size, void* at) {
   if (size == 0 || size > SIZE_MAX / 2) {
     return error(Code::invalidArgument, "{} bytes of addresses cannot be reserved", size);
   }
   HMC_ASSIGN(const size_t granule, granularity());
   const size_t whole = (size + granule - 1) / granule * granule;
   CuPointer base = 0;
-  HMC_CUDA(driver_, cuMemAddressReserve, &base, whole, granule, 0, 0);
+  HMC_CUDA(driver_, cuMemAddressReserve, &base, whole, granule, reinterpret_cast<CuPointer>(at), 0);
   auto range = std::make_shared<ReservedRange>();
   range->addresses = std::shared_ptr<void>(
       pointer(base), [this, base, whole](void*) { (void)driver_.cuMemAddressFree(base, whole); });
   range->first = pointer(base);
+  if (at && range->first != at) return addressesTaken(size, at);
   range->size = whole;
   range->unit = granule;
   return reservations_.add({DeviceKind::cuda, 0}, std::move(range));

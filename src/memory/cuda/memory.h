@@ -46,7 +46,7 @@ class Memory {
   // where that is not certain, such as memory of another context.
   Region reachedByKernels(const void* ptr);
   Result<Share> share(const Region& region, ShareFor purpose);
-  Result<std::unique_ptr<Reservation>> reserve(size_t size);
+  Result<std::unique_ptr<Reservation>> reserve(size_t size, void* at);
   Result<Region> attach(const Share& share, int index, void* at);
 
  private:

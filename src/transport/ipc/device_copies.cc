@@ -20,8 +20,8 @@ bool areOfOneKind(const Device& a, const Device& b) {
 
 Result<std::unique_ptr<PendingCopy>> startList(const ListOp& list, const Region& remote) {
   const bool put = list.kind == OpKind::put;
-  return PendingCopy::startBatch(
-      {put ? remote : list.local, put ? list.local : remote, list.blocks, list.bytes, put});
+  return PendingCopy::startBatch({put ? remote : list.local, put ? list.local : remote, list.blocks,
+                                  list.bytes, put, list.each});
 }
 
 // One after the other through the host where two vendors meet.

@@ -42,18 +42,15 @@ class IpcTransport final : public Transport {
  public:
   IpcTransport(FdExchange& fds, IpcOptions options, std::string domain,
                SharedBlock<ServicePage> page, std::string pageToken)
-      : Transport(
-            {"ipc",
-             std::move(domain),
-             {std::begin(kDeviceKinds), std::end(kDeviceKinds)},
-             kLargest,
-             {{describe(ipc::PathKind::mappedHost), 20, 10},
-              {describe(ipc::PathKind::processVm), 700, 8},
-              {describe(ipc::PathKind::ring), 3000, 4}},
-             /*onDemand=*/false,
-             // A device does not take back what waits for a stream, so it could not be cancelled.
-             /*takesLists=*/true,
-             kBatch}),
+      : Transport({"ipc",
+                   std::move(domain),
+                   {std::begin(kDeviceKinds), std::end(kDeviceKinds)},
+                   kLargest,
+                   {{describe(ipc::PathKind::mappedHost), 20, 10},
+                    {describe(ipc::PathKind::processVm), 700, 8},
+                    {describe(ipc::PathKind::ring), 3000, 4}},
+                   /*onDemand=*/false,
+                   kBatch}),
         shared_(fds, options, std::move(page), std::move(pageToken)) {}
 
   Result<std::unique_ptr<Registration>> registerRegion(const Region& region,

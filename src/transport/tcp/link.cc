@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/random.h"
 #include "transport/check.h"
 
@@ -15,6 +16,8 @@ namespace {
 // A stream may be that much busier than the others before they are chosen: small operations that
 // travel together cost one system call.
 constexpr uint64_t kStick = 256 << 10;
+// Another stream is dialled when all have that much to do.
+constexpr uint64_t kGrow = size_t{1} << 20;
 
 }  // namespace
 
@@ -87,7 +90,7 @@ Status TcpLink::connect(std::string_view peerAddress) {
     upBy_ = Deadline(options_.connectTimeout).at();
   }
   if (address_.dials()) {
-    if (Status status = dialAll(peer); !status.ok()) {
+    if (Status status = dialFirst(peer); !status.ok()) {
       close(status);
       return status;
     }
@@ -105,20 +108,56 @@ bool TcpLink::accepts(const char* bytes) {
          accepted_.emplace(greeting.role, greeting.stream).second;
 }
 
-Status TcpLink::dialAll(const Address& peer) {
-  auto greeting = [&](Role role, size_t stream) {
-    return Greeting{static_cast<uint32_t>(role), static_cast<uint32_t>(stream), peer.token}.pack(
-        credentials_);
-  };
-  for (size_t i = 0; i < streams_.size(); ++i) {
-    HMC_ASSIGN(Fd ours, dial(peer.host, peer.port));
-    HMC_TRY(streams_[i]->attach(std::move(ours), endpointName(peer.host, peer.port),
-                                greeting(Role::forward, i), progress_, number_, i));
-    HMC_ASSIGN(Fd theirs, dial(peer.host, peer.port));
-    service_.serve(*this, std::move(theirs), greeting(Role::reverse, i));
-  }
+Result<TcpLink::Dialled> TcpLink::dialFor(Role role, size_t stream) {
+  HMC_ASSIGN(Fd fd, dial(dialled_.host, dialled_.port));
+  const Greeting greeting{static_cast<uint32_t>(role), static_cast<uint32_t>(stream),
+                          dialled_.token};
+  return Dialled{std::move(fd), greeting.pack(credentials_)};
+}
+
+Status TcpLink::dialForward(size_t stream) {
+  HMC_ASSIGN(Dialled dialled, dialFor(Role::forward, stream));
+  return streams_[stream]->attach(std::move(dialled.fd), endpointName(dialled_.host, dialled_.port),
+                                  std::move(dialled.greeting), progress_, number_, stream);
+}
+
+Status TcpLink::dialFirst(const Address& peer) {
+  dialled_ = peer;
+  reverse_ = 1;
+  HMC_TRY(dialForward(0));
+  forward_ = 1;
+  HMC_ASSIGN(Dialled theirs, dialFor(Role::reverse, 0));
+  service_.serve(*this, std::move(theirs.fd), std::move(theirs.greeting));
   noticeEnd();
   return Status();
+}
+
+// The link goes on with fewer streams where another cannot be had.
+void TcpLink::growForward() {
+  size_t stream = forward_.load(std::memory_order_relaxed);
+  if (stream == 0 || stream == streams_.size() ||
+      !forward_.compare_exchange_strong(stream, stream + 1)) {
+    return;
+  }
+  if (Status dialled = dialForward(stream); !dialled.ok()) {
+    logDebug("tcp: {} streams instead of {}: {}", stream, streams_.size(), dialled.message());
+    return;
+  }
+  {
+    std::lock_guard lock(mutex_);
+    upBy_ = Deadline(options_.connectTimeout).at();
+  }
+  setTimer();
+  progress_.wake();
+}
+
+std::optional<TcpLink::Dialled> TcpLink::dialAnother() {
+  if (reverse_ == 0 || reverse_ == streams_.size()) return std::nullopt;
+  auto dialled = dialFor(Role::reverse, reverse_++);
+  if (dialled.ok()) return *std::move(dialled);
+  logDebug("tcp: {} streams instead of {}: {}", reverse_ - 1, streams_.size(),
+           dialled.status().message());
+  return std::nullopt;
 }
 
 void TcpLink::connected(Fd fd) {
@@ -144,6 +183,7 @@ Result<std::unique_ptr<RemoteMemory>> TcpLink::importKey(std::string_view bytes,
 size_t TcpLink::post(std::span<const Op> ops) {
   size_t accepted = 0;
   OriginStream* last = nullptr;
+  bool several = false;
   for (; accepted < ops.size(); ++accepted) {
     const Op& op = ops[accepted];
     if (Status status = checkOp(op, options_.piece); !status.ok()) {
@@ -153,10 +193,16 @@ size_t TcpLink::post(std::span<const Op> ops) {
     }
     OriginStream* stream = enqueue(op);
     if (stream == nullptr) break;
-    if (last != nullptr && last != stream) last->flush();
+    if (last != nullptr && last != stream) {
+      last->flush(/*more=*/true);
+      several = true;
+    }
     last = stream;
   }
   if (last != nullptr) last->flush();
+  if (several) {
+    for (auto& stream : streams_) stream->finish();
+  }
   if (accepted > 0) noticeEnd();
   return accepted;
 }
@@ -167,6 +213,7 @@ OriginStream* TcpLink::enqueue(const Op& op) {
   for (auto& stream : streams_) {
     if (stream->attached() && (!least || stream->load() < least->load())) least = stream.get();
   }
+  if (least && least->load() > kGrow) growForward();
   OriginStream* stream = preferred_.load(std::memory_order_relaxed);
   if (least && (!stream || stream->load() > least->load() + kStick)) {
     stream = least;
@@ -213,11 +260,15 @@ void TcpLink::setTimer() {
   timer_ = at;
 }
 
-// The side that is dialled uses as many connections as the other side makes.
+// As many as there are by now.
 bool TcpLink::up() const {
-  auto isUp = [](const auto& stream) { return stream->up(); };
-  return address_.dials() ? std::all_of(streams_.begin(), streams_.end(), isUp)
-                          : std::any_of(streams_.begin(), streams_.end(), isUp);
+  bool any = false;
+  for (const auto& stream : streams_) {
+    if (!stream->attached()) continue;
+    if (!stream->up()) return false;
+    any = true;
+  }
+  return any;
 }
 
 bool TcpLink::expire() {

@@ -16,7 +16,7 @@
 namespace hmc::tcp {
 
 // The streams to one peer: some over which we ask, some over which it asks. One side dials them
-// all.
+// all: one of each to begin with, the others when there is much to move.
 class TcpLink final : public Link, private Service::Owner, private Progress::Watched {
  public:
   static Result<std::unique_ptr<Link>> create(Service& service, Progress& progress,
@@ -40,11 +40,15 @@ class TcpLink final : public Link, private Service::Owner, private Progress::Wat
   bool accepts(const char* greeting) override;
   void connected(Fd fd) override;
   Lease& lease() const override { return *lease_; }
+  std::optional<Dialled> dialAnother() override;
   bool ready(size_t stream, bool over) override;
   Clock::time_point timer() const override { return timer_.load(std::memory_order_relaxed); }
   bool expire() override;
 
-  Status dialAll(const Address& peer);
+  Result<Dialled> dialFor(Role role, size_t stream);
+  Status dialFirst(const Address& peer);
+  Status dialForward(size_t stream);
+  void growForward();
   OriginStream* enqueue(const Op& op);
   void noticeEnd();
   bool up() const;
@@ -61,6 +65,9 @@ class TcpLink final : public Link, private Service::Owner, private Progress::Wat
   uint64_t number_ = 0;                               // what progress_ calls us
   std::set<std::pair<uint32_t, uint32_t>> accepted_;  // streams of the peer; the service thread's
   std::vector<std::unique_ptr<OriginStream>> streams_;
+  Address dialled_;                 // set before any stream is
+  std::atomic<size_t> forward_{0};  // streams that were dialled, where this side does
+  size_t reverse_ = 0;  // the same for the peer's; connect()'s, then the service thread's
   std::atomic<OriginStream*> preferred_{nullptr};  // one of streams_
   // When expire() has to look: the connections are late, or a fence is over.
   std::atomic<Clock::time_point> timer_{Clock::time_point::max()};

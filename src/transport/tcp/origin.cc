@@ -10,7 +10,7 @@
 
 namespace hmc::tcp {
 
-OriginStream::OriginStream(std::chrono::milliseconds fence) : fence_(fence), slots_(kWindow) {}
+OriginStream::OriginStream(std::chrono::milliseconds fence) : fence_(fence) {}
 
 Status OriginStream::attach(Fd fd, std::string peer, std::string greeting, Progress& progress,
                             uint64_t number, size_t index) {
@@ -45,6 +45,10 @@ bool OriginStream::enqueue(const Op& op) {
   const uint64_t cost = op.size + kOpCost;
   if (!fd_ || end_ - first_ == kWindow) return false;
   if (end_ != first_ && load() + cost > kWindowBytes) return false;
+  if (slots_.empty()) {
+    slots_.resize(kWindow);
+    in_.resize(kReadAhead);
+  }
   Slot& s = slot(end_);
   s.op = op;
   const auto kind = op.kind == OpKind::put ? RequestKind::put : RequestKind::get;
@@ -56,9 +60,14 @@ bool OriginStream::enqueue(const Op& op) {
   return true;
 }
 
-void OriginStream::flush() {
+void OriginStream::flush(bool more) {
   std::lock_guard lock(mutex_);
-  if (why_.ok()) sendAll();
+  if (why_.ok()) sendAll(more);
+}
+
+void OriginStream::finish() {
+  std::lock_guard lock(mutex_);
+  if (fd_ && std::exchange(corked_, false)) sendNow(fd_.get());
 }
 
 bool OriginStream::pump(bool over) {
@@ -108,14 +117,16 @@ void OriginStream::sent(size_t count) {
   }
 }
 
-void OriginStream::sendAll() {
+void OriginStream::sendAll(bool more) {
   while (fd_ && (next_ != end_ || !greeting_.empty())) {
     iovec pieces[64];
     msghdr message{};
     message.msg_iov = pieces;
     message.msg_iovlen = gather(pieces, std::size(pieces));
-    const ssize_t count = sendmsg(fd_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const int flags = MSG_NOSIGNAL | MSG_DONTWAIT | (more ? MSG_MORE : 0);
+    const ssize_t count = sendmsg(fd_.get(), &message, flags);
     if (count >= 0) {
+      corked_ = more;
       sent(static_cast<size_t>(count));
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
       return;

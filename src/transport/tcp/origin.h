@@ -2,7 +2,6 @@
 
 #include <sys/uio.h>
 
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <mutex>
@@ -49,8 +48,10 @@ class OriginStream {
   // Takes the operation for the next flush(); false when the window is full or there is no
   // connection yet. On an ended stream it fails at once.
   bool enqueue(const Op& op);
-  // Sends what the socket takes.
-  void flush();
+  // Sends what the socket takes. `more`: another flush or finish() follows at once, so the kernel
+  // need not send off a packet that is not full.
+  void flush(bool more = false);
+  void finish();
   // Sends and receives what the socket has; true when an operation ended. `over`: read to the end,
   // nobody will be told again that it is there.
   bool pump(bool over);
@@ -67,6 +68,7 @@ class OriginStream {
 
  private:
   static constexpr size_t kWindow = 256;
+  static constexpr size_t kReadAhead = 4096;
   static constexpr uint64_t kWindowBytes = uint64_t{8} << 20;
   static constexpr uint64_t kOpCost = 256;  // what an operation weighs besides its bytes
   struct Slot {
@@ -77,7 +79,7 @@ class OriginStream {
   // All of these with mutex_ held.
   Slot& slot(uint64_t number) { return slots_[number % kWindow]; }
   size_t wireSize(const Slot& s) const;
-  void sendAll();
+  void sendAll(bool more = false);
   size_t gather(iovec* pieces, size_t most);
   void sent(size_t count);
   void receiveAll(bool over);
@@ -103,14 +105,15 @@ class OriginStream {
   Status why_;
   Clock::time_point fenceAt_ = Clock::time_point::max();
 
-  std::vector<Slot> slots_;
-  uint64_t first_ = 0;  // the oldest that has no answer
-  uint64_t next_ = 0;   // the first that is not sent completely
-  uint64_t end_ = 0;    // where the next one goes
-  size_t sent_ = 0;     // bytes of next_ that are sent
+  std::vector<Slot> slots_;  // none before the first operation
+  uint64_t first_ = 0;       // the oldest that has no answer
+  uint64_t next_ = 0;        // the first that is not sent completely
+  uint64_t end_ = 0;         // where the next one goes
+  size_t sent_ = 0;          // bytes of next_ that are sent
   uint64_t finished_ = 0;
+  bool corked_ = false;  // the kernel waits for more
 
-  std::array<char, 4096> in_;
+  std::vector<char> in_{std::vector<char>(Reply::kSize)};  // more from the first operation on
   size_t inSize_ = 0;        // bytes in in_ that digest() has not used
   char* payload_ = nullptr;  // where the next bytes of a get go
   size_t payloadLeft_ = 0;

@@ -76,8 +76,8 @@ std::unique_ptr<Loop::Watch> Service::watch(int fd, uint32_t events,
 
 void Service::addSession(Owner& owner, Fd fd, std::string greeting) {
   const uint32_t first = greeting.empty() ? EPOLLIN : EPOLLOUT;
-  auto stream =
-      std::make_unique<TargetStream>(std::move(fd), exports_, owner.lease(), std::move(greeting));
+  auto stream = std::make_unique<TargetStream>(std::move(fd), exports_, owner.lease(),
+                                               std::move(greeting), spare_);
   const auto session = sessions_.insert(sessions_.end(), {&owner, std::move(stream), nullptr});
   session->watch = watch(session->stream->fd(), first | EPOLLRDHUP,
                          [this, session](uint32_t events) { step(session, events); });
@@ -93,6 +93,10 @@ bool Service::step(Sessions::iterator session, uint32_t events) {
   const bool sending = session->stream->wantsToSend();
   session->watch->change(sending ? EPOLLOUT : EPOLLIN, sending ? EPOLLIN : EPOLLOUT);
   recent_ = session;
+  if (session->stream->busy()) {
+    if (auto another = session->owner->dialAnother())
+      addSession(*session->owner, std::move(another->fd), std::move(another->greeting));
+  }
   return session->stream->moved();
 }
 

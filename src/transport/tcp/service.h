@@ -3,6 +3,7 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/loop.h"
@@ -25,6 +26,13 @@ class Service {
     // A connection over which we ask.
     virtual void connected(Fd fd) = 0;
     virtual Lease& lease() const = 0;
+    // The peer asks for much: another connection over which it can, if this side dials and there
+    // shall be more.
+    struct Dialled {
+      Fd fd;
+      std::string greeting;
+    };
+    virtual std::optional<Dialled> dialAnother() = 0;
   };
 
   // A connection that has sent no greeting after `timeout` is closed.
@@ -85,6 +93,7 @@ class Service {
   std::map<std::string, Listener> listeners_;  // by address
   std::map<std::string, Owner*> owners_;       // by token
   std::list<Pending> pending_;                 // the oldest first
+  std::unique_ptr<TargetStream::Buffer> spare_;
   Sessions sessions_;
   Sessions::iterator recent_;  // asked last
 };

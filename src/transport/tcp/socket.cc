@@ -47,12 +47,12 @@ Result<Fd> makeSocket(int family) {
   return fd;
 }
 
-void noDelay(int fd) {
+}  // namespace
+
+void sendNow(int fd) {
   int on = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 }
-
-}  // namespace
 
 std::string endpointName(const std::string& host, uint16_t port) {
   const bool six = host.find(':') != std::string::npos;
@@ -80,7 +80,7 @@ Result<Listening> listenOn(const std::string& host) {
 Result<Fd> dial(const std::string& host, uint16_t port) {
   HMC_ASSIGN(SocketAddress address, resolve(host, port));
   HMC_ASSIGN(Fd fd, makeSocket(address.family()));
-  noDelay(fd.get());
+  sendNow(fd.get());
   // EINTR leaves a connect on its way, as EINPROGRESS does.
   if (connect(fd.get(), address.raw(), address.size) != 0 && errno != EINPROGRESS &&
       errno != EINTR) {
@@ -91,7 +91,7 @@ Result<Fd> dial(const std::string& host, uint16_t port) {
 
 Fd acceptFrom(int listener) {
   Fd fd(accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-  if (fd) noDelay(fd.get());
+  if (fd) sendNow(fd.get());
   return fd;
 }
 

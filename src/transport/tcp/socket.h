@@ -28,6 +28,10 @@ Fd acceptFrom(int listener);
 std::string peerName(int fd);
 std::string endpointName(const std::string& host, uint16_t port);
 
+// Nothing waits for a packet to be full: what waits already is sent, and nothing does from now on,
+// unless it is sent with MSG_MORE.
+void sendNow(int fd);
+
 // Makes close() discard what was not sent and tell the peer with a reset.
 void abortOnClose(int fd);
 

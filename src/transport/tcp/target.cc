@@ -19,10 +19,25 @@ bool again(int errnum) {
 
 }  // namespace
 
-TargetStream::TargetStream(Fd fd, Exports& exports, Lease& lease, std::string greeting)
-    : fd_(std::move(fd)), exports_(exports), lease_(lease), out_(std::move(greeting)) {}
+TargetStream::TargetStream(Fd fd, Exports& exports, Lease& lease, std::string greeting,
+                           std::unique_ptr<Buffer>& spare)
+    : fd_(std::move(fd)),
+      exports_(exports),
+      lease_(lease),
+      spare_(spare),
+      out_(std::move(greeting)) {}
 
 bool TargetStream::serve() {
+  if (!in_) in_ = spare_ ? std::move(spare_) : std::make_unique<Buffer>();
+  const bool goesOn = serveTurn();
+  if (inUsed_ == inSize_) {
+    inUsed_ = inSize_ = 0;
+    spare_ = std::move(in_);
+  }
+  return goesOn;
+}
+
+bool TargetStream::serveTurn() {
   turnLeft_ = kTurn;
   drained_ = false;
   while (true) {
@@ -41,9 +56,12 @@ bool TargetStream::requestReady() const {
 TargetStream::Step TargetStream::step() {
   if (sending_) return sendData();
   const bool ready = requestReady();
-  if (ready && out_.size() < in_.size()) return nextRequest() ? Step::more : Step::over;
-  // Answers leave together, but before we wait for anything.
-  if (Step flushed = flush(); flushed != Step::more) return flushed;
+  if (ready && out_.size() < in_->size()) return nextRequest() ? Step::more : Step::over;
+  // Answers leave together, but before we wait for anything, and before the origin has to wait.
+  if (ready || drained_ || unanswered_ >= kMostUnanswered) {
+    if (Step flushed = flush(); flushed != Step::more) return flushed;
+    unanswered_ = 0;
+  }
   if (ready) return Step::more;
   // The last call emptied the socket: it will call again.
   if (std::exchange(drained_, false)) return Step::wait;
@@ -51,12 +69,12 @@ TargetStream::Step TargetStream::step() {
 }
 
 bool TargetStream::nextRequest() {
-  const Request request = Request::unpack(in_.data() + inUsed_);
+  const Request request = Request::unpack(in_->data() + inUsed_);
   inUsed_ += Request::kSize;
   if (!begin(request)) return false;
   if (left_ > 0 && !sending_) {
     const size_t have = std::min<uint64_t>(left_, inSize_ - inUsed_);
-    place(in_.data() + inUsed_, have);
+    place(in_->data() + inUsed_, have);
     inUsed_ += have;
   }
   return true;
@@ -115,11 +133,12 @@ Status TargetStream::gone() const {
 TargetStream::Step TargetStream::receive() {
   if (inUsed_ > 0) {
     inSize_ -= inUsed_;
-    std::memmove(in_.data(), in_.data() + inUsed_, inSize_);
+    std::memmove(in_->data(), in_->data() + inUsed_, inSize_);
     inUsed_ = 0;
   }
-  // Behind a put's bytes comes the next request, in the same call.
-  iovec pieces[2] = {{nullptr, 0}, {in_.data() + inSize_, in_.size() - inSize_}};
+  // Behind a put's bytes comes the next request, in the same call. Of its bytes only a few: they
+  // are copied twice.
+  iovec pieces[2] = {{nullptr, 0}, {in_->data() + inSize_, in_->size() - inSize_}};
   msghdr message{};
   message.msg_iov = pieces + 1;
   message.msg_iovlen = 1;
@@ -130,6 +149,7 @@ TargetStream::Step TargetStream::receive() {
   message.msg_iov = pieces;
   message.msg_iovlen = 2;
   pieces[0] = {memory_->region.at(request_.offset + request_.size - left_), left_};
+  pieces[1].iov_len = std::min(pieces[1].iov_len, kLookAhead);
   auto held = memory_->hold();
   if (!held) {
     refusal_ = gone();
@@ -143,9 +163,13 @@ TargetStream::Step TargetStream::receive() {
 
 TargetStream::Step TargetStream::received(ssize_t got, size_t room) {
   if (got == 0) return Step::over;
-  if (got < 0) return errno == EINTR ? Step::more : again(errno) ? Step::wait : Step::over;
+  if (got < 0) {
+    drained_ = again(errno);
+    return drained_ || errno == EINTR ? Step::more : Step::over;
+  }
   size_t count = static_cast<size_t>(got);
   drained_ = count < room;
+  unanswered_ += count;
   turnLeft_ -= std::min(turnLeft_, count);
   if (left_ > 0 && memory_) {
     const size_t placed = std::min<uint64_t>(left_, count);
@@ -190,7 +214,9 @@ TargetStream::Step TargetStream::sendData() {
   msghdr message{};
   message.msg_iov = pieces;
   message.msg_iovlen = 2;
-  const ssize_t count = sendmsg(fd_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  // Another answer follows at once, so the kernel need not send off a packet that is not full.
+  const int more = inSize_ - inUsed_ >= Request::kSize ? MSG_MORE : 0;
+  const ssize_t count = sendmsg(fd_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT | more);
   if (held) held.unlock();
   if (count < 0) {
     if (errno == EINTR) return Step::more;

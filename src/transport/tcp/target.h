@@ -17,21 +17,32 @@ namespace hmc::tcp {
 class TargetStream {
  public:
   // Sends `greeting` first, if there is one.
-  TargetStream(Fd fd, Exports& exports, Lease& lease, std::string greeting);
+  // Where a stream reads requests; most of them wait without one.
+  using Buffer = std::array<char, 16384>;
+
+  // `spare` outlives it: a buffer that no stream needs now, if there is one.
+  TargetStream(Fd fd, Exports& exports, Lease& lease, std::string greeting,
+               std::unique_ptr<Buffer>& spare);
 
   int fd() const { return fd_.get(); }
   // Moves what the socket has and takes, for one turn; false when the stream is over.
   bool serve();
   // Whether the last turn moved anything.
   bool moved() const { return turnLeft_ != kTurn; }
+  // Whether the last turn moved, or has left to move, as much as makes another stream worthwhile.
+  bool busy() const { return kTurn - turnLeft_ + left_ >= kBusy; }
   // Whether to serve again when the socket takes bytes (true) or has some (false).
   bool wantsToSend() const { return sending_ || !out_.empty(); }
 
  private:
   static constexpr size_t kTurn = size_t{4} << 20;  // bytes before other streams have their turn
-  static constexpr size_t kSmall = 4096;  // answers that are copied instead of sent in place
+  static constexpr size_t kBusy = size_t{256} << 10;
+  static constexpr size_t kSmall = 4096;      // answers that are copied instead of sent in place
+  static constexpr size_t kLookAhead = 1024;  // bytes read behind a put's own
+  static constexpr size_t kMostUnanswered = size_t{256} << 10;  // bytes before answers leave
   enum class Step { more, wait, over };
 
+  bool serveTurn();
   bool requestReady() const;
   Step step();
   bool nextRequest();
@@ -54,10 +65,12 @@ class TargetStream {
   size_t turnLeft_ = 0;
 
   // What came and is not used yet: in_[inUsed_, inSize_).
-  std::array<char, 16384> in_;
+  std::unique_ptr<Buffer>& spare_;
+  std::unique_ptr<Buffer> in_;  // null between turns, unless something is in it
   size_t inUsed_ = 0;
   size_t inSize_ = 0;
-  bool drained_ = false;  // the socket had no more than that
+  bool drained_ = false;   // the socket had no more than that
+  size_t unanswered_ = 0;  // bytes that came since answers left
   // Small answers on their way, in front of a get's bytes.
   std::string out_;
 

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "base/codec.h"
+#include "base/host_id.h"
 #include "control/socket.h"
 #include "raw_peer.h"
 #include "test_peer.h"

@@ -1,14 +1,14 @@
 #include "memory/cpu/cpu_backend.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 
 #include <cstring>
+#include <string>
 #include <thread>
 #include <vector>
-
-#include "memory/device_of.h"
 
 namespace hmc {
 namespace {
@@ -125,9 +125,9 @@ TEST(CpuBackend, attachesTheSameMemoryTwiceAtTwoAddresses) {
 }
 
 // A hole would be handed to the next mmap(2) of anybody.
-TEST(CpuBackend, detachLeavesAReservationWithoutHoleOrAccess) {
+TEST(CpuBackend, detachLeavesAReservationWithoutHoleAndPagesThatDoNoHarm) {
   CpuBackend backend;
-  auto reservation = std::move(backend.reserve(size_t{8} << 20)).value();
+  auto reservation = std::move(backend.reserve(size_t{8} << 20, nullptr)).value();
   auto region = backend.allocate(0, size_t{4} << 20);
   auto share = backend.share(*region, ShareFor::process);
   auto attached = backend.attach(*share, reservation->region.ptr);
@@ -138,12 +138,29 @@ TEST(CpuBackend, detachLeavesAReservationWithoutHoleOrAccess) {
   std::vector<unsigned char> resident(reservation->region.size / kPage);
   EXPECT_EQ(mincore(reservation->region.ptr, reservation->region.size, resident.data()), 0)
       << "some of it is not mapped";
-  EXPECT_FALSE(deviceOf(reservation->region.ptr).ok()) << "some of it can be read";
+  // Who still has a pointer into it reads and writes pages of this process.
+  EXPECT_EQ(*attached->at(0), 0);
+  *attached->at(0) = 'b';
+  EXPECT_EQ(*region->at(0), 'a');
+}
+
+// The kernel maps elsewhere what does not fit at a wish: here, right below what is in the way.
+TEST(CpuBackend, namesWhatLiesWhereAReservationWasWished) {
+  constexpr size_t kUnit = size_t{2} << 20;
+  CpuBackend backend;
+  auto room = std::move(backend.reserve(32 * kUnit, nullptr)).value();
+  char* const first = room->region.at(0);
+  room.reset();
+  auto inTheWay = std::move(backend.reserve(kUnit, first + 24 * kUnit)).value();
+  const Status taken = backend.reserve(16 * kUnit, first + 12 * kUnit).status();
+  EXPECT_EQ(taken.code(), Code::alreadyExists);
+  const std::string line = fmt::format("\"{:x}-", reinterpret_cast<uintptr_t>(first + 24 * kUnit));
+  EXPECT_NE(taken.message().find(line), std::string::npos) << taken.message();
 }
 
 TEST(CpuBackend, givesTheAddressesOfAReservationBack) {
   CpuBackend backend;
-  auto reservation = std::move(backend.reserve(size_t{8} << 20)).value();
+  auto reservation = std::move(backend.reserve(size_t{8} << 20, nullptr)).value();
   void* first = reservation->region.ptr;
   reservation.reset();
   unsigned char resident = 0;

@@ -21,7 +21,7 @@ class CudaBackendTest : public FakeCuda {
   void useEverything() {
     std::string bytes(100000, 'x');
     auto pinned = backend->pin(host(bytes));
-    auto reservation = backend->reserve(1);
+    auto reservation = backend->reserve(1, nullptr);
     auto region = backend->allocate(0, bytes.size());
     if (region.ok()) {
       (void)copyNow(*region, host(bytes));
@@ -246,7 +246,7 @@ TEST_F(CudaBackendTest, recordsOnAStreamOfAnotherContext) {
 TEST_F(CudaBackendTest, DISABLED_secondProcessTouchesAnIllegalAddress) {
   Region region = test::must(backend->allocate(0, 4096));
   Region other = test::must(backend->allocate(1, 4096));
-  auto reservation = test::must(backend->reserve(4096));
+  auto reservation = test::must(backend->reserve(4096, nullptr));
   const DeviceQueue queue{region.device};
   EXPECT_TRUE(copyOn(queue, {reservation->region.ptr, 4096, region.device}, region).ok());
   auto event = test::must(backend->event(0));

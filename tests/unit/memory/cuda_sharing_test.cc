@@ -103,7 +103,7 @@ TEST_F(CudaSharing, DISABLED_secondProcessOpensALegacyHandle) {
   EXPECT_FALSE(backend->detach(*second).ok());
   EXPECT_EQ(live().mappings, 0u);
 
-  auto reservation = test::must(backend->reserve(kGranule));
+  auto reservation = test::must(backend->reserve(kGranule, nullptr));
   EXPECT_EQ(backend->attach(share, reservation->region.ptr).status().code(), Code::unsupported);
   Share lie = test::must(SecondProcess::inheritedShare());
   lie.offset = ~uint64_t{0} - 100;
@@ -214,7 +214,7 @@ TEST_F(CudaSharing, sharesWhatItAttachedInPieces) {
 TEST_F(CudaSharing, piecesCanBePlacedInAReservation) {
   OthersPieces pieces(driver, 3);
   write(pieces.part(0, 3 * kGranule), std::string(3 * kGranule, 'r'));
-  auto reservation = test::must(backend->reserve(4 * kGranule));
+  auto reservation = test::must(backend->reserve(4 * kGranule, nullptr));
   void* place = reservation->region.at(kGranule);
   auto attached = backend->attach(shareOf(pieces.part(0, 2 * kGranule + 1)), place);
   ASSERT_TRUE(attached.ok()) << attached.status().toString();
@@ -299,7 +299,7 @@ TEST_F(CudaSharing, refusesSharesWhoseBytesLie) {
 
 TEST_F(CudaSharing, leaksNothingOverManyRounds) {
   std::string bytes(10000, 'r');
-  auto reservation = test::must(backend->reserve(kGranule));
+  auto reservation = test::must(backend->reserve(kGranule, nullptr));
   auto round = [&] {
     Region region = test::must(backend->allocate(0, bytes.size()));
     auto pinned = test::must(backend->pin(host(bytes)));

@@ -68,7 +68,7 @@ std::vector<Block> scatteredBlocks(size_t count, size_t bytes) {
 
 TEST_P(DevicesOver, movesLongListsOfBlocks) {
   constexpr size_t kBytes = 16;
-  const size_t count = GetParam() == "ipc" ? 50000 : 300;
+  constexpr size_t count = 50000;
   const size_t size = count * kBytes;
   NodePair nodes({GetParam()});
   auto target = must(nodes.a.allocate("target", size, otherGpu_));

@@ -17,6 +17,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr size_t kSize = (size_t{5} << 20) + 123;
 const std::vector<Block> kWhole{{0, 0, kSize}};
@@ -101,6 +102,19 @@ TEST_F(NodeStaging, thePathSaysSoAndExplainSaysWhy) {
   EXPECT_EQ(nodes.open("target")->path(), "short (staged at the target)");
   EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("short cannot register cuda"));
   EXPECT_THAT(nodes.reason("short"), HasSubstr("staged at the target: short cannot register cuda"));
+}
+
+TEST_F(NodeStaging, explainSaysWhyOurOwnMemoryIsStaged) {
+  FakePair nodes({hostOnly()});
+  auto target = FakePair::allocate(*nodes.a, "target", kSize);
+  auto remote = nodes.open("target");
+  auto host = FakePair::allocate(*nodes.b, "host", kSize);
+  ASSERT_TRUE(put(*remote, *host, kSize).ok());
+  EXPECT_THAT(nodes.reason("short"), Not(HasSubstr("memory of ours")));
+  auto local = FakePair::allocate(*nodes.b, "local", kSize, kGpu);
+  ASSERT_TRUE(put(*remote, *local, kSize).ok());
+  EXPECT_THAT(nodes.reason("short"),
+              HasSubstr("memory of ours passes through the host: short cannot register cuda"));
 }
 
 TEST_F(NodeStaging, aTransportThatReachesTheMemoryIsTakenInstead) {
@@ -189,21 +203,22 @@ TEST_F(StagedPut, aFailedPieceFailsTheTransferAndGivesItsSlotBack) {
 TEST_F(NodeStaging, theTargetChecksWhatItIsAskedFor) {
   FakePair nodes({hostOnly()});
   auto target = FakePair::allocate(*nodes.a, "target", kSize, kGpu);
-  SlotCopy copy{OpKind::put, "short", 0, "target", target->number(), 0, 100};
+  SlotCopy copy{OpKind::put, "short", 0, "target", target->number(), {{0, 0, 100}}};
+  auto& [inSlot, offset, size] = copy.blocks.front();
   EXPECT_EQ(ask(nodes, copy).code(), Code::invalidArgument) << "no slots yet";
   auto remote = nodes.open("target");
   EXPECT_TRUE(ask(nodes, copy).ok());
-  copy.offset = kSize - 99;
+  offset = kSize - 99;
   EXPECT_EQ(ask(nodes, copy).code(), Code::outOfRange);
-  copy.offset = UINT64_MAX;
+  offset = UINT64_MAX;
   EXPECT_EQ(ask(nodes, copy).code(), Code::outOfRange);
-  copy.offset = 0;
+  offset = 0;
   copy.slot = StageHost::kSlots;
   EXPECT_EQ(ask(nodes, copy).code(), Code::outOfRange);
   copy.slot = 0;
-  copy.size = StagePool::kSlotSize + 1;
+  size = StagePool::kSlotSize + 1;
   EXPECT_EQ(ask(nodes, copy).code(), Code::outOfRange);
-  copy.size = 100;
+  size = 100;
   copy.number += 1;
   EXPECT_EQ(ask(nodes, copy).code(), Code::notFound);
   Region region = must((*findBackend(kGpu))->allocate(0, kSize));

@@ -40,9 +40,10 @@ class ManualStage final : public FarStage {
     std::lock_guard lock(mutex_);
     free_.push_back(slot);
   }
-  void copy(OpKind, uint32_t slot, uint64_t offset, size_t size, Completion& completion) override {
+  void copy(OpKind, uint32_t slot, std::span<const Block> blocks, Completion& completion) override {
     std::lock_guard lock(mutex_);
-    memcpy(memory_ + offset, &bytes_[slot * StagePool::kSlotSize], size);
+    for (const auto& [from, to, size] : blocks)
+      memcpy(memory_ + to, &bytes_[slot * StagePool::kSlotSize + from], size);
     asked_.push_back(&completion);
     changed_.notify_all();
   }

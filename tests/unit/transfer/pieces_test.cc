@@ -71,6 +71,46 @@ TEST(Pieces, ofALongListAreCheckedPartByPart) {
   EXPECT_EQ(again.checked().count, 1U);
 }
 
+// Wherever the one bad number stands, among blocks of one size and of several.
+TEST(Pieces, findTheOneThatDoesNotFit) {
+  constexpr size_t kHere = 1000;
+  constexpr size_t kThere = 2000;
+  for (size_t count : {size_t{1}, size_t{4}, size_t{7}, size_t{23}}) {
+    for (size_t uneven : {size_t{0}, size_t{1}}) {
+      std::vector<Block> list;
+      for (size_t i = 0; i < count; ++i) list.push_back({990 - i, 1990 - i, 10 - uneven * (i % 3)});
+      ASSERT_TRUE(Pieces(list).check(kHere, kThere, "put").ok());
+      for (size_t bad = 0; bad < count; ++bad) {
+        for (const Block& worse :
+             {Block{kHere, 0, 1}, Block{0, kThere, 1}, Block{0, 0, kHere + 1}, Block{991, 0, 10},
+              Block{0, 1991, 10}, Block{kFar, 0, 10}, Block{0, kFar, 10}, Block{0, 0, kFar}}) {
+          auto changed = list;
+          changed[bad] = worse;
+          EXPECT_EQ(Pieces(changed).check(kHere, kThere, "put").code(), Code::outOfRange)
+              << count << " " << bad;
+        }
+      }
+    }
+  }
+}
+
+TEST(Pieces, areSummedUpWhateverTheirSizes) {
+  for (size_t count = 0; count < 20; ++count) {
+    for (size_t odd = 0; odd <= count; ++odd) {
+      std::vector<Block> list(count, {0, 0, 10});
+      if (odd < count) list[odd].size = 900;
+      Pieces pieces(list);
+      ASSERT_TRUE(pieces.check(1000, 1000, "put").ok());
+      const size_t each = odd == count ? 10 : 900;  // 900 where there is but one
+      EXPECT_TRUE(pieces.checked().each == 0 ||
+                  (pieces.checked().each == each && (odd == count || count == 1)))
+          << count << " " << odd;
+      EXPECT_EQ(pieces.checked().bytes, 10 * count + (odd < count ? 890 : 0))
+          << count << " " << odd;
+    }
+  }
+}
+
 TEST(Pieces, outliveTheListThatTheyKeep) {
   std::vector<Block> list{{1, 2, 3}, {4, 5, 6}};
   Pieces pieces(list);

@@ -98,7 +98,7 @@ TEST_F(IpcDevice, memoryIsReleasedWhenTheDeviceIsDoneWithIt) {
 }
 
 TEST_F(IpcDevice, memoryThatIsDroppedEarlyStaysMappedUntilTheDeviceIsDoneWithIt) {
-  auto addresses = must(gpu.reserve(kSize));
+  auto addresses = must(gpu.reserve(kSize, nullptr));
   void* const place = addresses->region.ptr;
   remote = must(pair.link->importKey(registration->key(), kPatience, place));
   Completion completion(1);

@@ -1,3 +1,4 @@
+#include <filesystem>
 #include <thread>
 
 #include "unit/transport/tcp_fixture.h"
@@ -313,15 +314,17 @@ TEST(TcpLink, aTransportThatWasIdleForLongAnswersAgain) {
   expectPutArrives(*two.a, *two.dialler, *two.b);
 }
 
-TEST(TcpLink, movesManyMegabytesInBothDirections) {
+namespace {
+
+// Puts and gets that fill every window.
+void expectMuchArrives(Transport& here, Link& link, Transport& there) {
   constexpr size_t kSize = 128 * kPiece;
-  Two two(2, 2);
   std::vector<uint64_t> ours(kSize / 8);
   std::vector<uint64_t> theirs(kSize / 8);
   for (size_t i = 0; i < ours.size(); ++i) ours[i] = i * 0x9e3779b97f4a7c15ull;
-  auto oursReg = *two.a->registerRegion({ours.data(), kSize, Device{}}, Access::readWrite);
-  auto theirsReg = *two.b->registerRegion({theirs.data(), kSize, Device{}}, Access::readWrite);
-  auto remote = *two.dialler->importKey(theirsReg->key(), kPatience, nullptr);
+  auto oursReg = *here.registerRegion({ours.data(), kSize, Device{}}, Access::readWrite);
+  auto theirsReg = *there.registerRegion({theirs.data(), kSize, Device{}}, Access::readWrite);
+  auto remote = *link.importKey(theirsReg->key(), kPatience, nullptr);
   const std::vector<uint64_t> expected = ours;
   for (OpKind kind : {OpKind::put, OpKind::get}) {
     Completion completion(kSize / kPiece);
@@ -332,8 +335,8 @@ TEST(TcpLink, movesManyMegabytesInBothDirections) {
     }
     std::span<const Op> rest(ops);
     for (Deadline deadline = kPatience; !completion.done() && !deadline.passed();) {
-      rest = rest.subspan(two.dialler->post(rest));
-      two.a->progress(std::chrono::milliseconds(50));
+      rest = rest.subspan(link.post(rest));
+      here.progress(std::chrono::milliseconds(50));
     }
     ASSERT_TRUE(completion.done());
     EXPECT_TRUE(completion.status().ok()) << completion.status().toString();
@@ -341,6 +344,40 @@ TEST(TcpLink, movesManyMegabytesInBothDirections) {
     EXPECT_TRUE(ours == expected);
     std::fill(ours.begin(), ours.end(), 0);
   }
+}
+
+size_t openSockets() {
+  size_t count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    const auto target = std::filesystem::read_symlink(entry.path(), gone);
+    count += target.string().rfind("socket:", 0) == 0 ? 1 : 0;
+  }
+  return count;
+}
+
+}  // namespace
+
+TEST(TcpLink, movesManyMegabytesInBothDirections) {
+  Two two(2, 2);
+  expectMuchArrives(*two.a, *two.dialler, *two.b);
+  expectMuchArrives(*two.b, *two.acceptor, *two.a);
+}
+
+// A peer that has connected, and moved a little, costs one stream in each direction.
+TEST(TcpLink, dialsMoreStreamsWhenThereIsMuchToMove) {
+  const size_t before = openSockets();
+  Two two(3, 3);
+  for (int i = 0; i < 10; ++i) {
+    expectPutArrives(*two.a, *two.dialler, *two.b);
+    expectPutArrives(*two.b, *two.acceptor, *two.a);
+  }
+  constexpr size_t kListener = 1;
+  EXPECT_EQ(openSockets(), before + kListener + 2 * 2);
+  expectMuchArrives(*two.a, *two.dialler, *two.b);
+  EXPECT_GE(openSockets(), before + kListener + 2 * 4);
+  expectMuchArrives(*two.b, *two.acceptor, *two.a);
+  EXPECT_EQ(openSockets(), before + kListener + 2 * 6);
 }
 
 }  // namespace hmc::tcp

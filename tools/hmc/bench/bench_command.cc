@@ -4,6 +4,7 @@
 
 #include "bench/against/competitors.h"
 #include "bench/bench.h"
+#include "bench/pool_bench.h"
 #include "bench/server.h"
 #include "commands.h"
 #include "peer_options.h"
@@ -144,6 +145,7 @@ void addBench(CLI::App& app, int& exitStatus) {
       "  hmc bench --listen 0.0.0.0:5001        # on one host; on the other:\n"
       "  hmc bench --connect HOST:5001");
   bench->callback([options, bench, &exitStatus] {
+    if (!bench->get_subcommands().empty()) return;
     options->bench.compare = bench->count("--against") > 0;
     // Targets of devices need more than those of host memory.
     if (options->bench.targets && !options->bench.session.memory.isHost() &&
@@ -153,6 +155,24 @@ void addBench(CLI::App& app, int& exitStatus) {
     std::erase(options->bench.against, "");  // what --against alone leaves there
     exitStatus = run(*options);
   });
+
+  auto poolOptions = std::make_shared<bench::PoolBenchOptions>();
+  auto* pool = bench->add_subcommand(
+      "pool", "Measures copies, joins and leaves of a pool, beside memcpy and a Node's transfers.");
+  pool->add_option("--seconds", poolOptions->seconds, "Time for each measurement and its ceiling")
+      ->capture_default_str()
+      ->check(CLI::Range(0.001, 60.0));
+  pool->add_flag("--json", poolOptions->json, "Print JSON instead of tables");
+  pool->callback([poolOptions, &exitStatus] { exitStatus = bench::runPoolBench(*poolOptions); });
+
+  auto memberOptions = std::make_shared<bench::PoolMemberOptions>();
+  auto* member = app.add_subcommand("bench-pool-member", "Another member of the pool")->group("");
+  member->add_option("--store", memberOptions->store)->required();
+  member->add_option("--name", memberOptions->name)->required();
+  member->add_option("--bytes", memberOptions->bytes)->required();
+  member->add_option("--transport", memberOptions->transport);
+  member->callback(
+      [memberOptions, &exitStatus] { exitStatus = bench::servePoolMember(*memberOptions); });
 
   auto* server =
       app.add_subcommand("bench-server", "The other process of the benchmark")->group("");

@@ -148,9 +148,32 @@ Status deviceOnSameHost(Bench& bench, Device there) {
   return openRegion(bench, there);
 }
 
+// Scattered blocks, staged at both ends, beside as many bytes of host memory in one piece.
+Status scatteredOverTcp(Bench& bench, const Path& path, size_t wanted, size_t size) {
+  const size_t count = std::min(wanted, path.local.size() / size);
+  const std::string what =
+      "tcp " + targetName(path, true, fmt::format("{} blocks of {}", count, sizeText(size)));
+  bench.step(what);
+  const std::vector<Block> list = scattered(count, size);
+  const std::vector<Block> whole{{0, 0, count * size}};
+  auto listOn = [&](const Path& on) {
+    const auto& blocks = on.local.device().isHost() ? whole : list;
+    return [&blocks, transfer = OneTransfer{on, true, count * size}]() -> Status {
+      TOOL_ASSIGN(Ticket ticket, transfer.start(blocks));
+      return ticket.wait();
+    };
+  };
+  TOOL_ASSIGN(const Compared compared,
+              compareOnDevice(bench.session, path, "tcp", listOn, {}, 8 * bench.plan.time));
+  bench.run.targets.push_back(
+      rateAtLeast(what, compared, compared.against, 0.9, bandwidthOf(count * size)));
+  return Status();
+}
+
 Status deviceOverTcp(Bench& bench) {
   const size_t bytes = std::min(64 * kMiB, bench.session.server().bytes);
   TOOL_ASSIGN(auto path, bench.session.path("tcp", kDeviceRegion));
+  TOOL_TRY(scatteredOverTcp(bench, *path, 4096, 16 * kKiB));
   const std::string what = "tcp " + targetName(*path, true, sizeText(bytes));
   bench.step(what);
   TOOL_ASSIGN(const Compared compared, compareOnDevice(

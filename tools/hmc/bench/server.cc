@@ -14,6 +14,7 @@
 #include "bench/raw_socket.h"
 #include "bench/shared_memory.h"
 #include "bench/stream_receiver.h"
+#include "bench/timing.h"
 #include "demo/demo.h"
 #include "hmc.h"
 #include "hmc/node.h"
@@ -67,6 +68,7 @@ class Server {
   Result<std::string> hello() const;
   Result<std::string> sendTagsBack(uint32_t rank, uint64_t rounds);
   Result<std::string> connectPeers(size_t count, const std::string& address);
+  Result<std::string> usePeer(size_t count, const std::string& address);
   Result<std::string> makeRegions(size_t count, size_t bytes);
   Result<std::string> makeRegion(std::istringstream& words);
   Result<std::string> serveBareUcp();
@@ -153,6 +155,26 @@ Result<std::string> Server::connectPeers(size_t count, const std::string& addres
   return std::string();
 }
 
+// Each of them opens a region of that Node over tcp and writes to it. Answers how long the median
+// of them took to get there, in nanoseconds.
+Result<std::string> Server::usePeer(size_t count, const std::string& address) {
+  peers_.clear();
+  Samples times;
+  for (size_t i = 0; i < count; ++i) {
+    NodeOptions options = tool::optionsFromEnvironment(fmt::format("peer {}", i));
+    options.transports = {"tcp"};
+    TOOL_ASSIGN(Node node, Node::create(options));
+    TOOL_ASSIGN(LocalRegion own, node.allocate("own", 4096));
+    const auto start = Clock::now();
+    TOOL_ASSIGN(Peer peer, node.connect(address));
+    TOOL_ASSIGN(RemoteRegion remote, peer.open(kRegion));
+    times.push_back(nanosecondsSince(start));
+    TOOL_TRY(remote.put(own, 0, 0, 8));
+    peers_.push_back(std::move(node));
+  }
+  return fmt::format("{}", times.empty() ? 0.0 : median(times));
+}
+
 Result<std::string> Server::makeRegions(size_t count, size_t bytes) {
   for (size_t i = 0; i < count; ++i) {
     TOOL_ASSIGN(LocalRegion region, node_.allocate(fmt::format("region {}", i), bytes));
@@ -219,6 +241,7 @@ Result<std::string> Server::answer(const std::string& request) {
   std::string rest;
   words >> rest;
   if (word == "peers") return connectPeers(number, rest);
+  if (word == "use") return usePeer(number, rest);
   const uint64_t count = std::strtoull(rest.c_str(), nullptr, 10);
   if (word == "regions") return makeRegions(number, count);
   if (word == "flags" && (!shared_ || !shared_->pong(count)))

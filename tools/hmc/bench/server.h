@@ -15,6 +15,8 @@
 //   fill SEED          writes a pattern into the region; answers its checksum
 //   sum                answers the region's checksum
 //   peers N ADDRESS    N more Nodes connect to that address and stay; "peers 0 none" ends them
+//   use N ADDRESS      the same over tcp alone, and each writes to its region; answers the median
+//                      time of connecting and opening it, in nanoseconds
 //   regions N BYTES    registers N more regions, "region 0", "region 1", ...
 //   region NAME BYTES DEVICE
 //                      allocates one more region there, unless there is one of that name

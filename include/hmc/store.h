@@ -1,0 +1,78 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "hmc/export.h"
+#include "hmc/result.h"
+
+// Where processes that know one address find each other: `hmc store` as a part of a program. Needs
+// C++17.
+namespace hmc {
+
+namespace store {
+class Server;
+class GatheringImpl;
+}  // namespace store
+
+struct StoreServerOptions {
+  std::string secret;                 // clients need the same; empty: none
+  size_t capacity = size_t{1} << 30;  // bytes of all keys and values
+  // A folder where they outlive the server, made if need be. Empty: none.
+  std::string data;
+};
+
+// Keeps small values in memory until it is destroyed. One that is started again with the same
+// `data` goes on with all keys and leases; without, it is empty, and its clients set again what
+// they hold by a lease. One thread, any number of clients. Safe from any thread.
+class HMC_API StoreServer {
+ public:
+  // "tcp://host:port", where port 0 picks one, or "unix:///path". alreadyExists when somebody
+  // listens there.
+  static Result<StoreServer> start(const std::string& address = "tcp://127.0.0.1:0",
+                                   const StoreServerOptions& options = {});
+  ~StoreServer();
+  StoreServer(StoreServer&&) noexcept;
+  StoreServer& operator=(StoreServer&&) noexcept;
+
+  // With the port that was picked.
+  const std::string& address() const;
+
+ private:
+  explicit StoreServer(std::unique_ptr<store::Server> server);
+  std::unique_ptr<store::Server> server_;
+};
+
+struct GatheringOptions {
+  uint32_t rank = 0;
+  uint32_t size = 1;             // ranks are 0 to size - 1
+  std::string name = "default";  // several gatherings may use one store
+  std::string secret;            // the store's
+};
+
+// Processes that know one address and tell each other something, once, started in any order. For
+// one thread at a time.
+class HMC_API Gathering {
+ public:
+  // Rank 0 serves the store at that address, unless somebody does already, while this lives.
+  static Result<Gathering> begin(const std::string& store, const GatheringOptions& options,
+                                 const std::string& mine);
+  ~Gathering();
+  Gathering(Gathering&&) noexcept;
+  Gathering& operator=(Gathering&&) noexcept;
+
+  // What everyone has to tell, by rank. deadlineExceeded names who has not come; then it can be
+  // called again. alreadyExists when another process has our rank.
+  Result<std::vector<std::string>> wait(
+      std::chrono::nanoseconds timeout = std::chrono::seconds(30));
+
+ private:
+  explicit Gathering(std::unique_ptr<store::GatheringImpl> impl);
+  std::unique_ptr<store::GatheringImpl> impl_;
+};
+
+}  // namespace hmc

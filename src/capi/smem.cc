@@ -1,0 +1,105 @@
+#include "smem/host/smem.h"
+
+#include "base/log.h"
+#include "capi/call.h"
+#include "capi/pool_making.h"
+#include "hmc/version.h"
+#include "smem/host/smem_security.h"
+
+namespace {
+
+using namespace hmc;        // NOLINT(google-build-using-namespace)
+using namespace hmc::capi;  // NOLINT(google-build-using-namespace)
+
+std::atomic<void (*)(int, const char*)> externLogger{nullptr};
+
+// Theirs count from 0 for debug, ours from 1.
+void toExternLogger(LogLevel level, const char* line) {
+  if (auto* logger = externLogger.load()) logger(static_cast<int>(level) - 1, line);
+}
+
+int32_t noTls(const char* what) {
+  return fail(SMEM_ERROR, fmt::format("{}: this version has no TLS for the store", what));
+}
+
+}  // namespace
+
+extern "C" {
+
+int32_t smem_init(uint32_t /*flags*/) {
+  return call([]() -> int32_t {
+    Library& library = Library::get();
+    if (!library.initialised.exchange(true)) logInfo("smem of HMC {}", kVersion);
+    return SMEM_OK;
+  });
+}
+
+void smem_uninit(void) {
+  closing([](Library& library) {
+    library.initialised.store(false);
+    library.closeAll();
+  });
+}
+
+int32_t smem_set_extern_logger(void (*func)(int level, const char* msg)) {
+  if (!func) return nullArgument("func");
+  externLogger.store(func);
+  setLogSink(toExternLogger);
+  return SMEM_OK;
+}
+
+int32_t smem_set_log_level(int level) {
+  constexpr int kHighest = 3;
+  if (level < 0 || level > kHighest) {
+    return fail(SMEM_INVALID_PARAM,
+                fmt::format("log level {} cannot be: 0 to {}", level, kHighest));
+  }
+  setLogLevel(static_cast<LogLevel>(level + 1));
+  return SMEM_OK;
+}
+
+const char* smem_get_last_err_msg(void) {
+  return lastSentence();
+}
+
+const char* smem_get_and_clear_last_err_msg(void) {
+  return takeLastSentence();
+}
+
+int32_t smem_set_ssl_option(const smem_tls_option* tlsOption) {
+  if (!tlsOption) return nullArgument("tlsOption");
+  return tlsOption->enableTls ? noTls("enableTls") : SMEM_OK;
+}
+
+int32_t smem_set_conf_store_tls(bool enable, const char* /*tls_info*/, uint32_t /*tls_info_len*/) {
+  return enable ? noTls("enable") : SMEM_OK;
+}
+
+int32_t smem_set_config_store_tls_key(const char* /*tls_pk*/, uint32_t /*tls_pk_len*/,
+                                      const char* /*tls_pk_pw*/, uint32_t /*tls_pk_pw_len*/,
+                                      smem_decrypt_handler /*h*/) {
+  return noTls("a private key");
+}
+
+int32_t smem_create_config_store(const char* storeUrl) {
+  return call([&]() -> int32_t {
+    Library& library = Library::get();
+    const ChangeTurn turn(library, std::chrono::seconds(kDefaultSeconds));
+    if (!turn.mine()) return changingElsewhere();
+    if (!library.initialised.load()) return notInitialised("smem_init");
+    if (!storeUrl) return nullArgument("storeUrl");
+    if (library.stores.serves(storeUrl)) {
+      return fail(SMEM_REPEAT_CALL, fmt::format("this process serves {} already", storeUrl));
+    }
+    auto served = library.stores.serve(storeUrl);
+    const Code code = served.status().code();
+    if (code == Code::alreadyExists) return fail(SMEM_RESOURCE_IN_USE, served.status().message());
+    if (!served.ok() && code != Code::invalidArgument)
+      return fail(SMEM_NEW_OBJECT_FAILED, served.status().message());
+    if (!served.ok()) return fail(served.status());
+    library.keep(*std::move(served));
+    return SMEM_OK;
+  });
+}
+
+}  // extern "C"

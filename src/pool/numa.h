@@ -1,0 +1,31 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <optional>
+
+#include "hmc/result.h"
+
+namespace hmc::pool {
+
+// While it lives, pages that this thread is the first to touch come from that NUMA node.
+class OnNumaNode {
+ public:
+  explicit OnNumaNode(std::optional<int> node);
+  ~OnNumaNode();
+  OnNumaNode(const OnNumaNode&) = delete;
+  OnNumaNode& operator=(const OnNumaNode&) = delete;
+  // Why it cannot be.
+  const Status& status() const { return status_; }
+
+ private:
+  static constexpr size_t kWords = 16;
+  using Mask = std::array<unsigned long, kWords>;
+
+  Status status_;
+  bool changed_ = false;
+  int before_ = 0;
+  Mask maskBefore_{};
+};
+
+}  // namespace hmc::pool

@@ -1,0 +1,108 @@
+#pragma once
+
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "store/client_lease.h"
+#include "store/etcd/gateway.h"
+#include "store/etcd/key_watch.h"
+#include "store/store.h"
+
+namespace hmc::store::etcd {
+
+// The store in an etcd. Its leases and watches hold it, and its threads hold nothing.
+class EtcdClient final : public Store,
+                         public std::enable_shared_from_this<EtcdClient>,
+                         private LeaseServer {
+ public:
+  static Result<std::shared_ptr<EtcdClient>> open(const std::string& url,
+                                                  const StoreOptions& options, Deadline deadline);
+  ~EtcdClient() override;
+
+  Result<std::string> get(std::string_view key, Deadline deadline) override;
+  Result<std::string> await(std::string_view key, Deadline deadline) override;
+  Result<std::vector<Entry>> list(std::string_view prefix, Deadline deadline) override;
+  Status set(std::string_view key, std::string_view value, Deadline deadline,
+             const std::shared_ptr<KeyLease>& lease) override;
+  Result<Swap> compareAndSet(std::string_view key, std::optional<std::string_view> expected,
+                             std::optional<std::string_view> desired, Deadline deadline,
+                             const std::shared_ptr<KeyLease>& lease) override;
+  Result<int64_t> add(std::string_view key, int64_t amount, Deadline deadline) override;
+  Result<uint64_t> append(std::string_view key, std::string_view bytes, Deadline deadline) override;
+  Status remove(std::string_view key, Deadline deadline) override;
+  Status removeAll(std::string_view prefix, Deadline deadline) override;
+  Result<std::unique_ptr<Watch>> watch(std::string_view prefix) override;
+  Result<std::shared_ptr<KeyLease>> lease(std::chrono::milliseconds ttl,
+                                          Deadline deadline) override;
+
+ private:
+  class Lease;
+  class Watching;
+  using LeasePtr = std::shared_ptr<ClientLease>;
+  using WatchPtr = std::shared_ptr<KeyWatch>;
+  using Repeat = Gateway::Repeat;
+
+  explicit EtcdClient(const StoreOptions& options) : grace_(options.grace) {}
+  std::string full(std::string_view key) const { return gateway_->prefix() + std::string(key); }
+  Result<RangeAnswer> range(const Range& range, Deadline deadline);
+  Result<TxnAnswer> transact(const Condition& condition, const std::string& key,
+                             std::optional<std::string_view> value, uint64_t lease,
+                             Deadline deadline);
+  // Replaces the value of a key by what `change` makes of it, and of nothing when it is not there.
+  template <class Function>
+  Status modify(std::string_view key, Deadline deadline, Function change);
+  // Waits for the key to be set after the revision. None: ask again whether it is there.
+  Result<std::optional<std::string>> awaitChange(const std::string& key, int64_t revision,
+                                                 Deadline deadline);
+
+  // Null for null.
+  Result<LeasePtr> known(const std::shared_ptr<KeyLease>& lease) const;
+  // Carries it out under the lease, which is restored first if etcd has lost it.
+  Result<std::string> callWith(const LeasePtr& lease, const char* path, const std::string& body,
+                               Repeat repeat, Deadline deadline);
+  // The user has set the key under that lease; it belongs to no other.
+  void record(const LeasePtr& lease, std::string_view key, std::string_view value, uint64_t made);
+  std::vector<LeasePtr> leases() const;
+  Status statusOf(const ClientLease& lease) const;
+  Status revoke(const Lease* handle, ClientLease& lease, Deadline deadline);
+  void drop(const Lease* handle, ClientLease& lease);
+  void drop(const WatchPtr& watch);
+
+  const std::string& incarnation() const override;
+  Status grant(const ClientLease& lease, Deadline deadline) override;
+  Result<bool> claim(const ClientLease& lease, const std::string& key, const std::string& value,
+                     Deadline deadline) override;
+  void revoke(const ClientLease& lease) override;
+
+  // The thread hmc-etcd-keep, and what it waits on.
+  struct Keeper {
+    std::mutex mutex;  // guards the three below
+    std::condition_variable changed;
+    size_t revoking = 0;  // requests under way that nobody waits for
+    bool woken = false;
+    bool ending = false;
+    std::jthread thread;
+  };
+  void serve();
+  Deadline maintain();
+  Deadline maintainLeases();
+  Status keepAlive(ClientLease& lease);
+  void wake();
+
+  const std::chrono::milliseconds grace_;
+  uint64_t maintained_ = 0;  // the thread's: the gateway's breaks at its last look
+
+  mutable std::mutex mutex_;  // guards the two below
+  std::map<const KeyLease*, LeasePtr> leases_;
+  std::vector<WatchPtr> watches_;
+
+  std::unique_ptr<Gateway> gateway_;
+  std::unique_ptr<Keeper> keeper_;
+};
+
+}  // namespace hmc::store::etcd

@@ -1,0 +1,117 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+
+#include "fakes/must.h"
+#include "hmc/store.h"
+#include "store/server.h"
+
+namespace hmc {
+namespace {
+
+using test::must;
+
+constexpr std::chrono::seconds kLong{60};
+constexpr std::chrono::milliseconds kShort{50};
+
+class GatheringTest : public testing::Test {
+ protected:
+  static GatheringOptions rank(uint32_t rank, uint32_t size, const std::string& name = "default") {
+    GatheringOptions options;
+    options.rank = rank;
+    options.size = size;
+    options.name = name;
+    return options;
+  }
+  auto gather(const GatheringOptions& options, const std::string& mine) {
+    return std::async(std::launch::async, [this, options, mine] {
+      return must(must(Gathering::begin(address, options, mine)).wait(kLong));
+    });
+  }
+  // A port that was free a moment ago.
+  static std::string freeAddress() {
+    return must(store::Server::start("tcp://127.0.0.1:0", {}))->address();
+  }
+
+  const std::string address = freeAddress();
+};
+
+TEST_F(GatheringTest, EveryoneIsToldWhatEveryoneSaysInAnyOrder) {
+  auto second = gather(rank(1, 3), "one");
+  auto third = gather(rank(2, 3), std::string("t\0o", 3));
+  auto first = gather(rank(0, 3), "");
+  const auto everyone = testing::ElementsAre("", "one", std::string("t\0o", 3));
+  EXPECT_THAT(first.get(), everyone);
+  EXPECT_THAT(second.get(), everyone);
+  EXPECT_THAT(third.get(), everyone);
+  EXPECT_THAT(gather(rank(0, 1), "alone").get(), testing::ElementsAre("alone"));
+}
+
+// Rank 0 goes as soon as it knows that all have left, and its store with it.
+TEST_F(GatheringTest, TheStoreOfRankZeroIsThereUntilAllHaveHeard) {
+  for (int turn = 0; turn < 40; ++turn) {
+    std::vector<std::future<Status>> all;
+    for (uint32_t which : {0, 1, 2, 3}) {
+      all.push_back(std::async(std::launch::async, [this, which] {
+        auto gathering = must(Gathering::begin(address, rank(which, 4), ""));
+        return gathering.wait(std::chrono::seconds(20)).status();
+      }));
+    }
+    for (auto& one : all) {
+      const Status heard = one.get();
+      ASSERT_TRUE(heard.ok()) << "turn " << turn << ": " << heard.toString();
+    }
+  }
+}
+
+TEST_F(GatheringTest, AStoreServesOneAfterTheOtherAndSeveralAtOnce) {
+  auto server = must(store::Server::start(address, {}));
+  std::vector<std::future<std::vector<std::string>>> all;
+  for (const char* name : {"a", "b/c"}) {
+    for (uint32_t which : {0, 1}) {
+      all.push_back(std::async(std::launch::async, [this, name, which] {
+        std::vector<std::string> heard;
+        for (int turn = 0; turn < 5; ++turn) {
+          const std::string mine = name + std::to_string(which) + std::to_string(turn);
+          for (auto& one :
+               must(must(Gathering::begin(address, rank(which, 2, name), mine)).wait(kLong)))
+            heard.push_back(std::move(one));
+        }
+        return heard;
+      }));
+    }
+  }
+  for (size_t i = 0; i < all.size(); ++i) {
+    const std::string name = i < 2 ? "a" : "b/c";
+    std::vector<std::string> wanted;
+    for (int turn = 0; turn < 5; ++turn) {
+      for (int which : {0, 1})
+        wanted.push_back(name + std::to_string(which) + std::to_string(turn));
+    }
+    EXPECT_EQ(all[i].get(), wanted);
+  }
+}
+
+TEST_F(GatheringTest, WhoDoesNotComeIsNamedAndWaitingCanGoOn) {
+  auto first = must(Gathering::begin(address, rank(0, 3), "zero"));
+  const Status late = first.wait(kShort).status();
+  EXPECT_EQ(late.code(), Code::deadlineExceeded);
+  EXPECT_THAT(late.message(), testing::HasSubstr("rank 1, 2 of 3"));
+  auto second = gather(rank(1, 3), "one");
+  auto third = gather(rank(2, 3), "two");
+  EXPECT_THAT(must(first.wait(kLong)), testing::ElementsAre("zero", "one", "two"));
+  (void)second.get();
+  (void)third.get();
+}
+
+TEST_F(GatheringTest, ARankZeroThatDoesNotAnswerIsNamed) {
+  auto second = must(Gathering::begin(address, rank(1, 2), "one"));
+  const Status late = second.wait(kShort).status();
+  EXPECT_EQ(late.code(), Code::deadlineExceeded);
+  EXPECT_THAT(late.message(), testing::HasSubstr("rank 0 does not answer at " + address));
+  EXPECT_EQ(Gathering::begin(address, rank(2, 2), "").status().code(), Code::invalidArgument);
+}
+
+}  // namespace
+}  // namespace hmc

@@ -1,0 +1,355 @@
+#include "bench/pool_bench.h"
+
+#include <malloc.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <numeric>
+#include <optional>
+
+#include <fmt/core.h>
+
+#include "bench/report/progress.h"
+#include "bench/report/report.h"
+#include "bench/report/units.h"
+#include "bench/server.h"
+#include "bench/session.h"
+#include "bench/targets.h"
+#include "hmc/pool.h"
+#include "peer_options.h"
+
+namespace hmc::bench {
+
+namespace {
+
+constexpr size_t kSlot = 64 * kMiB;
+constexpr uint32_t kCapacity = 16;
+constexpr size_t kPresent = 8;  // members while others join and leave
+constexpr int kRounds = 20;     // of join and leave
+constexpr int kKills = 5;
+constexpr size_t kServed = 64;
+constexpr size_t kSteps = 17;
+
+// The fragments of one block of a KV cache, in a published measurement of MemFabric.
+constexpr size_t kFragments = 61;
+constexpr size_t kLargeFragment = 128 * kKiB;
+constexpr size_t kSmallFragment = 16 * kKiB;
+constexpr size_t kFragmentBytes = kFragments * (kLargeFragment + kSmallFragment);
+
+PoolOptions poolOptions(const std::string& name, size_t bytes, const std::string& transport) {
+  PoolOptions options;
+  options.name = name;
+  options.capacity = kCapacity;
+  options.hostSize = bytes;
+  options.node = tool::optionsFromEnvironment("bench pool");
+  if (!transport.empty()) options.node.transports = {transport};
+  return options;
+}
+
+// A store and members of its pools, all of them processes of this program.
+struct Others {
+  static Result<Others> start() {
+    TOOL_ASSIGN(auto store, tool::startOtherProcess({"store", "--listen", "tcp://127.0.0.1:0"}));
+    return Others{std::move(store), {}};
+  }
+  Status add(const std::string& name, size_t bytes, const std::string& transport = "") {
+    std::vector<std::string> words{
+        "bench-pool-member",  "--store", store.address, "--name", name, "--bytes",
+        std::to_string(bytes)};
+    if (!transport.empty()) words.insert(words.end(), {"--transport", transport});
+    TOOL_ASSIGN(auto member, tool::startOtherProcess(words));
+    members.push_back(std::move(member));
+    return Status();
+  }
+
+  tool::OtherProcess store;
+  std::vector<tool::OtherProcess> members;
+};
+
+struct PoolBench {
+  Others& others;
+  const Clock::duration time;
+  std::function<void(const std::string&)> step;
+  Run& run;
+};
+
+// A pool of two, and memory of ours beside it.
+struct Pair {
+  static Result<Pair> join(PoolBench& bench, const std::string& name,
+                           const std::string& transport) {
+    TOOL_TRY(bench.others.add(name, kSlot, transport));
+    TOOL_ASSIGN(auto pool,
+                Pool::join(bench.others.store.address, poolOptions(name, kSlot, transport)));
+    TOOL_ASSIGN(const PoolSlot slot, pool.slot(pool.rank() == 0 ? 1 : 0));
+    return Pair{std::move(pool), static_cast<char*>(slot.address), std::vector<char>(kSlot, 1)};
+  }
+  Job put(size_t bytes) {
+    return [this, bytes] { return pool.copy(slot, own.data(), bytes); };
+  }
+  Job get(size_t bytes) {
+    return [this, bytes] { return pool.copy(own.data(), slot, bytes); };
+  }
+  // One block of a KV cache: apart from each other in the slot, side by side in our memory.
+  Job putFragments() {
+    std::vector<PoolCopy> copies;
+    size_t from = 0;
+    for (size_t size : {kLargeFragment, kSmallFragment}) {
+      for (size_t i = 0; i < kFragments; ++i) {
+        copies.push_back({slot + 2 * from, own.data() + from, size});
+        from += size;
+      }
+    }
+    return [this, copies = std::move(copies)]() -> Status {
+      TOOL_ASSIGN(auto ticket, pool.startCopy(copies));
+      return ticket.wait();
+    };
+  }
+
+  Pool pool;
+  char* slot;
+  std::vector<char> own;
+};
+
+Job bareCopyOf(void* to, const void* from, size_t bytes) {
+  return [=] {
+    std::memcpy(to, from, bytes);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    return Status();
+  };
+}
+
+Status copies(PoolBench& bench, Pair& pair) {
+  for (bool put : {true, false}) {
+    const std::string way = put ? "H2G " : "G2H ";
+    bench.step(way + "8 B");
+    TOOL_ASSIGN(const Compared small,
+                compare(put ? pair.put(8) : pair.get(8), bareCopyOf(pair.slot, pair.own.data(), 8),
+                        bench.time));
+    Target target = timeAtMost(way + "8 B", small, "bare store", 60);
+    target.limit = "<= 60 ns";
+    target.met = median(small.ours) <= 60;
+    bench.run.targets.push_back(target);
+    for (size_t bytes : {64 * kKiB, kMiB, kSlot}) {
+      const std::string what = way + sizeText(bytes);
+      bench.step(what);
+      TOOL_ASSIGN(const Compared one, compare(put ? pair.put(bytes) : pair.get(bytes),
+                                              put ? bareCopyOf(pair.slot, pair.own.data(), bytes)
+                                                  : bareCopyOf(pair.own.data(), pair.slot, bytes),
+                                              bench.time));
+      bench.run.targets.push_back(timeAtMost(what, one, "memcpy", 1.05));
+    }
+  }
+  return Status();
+}
+
+Status fragments(PoolBench& bench, Pair& pair, const std::string& transport) {
+  const std::string what =
+      fmt::format("{} x 128 KiB + {} x 16 KiB, {}", kFragments, kFragments, transport);
+  bench.step(what);
+  TOOL_ASSIGN(const Compared compared,
+              compare(pair.putFragments(), pair.put(kFragmentBytes), 2 * bench.time));
+  bench.run.targets.push_back(
+      rateAtLeast(what, compared, "one piece", 0.9, bandwidthOf(kFragmentBytes)));
+  return Status();
+}
+
+// Additions over memory that fits into the second-level cache.
+Status pointers(PoolBench& bench, Pair& pair) {
+  constexpr size_t kBytes = 256 * kKiB;
+  bench.step("loads and stores through the address");
+  auto increment = [](char* memory) {
+    return [words = reinterpret_cast<uint64_t*>(memory)] {
+      for (size_t i = 0; i < kBytes / sizeof(uint64_t); ++i) words[i] += i;
+      std::atomic_signal_fence(std::memory_order_seq_cst);
+      return Status();
+    };
+  };
+  TOOL_ASSIGN(const Compared compared,
+              compare(increment(pair.slot), increment(pair.own.data()), bench.time));
+  bench.run.targets.push_back(
+      timeAtMost("loads and stores through the address", compared, "own memory", 1.05));
+  return Status();
+}
+
+// What a process holds while others use its memory.
+struct Held {
+  static Result<Held> now() {
+    Held held;
+    std::error_code failed;
+    auto entries = [&](const char* folder) {
+      const std::filesystem::directory_iterator all(folder, failed);
+      return static_cast<double>(std::distance(all, std::filesystem::directory_iterator()));
+    };
+    held.descriptors = entries("/proc/self/fd");
+    held.threads = entries("/proc/self/task");
+    if (failed) return Status(Code::failed, "/proc: " + failed.message());
+    const struct mallinfo2 heap = mallinfo2();
+    held.bytes = static_cast<double>(heap.uordblks + heap.hblkhd);
+    return held;
+  }
+  double descriptors = 0;
+  double threads = 0;
+  double bytes = 0;
+};
+
+// A Node whose memory many peers write to over tcp. What all of them share is there with the first.
+Status servingMany(PoolBench& bench, Session& session) {
+  bench.step(fmt::format("serving {} peers", kServed));
+  NodeOptions options = tool::optionsFromEnvironment("bench pool");
+  options.transports = {"tcp"};
+  TOOL_ASSIGN(Node node, Node::create(options));
+  TOOL_ASSIGN(const LocalRegion region, node.allocate(kRegion, 4096));
+  TOOL_ASSIGN(const std::string listener, node.listen("tcp://127.0.0.1:0"));
+  TOOL_TRY(session.request(fmt::format("use 1 {}", listener)).status());
+  TOOL_ASSIGN(const Held one, Held::now());
+  TOOL_ASSIGN(const std::string took, session.request(fmt::format("use {} {}", kServed, listener)));
+  TOOL_ASSIGN(const Held all, Held::now());
+  if (node.peers().size() != kServed) {
+    return Status(Code::failed,
+                  fmt::format("{} peers came instead of {}", node.peers().size(), kServed));
+  }
+  TOOL_TRY(session.request("use 0 none").status());
+  const double more = kServed - 1;
+  auto perPeer = [&](const char* what, double value, double limit, const char* unit) {
+    bench.run.targets.push_back({fmt::format("a tcp peer: {}", what),
+                                 fmt::format("{:.1f}{}", value, unit), "", value,
+                                 fmt::format("<= {:.0f}{}", limit, unit), value <= limit});
+  };
+  perPeer("memory of who serves it", (all.bytes - one.bytes) / more / kKiB, 16, " KiB");
+  perPeer("descriptors", (all.descriptors - one.descriptors) / more, 3, "");
+  perPeer("threads", (all.threads - one.threads) / more, 0, "");
+  perPeer("connecting and opening", std::strtod(took.c_str(), nullptr) / 1e6, 4, " ms");
+  return Status();
+}
+
+// Beside the engine's own put over the same transport.
+Status betweenHosts(PoolBench& bench) {
+  TOOL_ASSIGN(Pair pair, Pair::join(bench, "tcp", "tcp"));
+  TOOL_TRY(pair.pool.registerMemory(pair.own.data(), pair.own.size()));
+  SessionOptions options;
+  options.bytes = kSlot;
+  TOOL_ASSIGN(auto session, Session::open(options));
+  TOOL_ASSIGN(auto path, session->path("tcp"));
+  for (size_t bytes : {kMiB, kSlot}) {
+    const std::string what = "H2G " + sizeText(bytes) + ", tcp";
+    bench.step(what);
+    TOOL_ASSIGN(const Compared compared,
+                compare(pair.put(bytes), OneTransfer{*path, true, bytes}, 8 * bench.time));
+    bench.run.targets.push_back(
+        rateAtLeast(what, compared, "Node's put", 0.97, bandwidthOf(bytes)));
+  }
+  TOOL_TRY(fragments(bench, pair, "tcp"));
+  return servingMany(bench, *session);
+}
+
+Target within(std::string what, const Samples& times, double limitMs) {
+  Target target;
+  target.what = std::move(what);
+  target.measured = timeText(median(times));
+  target.ratio = median(times) / 1e6;
+  target.limit = fmt::format("<= {:.0f} ms", limitMs);
+  target.met = target.ratio <= limitMs;
+  return target;
+}
+
+Status joinsAndLeaves(PoolBench& bench) {
+  for (size_t i = 0; i < kPresent; ++i) TOOL_TRY(bench.others.add("crowd", 2 * kMiB));
+  Samples joins;
+  Samples leaves;
+  bench.step(fmt::format("join and leave with {} members", kPresent));
+  for (int i = 0; i < kRounds; ++i) {
+    auto start = Clock::now();
+    TOOL_ASSIGN(auto pool,
+                Pool::join(bench.others.store.address, poolOptions("crowd", 2 * kMiB, "")));
+    joins.push_back(nanosecondsSince(start));
+    start = Clock::now();
+    TOOL_TRY(pool.leave());
+    leaves.push_back(nanosecondsSince(start));
+  }
+  bench.run.targets.push_back(within(fmt::format("join with {} members", kPresent), joins, 20));
+  bench.run.targets.push_back(within(fmt::format("leave with {} members", kPresent), leaves, 20));
+  return Status();
+}
+
+// Waits for a member to come or go.
+Status awaitEvent(Pool& pool, PoolEvent::Kind kind, uint32_t rank) {
+  while (true) {
+    TOOL_ASSIGN(const PoolEvent event, pool.nextEvent());
+    if (event.kind == kind && event.rank == rank) return Status();
+  }
+}
+
+Status kills(PoolBench& bench) {
+  bench.step("a killed member is noticed");
+  TOOL_ASSIGN(auto pool,
+              Pool::join(bench.others.store.address, poolOptions("crowd", 2 * kMiB, "")));
+  Samples times;
+  for (int i = 0; i < kKills; ++i) {
+    TOOL_TRY(bench.others.add("crowd", 2 * kMiB));
+    const auto rank = static_cast<uint32_t>(std::stoul(bench.others.members.back().address));
+    TOOL_TRY(awaitEvent(pool, PoolEvent::Kind::joined, rank));
+    const auto start = Clock::now();
+    bench.others.members.pop_back();
+    TOOL_TRY(awaitEvent(pool, PoolEvent::Kind::left, rank));
+    times.push_back(nanosecondsSince(start));
+  }
+  bench.run.targets.push_back(within("a killed member is noticed", times, 100));
+  return Status();
+}
+
+Status measureAll(const PoolBenchOptions& options, Run& run) {
+  run.header = describeMachine();
+  run.header.emplace_back("method", fmt::format("{} s per measurement, ours and its ceiling in "
+                                                "turns, medians",
+                                                options.seconds));
+  TOOL_ASSIGN(auto others, Others::start());
+  Progress progress(kSteps);
+  PoolBench bench{
+      others,
+      std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options.seconds)),
+      [&](const std::string& what) { progress.next(what); }, run};
+  {
+    TOOL_ASSIGN(Pair pair, Pair::join(bench, "mapped", ""));
+    TOOL_TRY(copies(bench, pair));
+    TOOL_TRY(pointers(bench, pair));
+    TOOL_TRY(fragments(bench, pair, "mapped"));
+  }
+  TOOL_TRY(betweenHosts(bench));
+  TOOL_TRY(joinsAndLeaves(bench));
+  return kills(bench);
+}
+
+}  // namespace
+
+int runPoolBench(const PoolBenchOptions& options) {
+  Run run;
+  const Status status = measureAll(options, run);
+  if (!run.targets.empty()) {
+    const std::string text =
+        options.json ? jsonText(run) : tableText(run, wantsColour(STDOUT_FILENO));
+    std::fwrite(text.data(), 1, text.size(), stdout);
+  }
+  if (!status.ok()) {
+    fmt::print(stderr, "hmc: {}\n", status.message());
+    return 1;
+  }
+  return std::all_of(run.targets.begin(), run.targets.end(),
+                     [](const Target& target) { return target.met; })
+             ? 0
+             : 1;
+}
+
+int servePoolMember(const PoolMemberOptions& options) {
+  auto pool =
+      Pool::join(options.store, poolOptions(options.name, options.bytes, options.transport));
+  if (!tool::tellParent(pool.ok() ? Result<std::string>(std::to_string(pool->rank()))
+                                  : Result<std::string>(pool.status()))) {
+    return 1;
+  }
+  for (;;) pause();
+}
+
+}  // namespace hmc::bench

@@ -65,7 +65,7 @@ void Members::lostPeer(const PeerState& peer, const Status& why) {
   }
   if (here && died) {
     went(lost.rank, lost.incarnation, why);
-    return bury(lost);
+    return reap(lost);
   }
   if (!here) return;
   // Loads and stores shall work for as long as it is a member.
@@ -78,12 +78,12 @@ void Members::lostPeer(const PeerState& peer, const Status& why) {
 }
 
 // Tells the store, which may be out of reach while others die.
-void Members::bury(const store::Member& dead) {
-  (void)errands_.run("hmc-pool-bury", [this, dead, group = group()] {
+void Members::reap(const store::Member& dead) {
+  (void)tasks_.run("hmc-pool-reap", [this, dead, group = group()] {
     // Whoever was stopped for too long may take the living for dead, but is no member any more.
     const auto self = group->find(rank_, node_.lease());
     if (!self.ok() || self->incarnation != group->self().incarnation) return;
-    (void)group->bury(dead, node_.lease());
+    (void)group->reap(dead, node_.lease());
   });
 }
 
@@ -103,7 +103,7 @@ void Members::expelled(const Status& why) {
 }
 
 void Members::closeAll() {
-  errands_.finish();
+  tasks_.finish();
   Own own;  // goes after the locks
   std::map<size_t, std::shared_ptr<RemoteMapping>> retired;
   std::lock_guard closing(slotMutex_);

@@ -12,8 +12,8 @@
 #include "node/event_queue.h"
 #include "node/node_impl.h"
 #include "pool/address_space.h"
+#include "pool/background_tasks.h"
 #include "pool/early_notes.h"
-#include "pool/errands.h"
 #include "pool/occupancy.h"
 #include "pool/record.h"
 #include "pool/slot.h"
@@ -92,7 +92,7 @@ class Members {
   void came(const store::Member& member, Source source);
   void went(uint32_t rank, const std::string& incarnation, const Status& why);
   void lostPeer(const PeerState& peer, const Status& why);
-  void bury(const store::Member& dead);
+  void reap(const store::Member& dead);
   void expelled(const Status& why);
   void announceLocked(Other& other);
   Other* findLocked(uint32_t rank, const std::string& incarnation);
@@ -135,7 +135,7 @@ class Members {
   EarlyNotes early_;                      // guarded by mutex_: who mapped us
   std::map<uint32_t, Other> others_;      // guarded by mutex_, by rank
   std::map<size_t, std::shared_ptr<RemoteMapping>> retired_;  // guarded by mutex_: of who left
-  Errands errands_;
+  BackgroundTasks tasks_;
   std::jthread thread_;  // set while we are a member
 };
 

@@ -23,7 +23,7 @@ void Members::renew(const Place& place, const RemoteMapping* failed) {
 }
 
 void Members::reachLater(uint32_t rank, const std::string& incarnation) {
-  const Status started = errands_.run(
+  const Status started = tasks_.run(
       "hmc-pool-reach", [this, rank, incarnation] { reachNow(rank, incarnation, node_.lease()); });
   if (started.ok()) return;
   std::lock_guard lock(mutex_);

@@ -63,33 +63,21 @@ Result<std::vector<Entry>> Client::listOnce(std::string_view prefix, Deadline de
   return entries;
 }
 
-Status Client::set(std::string_view key, std::string_view value, Deadline deadline,
-                   const std::shared_ptr<KeyLease>& lease) {
-  HMC_TRY(checkKey(key));
-  HMC_TRY(checkValue(value));
-  HMC_ASSIGN(const LeasePtr held, known(lease));
-  const uint64_t made = held ? held->made() : 0;
-  const Request request{.op = Op::set, .key = std::string(key), .value = std::string(value)};
-  HMC_TRY(callWith(held, request, Repeat::yes, deadline).status());
-  record(held, key, value, made);
-  return Status();
+Status Client::put(std::string_view key, std::string_view value, uint64_t lease,
+                   Deadline deadline) {
+  const Request request{
+      .op = Op::set, .key = std::string(key), .value = std::string(value), .leases = {lease}};
+  return connection_->call(request, Repeat::yes, deadline).status();
 }
 
-Result<Swap> Client::compareAndSet(std::string_view key, std::optional<std::string_view> expected,
-                                   std::optional<std::string_view> desired, Deadline deadline,
-                                   const std::shared_ptr<KeyLease>& lease) {
-  HMC_TRY(checkKey(key));
-  HMC_TRY(checkValue(expected.value_or("")));
-  HMC_TRY(checkValue(desired.value_or("")));
-  HMC_ASSIGN(const LeasePtr held, known(lease));
-  const uint64_t made = held ? held->made() : 0;
-  Request request{.op = Op::compareAndSet, .key = std::string(key)};
+Result<Swap> Client::swap(std::string_view key, std::optional<std::string_view> expected,
+                          std::optional<std::string_view> desired, uint64_t lease,
+                          Deadline deadline) {
+  Request request{.op = Op::compareAndSet, .key = std::string(key), .leases = {lease}};
   if (expected) request.expected = *expected;
   if (desired) request.value = *desired;
-  HMC_ASSIGN(const std::string answer, callWith(held, request, Repeat::no, deadline));
-  HMC_ASSIGN(Swap swap, decodeSwap(answer));
-  if (swap.done) record(desired ? held : nullptr, key, desired.value_or(""), made);
-  return swap;
+  HMC_ASSIGN(const std::string answer, connection_->call(request, Repeat::no, deadline));
+  return decodeSwap(answer);
 }
 
 Result<int64_t> Client::add(std::string_view key, int64_t amount, Deadline deadline) {
@@ -108,58 +96,14 @@ Result<uint64_t> Client::append(std::string_view key, std::string_view bytes, De
   return decodeNumber(answer);
 }
 
-Status Client::remove(std::string_view key, Deadline deadline) {
-  HMC_TRY(checkKey(key));
-  // First, so that a lease that is restored meanwhile does not bring it back.
-  for (const LeasePtr& lease : leases()) lease->forget(key);
+Status Client::erase(std::string_view key, Deadline deadline) {
   return connection_->call({.op = Op::remove, .key = std::string(key)}, Repeat::yes, deadline)
       .status();
 }
 
-Status Client::removeAll(std::string_view prefix, Deadline deadline) {
-  HMC_TRY(checkPrefix(prefix));
-  for (const LeasePtr& lease : leases()) lease->forgetAll(prefix);
+Status Client::eraseAll(std::string_view prefix, Deadline deadline) {
   return connection_->call({.op = Op::removeAll, .key = std::string(prefix)}, Repeat::yes, deadline)
       .status();
-}
-
-Result<std::string> Client::callWith(const LeasePtr& lease, const Request& request, Repeat repeat,
-                                     Deadline deadline) {
-  Request sent = request;
-  sent.leases = {lease ? lease->id() : State::kNoLease};
-  for (;;) {
-    if (lease && lease->revoked()) return lease->status();
-    auto answer = connection_->call(sent, repeat, deadline);
-    // The one thing that such a request does not find is its lease.
-    if (!lease || answer.status().code() != Code::notFound) return answer;
-    lease->setLost();
-    connection_->wake();
-    HMC_TRY(lease->waitRestored(deadline));
-  }
-}
-
-void Client::record(const LeasePtr& lease, std::string_view key, std::string_view value,
-                    uint64_t made) {
-  for (const LeasePtr& other : leases()) {
-    if (other != lease) other->forget(key);
-  }
-  if (lease && lease->record(key, value, made)) connection_->wake();
-}
-
-std::vector<Client::LeasePtr> Client::leases() const {
-  std::lock_guard lock(mutex_);
-  std::vector<LeasePtr> all;
-  all.reserve(leases_.size());
-  for (const auto& [handle, lease] : leases_) all.push_back(lease);
-  return all;
-}
-
-Result<Client::LeasePtr> Client::known(const std::shared_ptr<KeyLease>& lease) const {
-  if (!lease) return LeasePtr();
-  std::lock_guard lock(mutex_);
-  const auto found = leases_.find(lease.get());
-  if (found != leases_.end()) return found->second;
-  return error(Code::invalidArgument, "the lease is not one of this store, or was revoked");
 }
 
 }  // namespace hmc::store

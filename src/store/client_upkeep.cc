@@ -22,14 +22,12 @@ void post(const ChannelPtr& channel, const Request& request) {
   channel->ask(static_cast<uint16_t>(request.op), encode(request), [](const auto&) {});
 }
 
-uint64_t newLeaseId() {
-  for (;;) {
-    if (const uint64_t id = randomU64(); id != State::kNoLease) return id;
-  }
-}
-
 Request grantRequest(const ClientLease& lease) {
   return {.op = Op::grant, .leases = {lease.id()}, .ttl = lease.ttl()};
+}
+
+Request revokeRequest(uint64_t lease) {
+  return {.op = Op::revoke, .leases = {lease}};
 }
 
 // The server at the other end of a channel.
@@ -48,9 +46,7 @@ class ChannelLeases final : public LeaseServer {
     HMC_ASSIGN(const Swap swap, decodeSwap(answer));
     return swap.done;
   }
-  void revoke(const ClientLease& lease) override {
-    post(channel_, {.op = Op::revoke, .leases = {lease.id()}});
-  }
+  void revoke(const ClientLease& lease) override { post(channel_, revokeRequest(lease.id())); }
 
  private:
   Result<std::string> call(const Request& request, Deadline deadline) {
@@ -61,20 +57,6 @@ class ChannelLeases final : public LeaseServer {
 };
 
 }  // namespace
-
-class Client::Lease final : public KeyLease {
- public:
-  Lease(std::shared_ptr<Client> client, LeasePtr lease)
-      : client_(std::move(client)), lease_(std::move(lease)) {}
-  ~Lease() override { client_->drop(this, *lease_); }
-
-  Status status() const override { return client_->statusOf(*lease_); }
-  Status revoke(Deadline deadline) override { return client_->revoke(this, *lease_, deadline); }
-
- private:
-  const std::shared_ptr<Client> client_;
-  const LeasePtr lease_;
-};
 
 class Client::KeyWatch final : public Watch {
  public:
@@ -109,55 +91,36 @@ Client::~Client() {
   connection_->close();
 }
 
-Result<std::shared_ptr<KeyLease>> Client::lease(std::chrono::milliseconds ttl, Deadline deadline) {
-  HMC_TRY(checkTtl(ttl));
-  auto made = std::make_shared<ClientLease>(newLeaseId(), ttl);
-  const auto before = Clock::now();
+// Should another server answer than the channel's, then the first look at the lease finds that out.
+Result<std::string> Client::make(const ClientLease& lease, Deadline deadline) {
   HMC_ASSIGN(const ChannelPtr channel, connection_->waitForChannel(deadline));
-  HMC_TRY(connection_->call(grantRequest(*made), Connection::Repeat::yes, deadline).status());
-  // Should another server have answered, then the first look at the lease finds that out.
-  made->setGranted(channel->peer().id, before);
-  auto handle = std::make_shared<Lease>(shared_from_this(), made);
+  HMC_TRY(connection_->call(grantRequest(lease), Connection::Repeat::yes, deadline).status());
+  return channel->peer().id;
+}
+
+Status Client::end(const ClientLease& lease, Deadline deadline) {
+  return connection_->call(revokeRequest(lease.id()), Connection::Repeat::yes, deadline).status();
+}
+
+void Client::endLater(const ClientLease& lease) {
+  if (const ChannelPtr channel = connection_->channel()) {
+    return post(channel, revokeRequest(lease.id()));
+  }
   {
     std::lock_guard lock(mutex_);
-    leases_.emplace(handle.get(), std::move(made));
+    toRevoke_.push_back(lease.id());
   }
   connection_->wake();
-  return std::shared_ptr<KeyLease>(std::move(handle));
 }
 
-Status Client::statusOf(const ClientLease& lease) const {
-  HMC_TRY(lease.status());
+bool Client::holds(const ClientLease& lease) const {
   const ChannelPtr channel = connection_->channel();
-  if (channel && !lease.isLost(channel->peer().id)) return Status();
-  return error(Code::disconnected, "the store is out of reach, or has yet to make the lease again");
-}
-
-Status Client::revoke(const Lease* handle, ClientLease& lease, Deadline deadline) {
-  lease.setRevoked();
-  HMC_TRY(connection_
-              ->call({.op = Op::revoke, .leases = {lease.id()}}, Connection::Repeat::yes, deadline)
-              .status());
-  std::lock_guard lock(mutex_);
-  leases_.erase(handle);
-  return Status();
-}
-
-void Client::drop(const Lease* handle, ClientLease& lease) {
-  if (connection_->fork().inChild()) return;
-  lease.setRevoked();
-  const ChannelPtr channel = connection_->channel();
-  {
-    std::lock_guard lock(mutex_);
-    if (leases_.erase(handle) == 0) return;  // it was revoked
-    if (!channel) toRevoke_.push_back(lease.id());
-  }
-  if (channel) post(channel, {.op = Op::revoke, .leases = {lease.id()}});
+  return channel && !lease.isLost(channel->peer().id);
 }
 
 Result<std::unique_ptr<Watch>> Client::watch(std::string_view prefix) {
   HMC_TRY(checkPrefix(prefix));
-  if (connection_->fork().inChild()) return ForkGuard::refusal();
+  if (forked()) return ForkGuard::refusal();
   HMC_ASSIGN(EventFd fd, EventFd::create("a watch of the store"));
   const uint64_t id = ++lastId_;
   auto made = std::make_shared<ClientWatch>(id, std::string(prefix), grace_, std::move(fd));
@@ -166,11 +129,12 @@ Result<std::unique_ptr<Watch>> Client::watch(std::string_view prefix) {
     watches_.emplace(id, made);
   }
   if (const ChannelPtr channel = connection_->channel()) openWatch(channel, made);
-  return std::unique_ptr<Watch>(new KeyWatch(shared_from_this(), id, std::move(made)));
+  return std::unique_ptr<Watch>(
+      new KeyWatch(std::static_pointer_cast<Client>(shared_from_this()), id, std::move(made)));
 }
 
 void Client::drop(uint64_t watchId, const ClientWatch& watch) {
-  if (connection_->fork().inChild()) return;
+  if (forked()) return;
   {
     std::lock_guard lock(mutex_);
     watches_.erase(watchId);
@@ -215,7 +179,7 @@ Deadline Client::maintain(const ChannelPtr& channel) {
     std::lock_guard lock(mutex_);
     dropped.swap(toRevoke_);
   }
-  for (uint64_t id : dropped) post(channel, {.op = Op::revoke, .leases = {id}});
+  for (uint64_t id : dropped) post(channel, revokeRequest(id));
   Deadline next = maintainLeases(channel);
   std::vector<WatchPtr> watches;
   {

@@ -26,7 +26,7 @@ constexpr size_t kLongestName = 256;
 constexpr size_t kMostShown = 64;
 
 // A member's key holds whether it is about to leave, its incarnation and its description, and
-// nothing that these do not tell: bury() compares the whole value.
+// nothing that these do not tell: reap() compares the whole value.
 std::string encodeMember(const Member& member, char state = kHere) {
   return state + member.incarnation + member.description;
 }
@@ -100,7 +100,7 @@ class GroupImpl final : public Group {
   Result<Member> find(uint32_t rank, Deadline deadline) override;
   Result<GroupEvent> nextEvent(Deadline deadline) override;
   Result<int> eventFd() override;
-  Status bury(const Member& dead, Deadline deadline) override;
+  Status reap(const Member& dead, Deadline deadline) override;
   Status leave(Deadline deadline) override;
 
  private:
@@ -350,7 +350,7 @@ Result<int> GroupImpl::eventFd() {
   return poll_.get();
 }
 
-Status GroupImpl::bury(const Member& dead, Deadline deadline) {
+Status GroupImpl::reap(const Member& dead, Deadline deadline) {
   const std::string key = keyOf(options_.name, dead.rank);
   for (;;) {
     const auto swap = store_->compareAndSet(key, encodeMember(dead), std::nullopt, deadline);

@@ -52,7 +52,7 @@ class Group : public Interface {
                                              const GroupOptions& options, Deadline deadline);
 
   virtual const Member& self() const = 0;
-  // Ok, or why we are no longer a member: we left, somebody buried us, or the rank went to somebody
+  // Ok, or why we are no longer a member: we left, somebody reaped us, or the rank went to somebody
   // else while the store was out of reach.
   virtual Status status() const = 0;
   // Those that we have heard of, ourselves included, by rank.
@@ -67,7 +67,7 @@ class Group : public Interface {
 
   // Tells the store that a member is gone, for who knows that its process is. Does nothing when the
   // rank has another incarnation by now.
-  virtual Status bury(const Member& dead, Deadline deadline) = 0;
+  virtual Status reap(const Member& dead, Deadline deadline) = 0;
   virtual Status leave(Deadline deadline) = 0;
 };
 

@@ -21,6 +21,14 @@ Result<int64_t> decimal(std::string_view key, std::string_view text) {
 
 }  // namespace
 
+Result<int64_t> sumOf(std::string_view key, std::string_view value, int64_t amount) {
+  HMC_ASSIGN(const int64_t before, decimal(key, value));
+  int64_t sum = 0;
+  if (!__builtin_add_overflow(before, amount, &sum)) return sum;
+  return error(Code::outOfRange, "adding {} to the {} of key {} passes 64 bits", amount, before,
+               key);
+}
+
 Status checkKey(std::string_view key) {
   if (key.empty()) return error(Code::invalidArgument, "a key must have at least one byte");
   if (key.size() <= kLargestKey) return Status();
@@ -92,18 +100,10 @@ Result<Swap> State::claim(std::string_view key, std::string_view value, uint64_t
 
 Result<int64_t> State::add(std::string_view key, int64_t amount) {
   const auto found = keys_.find(key);
-  int64_t sum = 0;
-  uint64_t lease = kNoLease;
-  if (found != keys_.end()) {
-    HMC_ASSIGN(sum, decimal(key, *found->second.bytes));
-    lease = found->second.lease;
-  }
-  const int64_t before = sum;
-  if (__builtin_add_overflow(before, amount, &sum)) {
-    return error(Code::outOfRange, "adding {} to the {} of key {} passes 64 bits", amount, before,
-                 key);
-  }
-  HMC_TRY(put(key, std::to_string(sum), lease));
+  const bool there = found != keys_.end();
+  HMC_ASSIGN(const int64_t sum,
+             sumOf(key, there ? std::string_view(*found->second.bytes) : "0", amount));
+  HMC_TRY(put(key, std::to_string(sum), there ? found->second.lease : kNoLease));
   return sum;
 }
 

@@ -30,6 +30,8 @@ Status checkKey(std::string_view key);
 Status checkPrefix(std::string_view prefix);
 Status checkValue(std::string_view value);
 Status checkTtl(std::chrono::milliseconds ttl);
+// The number in a key's value, and so much more.
+Result<int64_t> sumOf(std::string_view key, std::string_view value, int64_t amount);
 
 // Hears of every change that a State must be able to repeat.
 class Recorder {

@@ -49,14 +49,7 @@ TEST_F(SmemNetwork, aKilledRankEndsABarrierOfTheOthers) {
   startShared();
   SmemRanks& ranks = *ranks_;
   ranks.expectOk("barrier 0 3");
-  ranks[0].say("barrier 0");
-  ranks[1].say("barrier 0");
-  ranks[2].kill();
-  for (int rank : {0, 1}) {
-    const Reply reply = ranks[rank].answer();
-    EXPECT_EQ(reply.code, "-1") << reply;
-    EXPECT_NE(reply.text.find("rank 2"), std::string::npos) << reply;
-  }
+  ranks.expectAKillToEndABarrier();
 }
 
 TEST_F(SmemNetwork, copiesReachSlotsOfOtherHosts) {

@@ -62,14 +62,7 @@ TEST_F(SharedFaults, aKilledRankEndsABarrierOfTheOthers) {
   SmemRanks ranks(3);
   start(ranks);
   ranks.expectOk("barrier 0 10");
-  ranks[0].say("barrier 0");
-  ranks[1].say("barrier 0");
-  ranks[2].kill();
-  for (int rank : {0, 1}) {
-    const Reply reply = ranks[rank].answer();
-    EXPECT_EQ(reply.code, "-1") << reply;
-    EXPECT_NE(reply.text.find("rank 2"), std::string::npos) << reply;
-  }
+  ranks.expectAKillToEndABarrier();
 }
 
 TEST_F(SharedFaults, aRankThatLeftEndsABarrierOfTheOthers) {

@@ -61,6 +61,17 @@ class SmemRanks {
     for (size_t rank = 0; rank < replies.size(); ++rank)
       EXPECT_TRUE(replies[rank].ok) << "rank " << rank << ", " << line << ": " << replies[rank];
   }
+  // The last rank is killed while all others are in a barrier of object 0.
+  void expectAKillToEndABarrier() {
+    const size_t last = all_.size() - 1;
+    for (size_t rank = 0; rank < last; ++rank) all_[rank]->say("barrier 0");
+    all_[last]->kill();
+    for (size_t rank = 0; rank < last; ++rank) {
+      const Reply reply = all_[rank]->answer();
+      EXPECT_EQ(reply.code, "-1") << reply;
+      EXPECT_NE(reply.text.find("rank " + std::to_string(last)), std::string::npos) << reply;
+    }
+  }
 
  private:
   static std::string forRank(std::string line, size_t rank) {

@@ -2,6 +2,7 @@
 #include <thread>
 
 #include "contract/transport_contract.h"
+#include "fakes/unseen_order.h"
 
 // Point 6: a closed link is fenced, and everything pending ends exactly once.
 namespace hmc::contract {
@@ -54,6 +55,18 @@ struct Flood {
 
 const Status kWhy(Code::cancelled, "the test closes this link");
 
+// Reuses memory after a fence, and watches it for a moment: a byte that still moves shows. What
+// ends the peer's part may be that it hangs up, an order that ThreadSanitizer does not see.
+std::string changesWhenReused(const Region& memory, Transport& origin) {
+  {
+    const test::Unseen order;
+    fill(memory, 2);
+  }
+  origin.progress(std::chrono::milliseconds(20));
+  const test::Unseen order;
+  return differs(memory, 2);
+}
+
 }  // namespace
 
 TEST_P(TransportContract, aClosedLinkFailsEveryOperationWithTheReason) {
@@ -91,9 +104,7 @@ TEST_P(TransportContract, closeEndsEverythingPendingOnceAndNothingMovesAfterward
     ends.a->close(kWhy);
     ASSERT_TRUE(flood.drive(*a_));
     flood.expectEachEndedOnce();
-    fill(target.region(), 2);
-    a_->progress(std::chrono::milliseconds(20));
-    ASSERT_EQ(differs(target.region(), 2), "");
+    ASSERT_EQ(changesWhenReused(target.region(), *a_), "");
     flood.expectEachEndedOnce();
   }
 }
@@ -115,9 +126,7 @@ TEST_P(TransportContract, destroyingALinkFencesPutAndGet) {
     ends.a.reset();
     ASSERT_TRUE(flood.done()) << "the destructor returned before the operations had ended";
     flood.expectEachEndedOnce();
-    fill(written.region(), 2);
-    a_->progress(std::chrono::milliseconds(20));
-    ASSERT_EQ(differs(written.region(), 2), "");
+    ASSERT_EQ(changesWhenReused(written.region(), *a_), "");
   }
 }
 

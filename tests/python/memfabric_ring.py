@@ -10,20 +10,10 @@ import os
 import sys
 import threading
 
+from plain_memory import Buffer
+
 SLOT, PART = 4 << 20, 4096
 PIPE = os.pipe()  # of all ranks: they are forked
-
-
-class Buffer:
-    """Memory of this process at a plain number."""
-
-    def __init__(self, content):
-        self.memory = ctypes.create_string_buffer(content, len(content))
-        self.address = ctypes.addressof(self.memory)
-
-    @property
-    def content(self):
-        return self.memory.raw
 
 
 def pattern(rank, salt):

@@ -1,6 +1,5 @@
 """mf_adapter.TransferEngine: bytes between registered memory of two processes, by address."""
 
-import ctypes
 import os
 import signal
 import subprocess
@@ -12,6 +11,7 @@ import mf_adapter
 import mf_smem
 from peers import PATIENCE, Child, free_port
 from places import fake_driver
+from plain_memory import Buffer
 
 SIZE = 64 * 1024
 
@@ -36,16 +36,6 @@ for line in sys.stdin:
 
 def said():
     return mf_adapter.get_last_err_msg()
-
-
-class Buffer:
-    def __init__(self, content):
-        self.memory = ctypes.create_string_buffer(content, len(content))
-        self.address = ctypes.addressof(self.memory)
-
-    @property
-    def content(self):
-        return self.memory.raw
 
 
 @pytest.fixture(scope="module")

@@ -14,9 +14,11 @@ raises. Ranks are chosen by the library unless auto_ranking is False.
 from typing import Sequence
 
 from mf_smem import _structures
-from mf_smem._arguments import (Handle, PrintedEnum, address, describe, field, numbers, pointer,
-                                rank_field, switch, text, unsigned)
-from mf_smem._library import check, last_error, lib
+from mf_smem import bm as first
+from mf_smem._arguments import (Made, PrintedEnum, address, numbers, pointer, switch, text,
+                                unsigned)
+from mf_smem._library import check, lib
+from mf_smem.bm import uninitialize
 
 __all__ = ["BmConfig", "BmCopyType", "BmDataOpType", "BmMemType", "BigMemory", "initialize",
            "uninitialize", "bm_rank_id", "create"]
@@ -57,24 +59,18 @@ class BmMemType(PrintedEnum):
     HOST = 3
 
 
-class BmConfig:
+class BmConfig(first.BmConfig):
     """What initialize() is to do. Timeouts are in seconds, 1 at least."""
 
-    def __init__(self) -> None:
-        self._native = _structures.BmConfigV2()
-        check(lib.smem_bm_config_init_v2(self._native))
+    @staticmethod
+    def _defaults():
+        native = _structures.BmConfigV2()
+        check(lib.smem_bm_config_init_v2(native))
+        return native
 
-    init_timeout = field("initTimeout", 32, "Of initialize(); 120.")
-    create_timeout = field("createTimeout", 32, "Of create(); 120.")
-    operation_timeout = field("controlOperationTimeout", 32, "Of all else that waits; 120.")
     start_store = switch("startConfigStoreServer",
                          "Serve the store: rank 0, or with auto_ranking whoever can; True.")
-    start_store_only = switch("startConfigStoreOnly", "Serve the store, take no rank; False.")
-    dynamic_world_size = switch("dynamicWorldSize", "Ignored: ranks always come and go; False.")
-    unified_address_space = switch("unifiedAddressSpace", "Must be True.")
     auto_ranking = switch("autoRanking", "Take the lowest rank that is free; True.")
-    rank_id = rank_field("rankId", "Our rank, without auto_ranking. -1 and 65535 are none.")
-    flags = field("flags", 32, "None exist: 0.")
 
     def set_nic(self, nic: str) -> None:
         """Where other hosts reach this process: "tcp://IPv4:port"; port 0 picks one."""
@@ -83,9 +79,6 @@ class BmConfig:
         if len(url) > longest:
             raise ValueError("nic has {} bytes, {} are the most".format(len(url), longest))
         self._native.hcomUrl = url
-
-    def __repr__(self) -> str:
-        return describe(self)
 
 
 def initialize(store_url: str, world_size: int, device_id: int, config: BmConfig) -> int:
@@ -97,27 +90,13 @@ def initialize(store_url: str, world_size: int, device_id: int, config: BmConfig
                                unsigned(device_id, "device_id", 16), config._native)
 
 
-def uninitialize(flags: int = 0) -> None:
-    """Destroy all pools and give the rank back."""
-    lib.smem_bm_uninit(unsigned(flags, "flags"))
-
-
 def bm_rank_id() -> int:
     """Our rank; 4294967295 before initialize()."""
     return lib.smem_bm_get_rank_id()
 
 
-class BigMemory:
+class BigMemory(Made):
     """A pool, made by create(). It ends with destroy(), or when nobody has it any more."""
-
-    def __init__(self) -> None:
-        raise TypeError("BigMemory is made by memfabric_hybrid.bm.create()")
-
-    @classmethod
-    def _of(cls, number):
-        self = cls.__new__(cls)
-        self._handle = Handle(number, lib.smem_bm_destroy)
-        return self
 
     def join(self, flags: int = 0) -> int:
         """Let other ranks reach our slots, and reach theirs. Nobody else has to do anything."""
@@ -192,7 +171,4 @@ def create(id: int, local_dram_size: int, local_hbm_size: int,
         localDRAMSize=unsigned(local_dram_size, "local_dram_size", 64),
         localHBMSize=unsigned(local_hbm_size, "local_hbm_size", 64),
         dataOpType=data_op_type, flags=unsigned(flags, "flags"))
-    handle = lib.smem_bm_create2(unsigned(id, "id"), option)
-    if not handle:
-        raise RuntimeError(last_error())
-    return BigMemory._of(handle)
+    return BigMemory._of(lib.smem_bm_create2(unsigned(id, "id"), option), lib.smem_bm_destroy)

@@ -11,9 +11,10 @@ all_gather() and the properties raise: they have no code to return.
 
 import ctypes
 
-from mf_smem._arguments import Handle, PrintedEnum, octets, text, unsigned
-from mf_smem._library import last_error, lib
-from mf_smem.shm import ShmConfig, gather, known
+from mf_smem import shm as first
+from mf_smem._arguments import PrintedEnum, octets, text, unsigned
+from mf_smem._library import lib
+from mf_smem.shm import ShmConfig, uninitialize
 
 __all__ = ["ShmConfig", "ShmDataOpType", "ShareMemory", "initialize", "uninitialize", "create"]
 
@@ -36,54 +37,17 @@ def initialize(store_url: str, world_size: int, rank_id: int, device_id: int,
                              config._native)
 
 
-def uninitialize(flags: int = 0) -> None:
-    """Destroy all objects."""
-    lib.smem_shm_uninit(unsigned(flags, "flags"))
-
-
-class ShareMemory:
+class ShareMemory(first.ShareMemory):
     """Memory of all ranks, made by create(). It ends with destroy(), or when nobody has it."""
-
-    def __init__(self) -> None:
-        raise TypeError("ShareMemory is made by memfabric_hybrid.shm.create()")
-
-    @classmethod
-    def _of(cls, number, gva):
-        self = cls.__new__(cls)
-        self._handle = Handle(number, lambda old: lib.smem_shm_destroy(old, 0))
-        self._gva = gva
-        return self
 
     def set_context(self, context: bytes) -> int:
         """1 to 65536 bytes for the device side of this process; replaces what was set before."""
         data = octets(context)
         return lib.smem_shm_set_extra_context(self._handle.number, data, len(data))
 
-    @property
-    def local_rank(self) -> int:
-        """Our rank in this object."""
-        return known(lib.smem_shm_get_global_rank(self._handle.number))
-
-    @property
-    def rank_size(self) -> int:
-        """How many ranks there are."""
-        return known(lib.smem_shm_get_global_rank_size(self._handle.number))
-
-    @property
-    def gva(self) -> int:
-        """Where slot 0 begins; slot r begins r sizes later."""
-        return self._gva
-
     def barrier(self) -> int:
         """Return when all ranks have called it."""
         return lib.smem_shm_control_barrier(self._handle.number)
-
-    def all_gather(self, local_data: bytes) -> bytes:
-        """The bytes of all ranks, one rank behind the other. All give as many: 1 to 65536.
-
-        Raises a RuntimeError that says why there are none.
-        """
-        return gather(self._handle.number, local_data)
 
     def query_support_data_operation(self) -> int:
         """Bits of ShmDataOpType: what ranks of one host have."""
@@ -114,11 +78,4 @@ def create(id: int, rank_size: int, rank_id: int, local_mem_size: int,
     `local_mem_size` bytes of device memory at each, of the host where there is no device; a
     multiple of 2 MiB, or it is rounded up. Raises a RuntimeError that says why.
     """
-    gva = ctypes.c_void_p()
-    handle = lib.smem_shm_create(unsigned(id, "id"), unsigned(rank_size, "rank_size"),
-                                 unsigned(rank_id, "rank_id"),
-                                 unsigned(local_mem_size, "local_mem_size", 64), data_op_type,
-                                 unsigned(flags, "flags"), gva)
-    if not handle:
-        raise RuntimeError(last_error())
-    return ShareMemory._of(handle, gva.value)
+    return ShareMemory._create(id, rank_size, rank_id, local_mem_size, data_op_type, flags)

@@ -8,6 +8,8 @@ import enum
 import operator
 import os
 
+from ._library import last_error
+
 
 class PrintedEnum(enum.IntEnum):
     """An enumeration that prints its name in every version of Python and converts to int."""
@@ -93,8 +95,9 @@ def rank_field(name, doc):
 
 def describe(config):
     """For repr(): the class and every property with its value."""
-    parts = ("{}={!r}".format(name, getattr(config, name)) for name, kind in
-             vars(type(config)).items() if isinstance(kind, property))
+    kind = type(config)
+    names = (name for name in dir(kind) if isinstance(getattr(kind, name), property))
+    parts = ("{}={!r}".format(name, getattr(config, name)) for name in names)
     return "{}({})".format(type(config).__name__, ", ".join(parts))
 
 
@@ -118,3 +121,19 @@ class Handle:
 
     def __del__(self):
         self.close()
+
+
+class Made:
+    """What only the create() of its module makes."""
+
+    def __init__(self) -> None:
+        kind = type(self)
+        raise TypeError("{} is made by {}.create()".format(kind.__name__, kind.__module__))
+
+    @classmethod
+    def _of(cls, number, destroy):
+        if not number:
+            raise RuntimeError(last_error())
+        self = cls.__new__(cls)
+        self._handle = Handle(number, destroy)
+        return self

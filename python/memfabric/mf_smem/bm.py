@@ -18,7 +18,7 @@ accelerators; "HBM" is memory of the host there.
 import ctypes
 
 from . import _structures
-from ._arguments import (Handle, PrintedEnum, describe, field, pointer, rank_field, switch, text,
+from ._arguments import (Made, PrintedEnum, describe, field, pointer, rank_field, switch, text,
                          unsigned)
 from ._library import NO_RANK, ask, check, last_error, lib
 
@@ -48,8 +48,13 @@ class BmConfig:
     """What initialize() is to do. Timeouts are in seconds, 1 at least."""
 
     def __init__(self) -> None:
-        self._native = _structures.BmConfig()
-        check(lib.smem_bm_config_init(self._native))
+        self._native = self._defaults()
+
+    @staticmethod
+    def _defaults():
+        native = _structures.BmConfig()
+        check(lib.smem_bm_config_init(native))
+        return native
 
     init_timeout = field("initTimeout", 32, "Of initialize(); 120.")
     create_timeout = field("createTimeout", 32, "Of create(); 120.")
@@ -85,17 +90,8 @@ def bm_rank_id() -> int:
     return ask(NO_RANK, lib.smem_bm_get_rank_id)
 
 
-class BigMemory:
+class BigMemory(Made):
     """A pool, made by create(). It ends with uninitialize(), or when nobody has it any more."""
-
-    def __init__(self) -> None:
-        raise TypeError("BigMemory is made by mf_smem.bm.create()")
-
-    @classmethod
-    def _of(cls, number):
-        self = cls.__new__(cls)
-        self._handle = Handle(number, lib.smem_bm_destroy)
-        return self
 
     def join(self, flags: int = 0) -> int:
         """Let other ranks reach our slot, and reach theirs. Returns the address of our slot.
@@ -139,10 +135,8 @@ def create(id: int, local_dram_size: int, local_hbm_size: int,
     One of the two may be 0. A size that is no multiple of 2 MiB is rounded up. All ranks give the
     same sizes; join() makes the memory part of the pool.
     """
-    handle = lib.smem_bm_create(unsigned(id, "id"), 0, data_op_type,
+    number = lib.smem_bm_create(unsigned(id, "id"), 0, data_op_type,
                                 unsigned(local_dram_size, "local_dram_size", 64),
                                 unsigned(local_hbm_size, "local_hbm_size", 64),
                                 unsigned(flags, "flags"))
-    if not handle:
-        raise RuntimeError(last_error())
-    return BigMemory._of(handle)
+    return BigMemory._of(number, lib.smem_bm_destroy)

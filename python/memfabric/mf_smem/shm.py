@@ -15,7 +15,7 @@ bm.initialize() may be used, with the same URL.
 import ctypes
 
 from . import _structures
-from ._arguments import Handle, PrintedEnum, describe, field, octets, switch, text, unsigned
+from ._arguments import Made, PrintedEnum, describe, field, octets, switch, text, unsigned
 from ._library import NO_RANK, check, last_error, lib
 
 __all__ = ["ShmConfig", "ShmDataOpType", "ShareMemory", "initialize", "uninitialize", "create"]
@@ -68,26 +68,18 @@ def known(number):
     return number
 
 
-def gather(handle, local_data):
-    """The bytes of all ranks, of which each gives as many."""
-    mine = octets(local_data)
-    ranks = known(lib.smem_shm_get_global_rank_size(handle))
-    everybody = ctypes.create_string_buffer(max(1, len(mine) * ranks))
-    check(lib.smem_shm_control_allgather(handle, mine, len(mine), everybody, len(mine) * ranks))
-    return everybody.raw
-
-
-class ShareMemory:
+class ShareMemory(Made):
     """Memory of all ranks, made by create(). It ends when nobody has it any more."""
 
-    def __init__(self) -> None:
-        raise TypeError("ShareMemory is made by mf_smem.shm.create()")
-
     @classmethod
-    def _of(cls, number, gva):
-        self = cls.__new__(cls)
-        self._handle = Handle(number, lambda old: lib.smem_shm_destroy(old, 0))
-        self._gva = gva
+    def _create(cls, id, rank_size, rank_id, local_mem_size, data_op_type, flags):
+        gva = ctypes.c_void_p()
+        number = lib.smem_shm_create(unsigned(id, "id"), unsigned(rank_size, "rank_size"),
+                                     unsigned(rank_id, "rank_id"),
+                                     unsigned(local_mem_size, "local_mem_size", 64), data_op_type,
+                                     unsigned(flags, "flags"), gva)
+        self = cls._of(number, lambda old: lib.smem_shm_destroy(old, 0))
+        self._gva = gva.value
         return self
 
     def set_context(self, context: bytes) -> None:
@@ -116,7 +108,11 @@ class ShareMemory:
 
     def all_gather(self, local_data: bytes) -> bytes:
         """The bytes of all ranks, one rank behind the other. All give as many: 1 to 65536."""
-        return gather(self._handle.number, local_data)
+        mine = octets(local_data)
+        size = len(mine) * self.rank_size
+        everybody = ctypes.create_string_buffer(max(1, size))
+        check(lib.smem_shm_control_allgather(self._handle.number, mine, len(mine), everybody, size))
+        return everybody.raw
 
 
 def create(id: int, rank_size: int, rank_id: int, local_mem_size: int,
@@ -126,11 +122,4 @@ def create(id: int, rank_size: int, rank_id: int, local_mem_size: int,
     `local_mem_size` bytes of device memory at each, of the host where there is no device; a
     multiple of 2 MiB, or it is rounded up.
     """
-    gva = ctypes.c_void_p()
-    handle = lib.smem_shm_create(unsigned(id, "id"), unsigned(rank_size, "rank_size"),
-                                 unsigned(rank_id, "rank_id"),
-                                 unsigned(local_mem_size, "local_mem_size", 64), data_op_type,
-                                 unsigned(flags, "flags"), gva)
-    if not handle:
-        raise RuntimeError(last_error())
-    return ShareMemory._of(handle, gva.value)
+    return ShareMemory._create(id, rank_size, rank_id, local_mem_size, data_op_type, flags)

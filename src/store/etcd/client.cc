@@ -1,6 +1,5 @@
 #include "store/etcd/client.h"
 
-#include <charconv>
 #include <utility>
 
 #include "base/environment.h"
@@ -22,15 +21,6 @@ constexpr const char* kDelete = "/v3/kv/deleterange";
 // An await looks again after so long: a member that has stopped does not end its stream.
 constexpr std::chrono::seconds kAwaitRenewal{15};
 constexpr std::chrono::milliseconds kPause{20};
-
-Result<int64_t> decimal(std::string_view key, std::string_view text) {
-  int64_t number = 0;
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (problem == std::errc() && end == text.data() + text.size()) return number;
-  return error(Code::invalidArgument,
-               "key {} has a value of {} bytes that is no decimal number of 64 bits to add to", key,
-               text.size());
-}
 
 // One await's stream.
 struct Awaited {
@@ -140,40 +130,21 @@ Result<std::vector<Entry>> EtcdClient::list(std::string_view prefix, Deadline de
   return entries;
 }
 
-Status EtcdClient::set(std::string_view key, std::string_view value, Deadline deadline,
-                       const std::shared_ptr<KeyLease>& lease) {
-  HMC_TRY(checkKey(key));
-  HMC_TRY(checkValue(value));
-  HMC_ASSIGN(const LeasePtr held, known(lease));
-  const uint64_t made = held ? held->made() : 0;
-  const std::string body = putRequest(full(key), value, held ? held->id() : 0);
-  HMC_TRY(callWith(held, kPut, body, Repeat::yes, deadline).status());
-  record(held, key, value, made);
-  return Status();
+Status EtcdClient::put(std::string_view key, std::string_view value, uint64_t lease,
+                       Deadline deadline) {
+  return gateway_->call(kPut, putRequest(full(key), value, lease), Repeat::yes, deadline).status();
 }
 
-Result<Swap> EtcdClient::compareAndSet(std::string_view key,
-                                       std::optional<std::string_view> expected,
-                                       std::optional<std::string_view> desired, Deadline deadline,
-                                       const std::shared_ptr<KeyLease>& lease) {
-  HMC_TRY(checkKey(key));
-  HMC_TRY(checkValue(expected.value_or("")));
-  HMC_TRY(checkValue(desired.value_or("")));
-  HMC_ASSIGN(const LeasePtr held, known(lease));
-  const uint64_t made = held ? held->made() : 0;
+Result<Swap> EtcdClient::swap(std::string_view key, std::optional<std::string_view> expected,
+                              std::optional<std::string_view> desired, uint64_t lease,
+                              Deadline deadline) {
   const std::string name = full(key);
   const Condition condition =
       expected ? Condition::hasValue(name, *expected) : Condition::absent(name);
-  const std::string body = txnRequest(condition, name, desired, held ? held->id() : 0);
-  HMC_ASSIGN(const std::string answer, callWith(held, kTxn, body, Repeat::no, deadline));
-  HMC_ASSIGN(TxnAnswer txn, readTxn(answer));
+  HMC_ASSIGN(TxnAnswer txn, transact(condition, name, desired, lease, deadline));
   Swap swap{.done = txn.succeeded};
-  if (swap.done) {
-    if (expected) swap.found = *expected;
-    record(desired ? held : nullptr, key, desired.value_or(""), made);
-  } else if (txn.found) {
-    swap.found = std::move(txn.found->value);
-  }
+  if (swap.done && expected) swap.found = *expected;
+  if (!swap.done && txn.found) swap.found = std::move(txn.found->value);
   return swap;
 }
 
@@ -211,14 +182,7 @@ Status EtcdClient::modify(std::string_view key, Deadline deadline, Function chan
 Result<int64_t> EtcdClient::add(std::string_view key, int64_t amount, Deadline deadline) {
   int64_t sum = 0;
   HMC_TRY(modify(key, deadline, [&](const std::string* found) -> Result<std::string> {
-    int64_t before = 0;
-    if (found) {
-      HMC_ASSIGN(before, decimal(key, *found));
-    }
-    if (__builtin_add_overflow(before, amount, &sum)) {
-      return error(Code::outOfRange, "adding {} to the {} of key {} passes 64 bits", amount, before,
-                   key);
-    }
+    HMC_ASSIGN(sum, sumOf(key, found ? std::string_view(*found) : "0", amount));
     return std::to_string(sum);
   }));
   return sum;
@@ -237,17 +201,12 @@ Result<uint64_t> EtcdClient::append(std::string_view key, std::string_view bytes
   return size;
 }
 
-Status EtcdClient::remove(std::string_view key, Deadline deadline) {
-  HMC_TRY(checkKey(key));
-  // First, so that a lease that is restored meanwhile does not bring it back.
-  for (const LeasePtr& lease : leases()) lease->forget(key);
+Status EtcdClient::erase(std::string_view key, Deadline deadline) {
   return gateway_->call(kDelete, deleteRequest(Range::of(full(key))), Repeat::yes, deadline)
       .status();
 }
 
-Status EtcdClient::removeAll(std::string_view prefix, Deadline deadline) {
-  HMC_TRY(checkPrefix(prefix));
-  for (const LeasePtr& lease : leases()) lease->forgetAll(prefix);
+Status EtcdClient::eraseAll(std::string_view prefix, Deadline deadline) {
   return gateway_
       ->call(kDelete, deleteRequest(Range::beginningWith(full(prefix))), Repeat::yes, deadline)
       .status();

@@ -1,49 +1,34 @@
 #pragma once
 
 #include <condition_variable>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "store/client_lease.h"
 #include "store/etcd/gateway.h"
 #include "store/etcd/key_watch.h"
-#include "store/store.h"
+#include "store/leasing_store.h"
 
 namespace hmc::store::etcd {
 
-// The store in an etcd. Its leases and watches hold it, and its threads hold nothing.
-class EtcdClient final : public Store,
-                         public std::enable_shared_from_this<EtcdClient>,
-                         private LeaseServer {
+// The store in an etcd. Its threads hold nothing.
+class EtcdClient final : public LeasingStore, private LeaseServer {
  public:
   static Result<std::shared_ptr<EtcdClient>> open(const std::string& url,
                                                   const StoreOptions& options, Deadline deadline);
   ~EtcdClient() override;
 
   Result<std::string> get(std::string_view key, Deadline deadline) override;
-  Result<std::string> await(std::string_view key, Deadline deadline) override;
   Result<std::vector<Entry>> list(std::string_view prefix, Deadline deadline) override;
-  Status set(std::string_view key, std::string_view value, Deadline deadline,
-             const std::shared_ptr<KeyLease>& lease) override;
-  Result<Swap> compareAndSet(std::string_view key, std::optional<std::string_view> expected,
-                             std::optional<std::string_view> desired, Deadline deadline,
-                             const std::shared_ptr<KeyLease>& lease) override;
+  Result<std::string> await(std::string_view key, Deadline deadline) override;
+  Result<std::unique_ptr<Watch>> watch(std::string_view prefix) override;
   Result<int64_t> add(std::string_view key, int64_t amount, Deadline deadline) override;
   Result<uint64_t> append(std::string_view key, std::string_view bytes, Deadline deadline) override;
-  Status remove(std::string_view key, Deadline deadline) override;
-  Status removeAll(std::string_view prefix, Deadline deadline) override;
-  Result<std::unique_ptr<Watch>> watch(std::string_view prefix) override;
-  Result<std::shared_ptr<KeyLease>> lease(std::chrono::milliseconds ttl,
-                                          Deadline deadline) override;
 
  private:
-  class Lease;
   class Watching;
-  using LeasePtr = std::shared_ptr<ClientLease>;
   using WatchPtr = std::shared_ptr<KeyWatch>;
   using Repeat = Gateway::Repeat;
 
@@ -60,24 +45,27 @@ class EtcdClient final : public Store,
   Result<std::optional<std::string>> awaitChange(const std::string& key, int64_t revision,
                                                  Deadline deadline);
 
-  // Null for null.
-  Result<LeasePtr> known(const std::shared_ptr<KeyLease>& lease) const;
-  // Carries it out under the lease, which is restored first if etcd has lost it.
-  Result<std::string> callWith(const LeasePtr& lease, const char* path, const std::string& body,
-                               Repeat repeat, Deadline deadline);
-  // The user has set the key under that lease; it belongs to no other.
-  void record(const LeasePtr& lease, std::string_view key, std::string_view value, uint64_t made);
-  std::vector<LeasePtr> leases() const;
-  Status statusOf(const ClientLease& lease) const;
-  Status revoke(const Lease* handle, ClientLease& lease, Deadline deadline);
-  void drop(const Lease* handle, ClientLease& lease);
-  void drop(const WatchPtr& watch);
+  Status erase(std::string_view key, Deadline deadline) override;
+  Status eraseAll(std::string_view prefix, Deadline deadline) override;
+  Status put(std::string_view key, std::string_view value, uint64_t lease,
+             Deadline deadline) override;
+  Result<Swap> swap(std::string_view key, std::optional<std::string_view> expected,
+                    std::optional<std::string_view> desired, uint64_t lease,
+                    Deadline deadline) override;
 
+  bool forked() const override { return gateway_->fork().inChild(); }
+  void wake() override;
+  bool holds(const ClientLease& lease) const override;
+  Result<std::string> make(const ClientLease& lease, Deadline deadline) override;
+  Status end(const ClientLease& lease, Deadline deadline) override;
+  void endLater(const ClientLease& lease) override { revoke(lease); }
   const std::string& incarnation() const override;
   Status grant(const ClientLease& lease, Deadline deadline) override;
   Result<bool> claim(const ClientLease& lease, const std::string& key, const std::string& value,
                      Deadline deadline) override;
   void revoke(const ClientLease& lease) override;
+
+  void drop(const WatchPtr& watch);
 
   // The thread hmc-etcd-keep, and what it waits on.
   struct Keeper {
@@ -92,14 +80,12 @@ class EtcdClient final : public Store,
   Deadline maintain();
   Deadline maintainLeases();
   Status keepAlive(ClientLease& lease);
-  void wake();
 
   const std::chrono::milliseconds grace_;
   uint64_t maintained_ = 0;  // the thread's: the gateway's breaks at its last look
 
-  mutable std::mutex mutex_;  // guards the two below
-  std::map<const KeyLease*, LeasePtr> leases_;
-  std::vector<WatchPtr> watches_;
+  std::mutex mutex_;
+  std::vector<WatchPtr> watches_;  // guarded by mutex_
 
   std::unique_ptr<Gateway> gateway_;
   std::unique_ptr<Keeper> keeper_;

@@ -2,7 +2,6 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/random.h"
 #include "store/etcd/client.h"
 #include "store/state.h"
 
@@ -22,28 +21,7 @@ constexpr std::chrono::milliseconds kRetry{100};
 // For revokes that nobody waits for, when the client goes.
 constexpr std::chrono::seconds kFarewell{2};
 
-// Positive: etcd has signed ones.
-uint64_t newLeaseId() {
-  for (;;) {
-    if (const uint64_t id = randomU64() >> 1; id != State::kNoLease) return id;
-  }
-}
-
 }  // namespace
-
-class EtcdClient::Lease final : public KeyLease {
- public:
-  Lease(std::shared_ptr<EtcdClient> client, LeasePtr lease)
-      : client_(std::move(client)), lease_(std::move(lease)) {}
-  ~Lease() override { client_->drop(this, *lease_); }
-
-  Status status() const override { return client_->statusOf(*lease_); }
-  Status revoke(Deadline deadline) override { return client_->revoke(this, *lease_, deadline); }
-
- private:
-  const std::shared_ptr<EtcdClient> client_;
-  const LeasePtr lease_;
-};
 
 class EtcdClient::Watching final : public Watch {
  public:
@@ -182,89 +160,24 @@ void EtcdClient::revoke(const ClientLease& lease) {
   });
 }
 
-Result<std::shared_ptr<KeyLease>> EtcdClient::lease(std::chrono::milliseconds ttl,
-                                                    Deadline deadline) {
-  HMC_TRY(checkTtl(ttl));
-  auto made = std::make_shared<ClientLease>(newLeaseId(), ttl);
-  const auto before = Deadline::Clock::now();
-  HMC_TRY(grant(*made, deadline));
-  made->setGranted(incarnation(), before);
-  auto handle = std::make_shared<Lease>(shared_from_this(), made);
-  {
-    std::lock_guard lock(mutex_);
-    leases_.emplace(handle.get(), std::move(made));
-  }
-  wake();
-  return std::shared_ptr<KeyLease>(std::move(handle));
+Result<std::string> EtcdClient::make(const ClientLease& lease, Deadline deadline) {
+  HMC_TRY(grant(lease, deadline));
+  return incarnation();
 }
 
-Result<std::string> EtcdClient::callWith(const LeasePtr& lease, const char* path,
-                                         const std::string& body, Repeat repeat,
-                                         Deadline deadline) {
-  for (;;) {
-    if (lease && lease->revoked()) return lease->status();
-    auto answer = gateway_->call(path, body, repeat, deadline);
-    // The one thing that such a request does not find is its lease.
-    if (!lease || answer.status().code() != Code::notFound) return answer;
-    lease->setLost();
-    wake();
-    HMC_TRY(lease->waitRestored(deadline));
-  }
-}
-
-void EtcdClient::record(const LeasePtr& lease, std::string_view key, std::string_view value,
-                        uint64_t made) {
-  for (const LeasePtr& other : leases()) {
-    if (other != lease) other->forget(key);
-  }
-  if (lease && lease->record(key, value, made)) wake();
-}
-
-std::vector<EtcdClient::LeasePtr> EtcdClient::leases() const {
-  std::lock_guard lock(mutex_);
-  std::vector<LeasePtr> all;
-  all.reserve(leases_.size());
-  for (const auto& [handle, lease] : leases_) all.push_back(lease);
-  return all;
-}
-
-Result<EtcdClient::LeasePtr> EtcdClient::known(const std::shared_ptr<KeyLease>& lease) const {
-  if (!lease) return LeasePtr();
-  std::lock_guard lock(mutex_);
-  const auto found = leases_.find(lease.get());
-  if (found != leases_.end()) return found->second;
-  return error(Code::invalidArgument, "the lease is not one of this store, or was revoked");
-}
-
-Status EtcdClient::statusOf(const ClientLease& lease) const {
-  HMC_TRY(lease.status());
-  if (gateway_->inReach() && !lease.isLost(incarnation())) return Status();
-  return error(Code::disconnected, "the store is out of reach, or has yet to make the lease again");
-}
-
-Status EtcdClient::revoke(const Lease* handle, ClientLease& lease, Deadline deadline) {
-  lease.setRevoked();
+Status EtcdClient::end(const ClientLease& lease, Deadline deadline) {
   Status revoked =
       gateway_->call(kRevoke, leaseRequest(lease.id()), Repeat::yes, deadline).status();
-  if (!revoked.ok() && revoked.code() != Code::notFound) return revoked;
-  std::lock_guard lock(mutex_);
-  leases_.erase(handle);
-  return Status();
+  return revoked.code() == Code::notFound ? Status() : revoked;
 }
 
-void EtcdClient::drop(const Lease* handle, ClientLease& lease) {
-  if (gateway_->fork().inChild()) return;
-  lease.setRevoked();
-  {
-    std::lock_guard lock(mutex_);
-    if (leases_.erase(handle) == 0) return;  // it was revoked
-  }
-  revoke(lease);
+bool EtcdClient::holds(const ClientLease& lease) const {
+  return gateway_->inReach() && !lease.isLost(incarnation());
 }
 
 Result<std::unique_ptr<Watch>> EtcdClient::watch(std::string_view prefix) {
   HMC_TRY(checkPrefix(prefix));
-  if (gateway_->fork().inChild()) return ForkGuard::refusal();
+  if (forked()) return ForkGuard::refusal();
   HMC_ASSIGN(EventFd fd, EventFd::create("a watch of the store"));
   auto made = std::make_shared<KeyWatch>(*gateway_, std::string(prefix), grace_, std::move(fd),
                                          [this] { wake(); });
@@ -273,11 +186,12 @@ Result<std::unique_ptr<Watch>> EtcdClient::watch(std::string_view prefix) {
     watches_.push_back(made);
   }
   wake();
-  return std::unique_ptr<Watch>(new Watching(shared_from_this(), std::move(made)));
+  return std::unique_ptr<Watch>(
+      new Watching(std::static_pointer_cast<EtcdClient>(shared_from_this()), std::move(made)));
 }
 
 void EtcdClient::drop(const WatchPtr& watch) {
-  if (gateway_->fork().inChild()) return;
+  if (forked()) return;
   watch->close();
   std::lock_guard lock(mutex_);
   watches_.erase(std::remove(watches_.begin(), watches_.end(), watch), watches_.end());

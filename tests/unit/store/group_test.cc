@@ -177,13 +177,13 @@ TEST_F(GroupTest, OnlyTheIncarnationThatIsMeantIsBuried) {
   auto b = join(ranks(3));
   Member other = b->self();
   other.incarnation = a->self().incarnation;
-  EXPECT_TRUE(a->bury(other, kLong).ok());
+  EXPECT_TRUE(a->reap(other, kLong).ok());
   EXPECT_THAT(ranksOf(*a), testing::ElementsAre(0, 1));
   EXPECT_TRUE(b->status().ok());
-  EXPECT_TRUE(a->bury(b->self(), kLong).ok());
+  EXPECT_TRUE(a->reap(b->self(), kLong).ok());
   EXPECT_THAT(ranksOf(*a), testing::ElementsAre(0));
   EXPECT_EQ(b->status().code(), Code::disconnected);
-  EXPECT_TRUE(a->bury(b->self(), kLong).ok());
+  EXPECT_TRUE(a->reap(b->self(), kLong).ok());
   auto c = join(ranks(3));
   EXPECT_EQ(c->self().rank, 1u);
   b.reset();
@@ -320,7 +320,7 @@ TEST_F(ServedGroup, AStoreThatIsRestartedChangesNothing) {
 TEST_F(ServedGroup, WhoWasBuriedDoesNotComeBackWithTheStore) {
   auto a = join(ranks(4));
   auto b = join(ranks(4));
-  ASSERT_TRUE(a->bury(b->self(), kLong).ok());
+  ASSERT_TRUE(a->reap(b->self(), kLong).ok());
   EXPECT_EQ(b->nextEvent(kLong).ok(), true);  // rank 0, that was there before
   while (b->status().ok()) (void)b->nextEvent(kShort);
   server.reset();

@@ -1,5 +1,5 @@
 # Warnings and sanitizers for everything in this project, and functions: hmc_part() for a folder
-# of src/, hmc_vendor_part() for one that needs a vendor's headers, hmc_test() for a test program.
+# of src/, hmc_vendor_part() for one that needs a vendor's headers, hmc_test() for a test.
 
 add_library(hmc_flags INTERFACE)
 target_compile_options(hmc_flags INTERFACE -Wall -Wextra -Wshadow $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor> -Wno-missing-field-initializers)
@@ -51,19 +51,44 @@ function(hmc_vendor_part name)
   endif()
 endfunction()
 
-# hmc_test(name SOURCES ... DEPS parts... [LIBS targets...] [LABELS ...])
+# hmc_test(name SOURCES ... DEPS parts... [LIBS targets...] [LABELS ...] [TIMEOUT seconds] [PROGRAM program])
+# A program NAME and its ctest entry. With PROGRAM the sources join that program, which compiles them in
+# one go: a fifth of the time of as many programs. The entry stays, runs the cases of its own sources
+# alone, and is a process with its own environment.
 function(hmc_test name)
-  cmake_parse_arguments(TEST "" "TIMEOUT" "SOURCES;DEPS;LIBS;LABELS" ${ARGN})
-  add_executable(${name} ${TEST_SOURCES})
-  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests ${PROJECT_SOURCE_DIR}/src)
-  target_link_libraries(${name} PRIVATE hmc_flags hmc_test_flags GTest::gtest_main ${TEST_LIBS})
-  target_precompile_headers(${name} REUSE_FROM hmc_test_headers)
+  cmake_parse_arguments(TEST "" "TIMEOUT;PROGRAM" "SOURCES;DEPS;LIBS;LABELS" ${ARGN})
+  if(NOT TEST_PROGRAM OR TEST_PROGRAM STREQUAL name)
+    hmc_test_program(${name} GTest::gtest_main)
+    hmc_test_entry(${name} ${name})
+    set(TEST_PROGRAM ${name})
+  else()
+    if(NOT TARGET ${TEST_PROGRAM})
+      hmc_test_program(${TEST_PROGRAM} hmc_test_main)
+      hmc_unity(${TEST_PROGRAM})
+    endif()
+    list(TRANSFORM TEST_SOURCES PREPEND "--file=" OUTPUT_VARIABLE files)
+    hmc_test_entry(${name} ${TEST_PROGRAM} ${files})
+  endif()
+  target_sources(${TEST_PROGRAM} PRIVATE ${TEST_SOURCES})
+  target_link_libraries(${TEST_PROGRAM} PRIVATE ${TEST_LIBS})
   foreach(dep ${TEST_DEPS})
-    target_link_libraries(${name} PRIVATE hmc_${dep})
+    target_link_libraries(${TEST_PROGRAM} PRIVATE hmc_${dep})
   endforeach()
   if(NOT TEST_TIMEOUT)
     set(TEST_TIMEOUT 300)
   endif()
-  add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES TIMEOUT ${TEST_TIMEOUT} LABELS "${TEST_LABELS}")
+endfunction()
+
+function(hmc_test_program name main)
+  add_executable(${name})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests ${PROJECT_SOURCE_DIR}/src)
+  target_link_libraries(${name} PRIVATE hmc_flags hmc_test_flags ${main})
+  target_precompile_headers(${name} REUSE_FROM hmc_test_headers)
+endfunction()
+
+# hmc_test_entry(name program arguments...)
+# A ctest entry of a GoogleTest program. Its report has the entry's name, because several may share a program.
+function(hmc_test_entry name program)
+  add_test(NAME ${name} COMMAND ${program} ${ARGN} --gtest_output=xml:${PROJECT_BINARY_DIR}/test-reports/${name}.xml)
 endfunction()

@@ -7,16 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "last_error.h"
 #include "smem_ranks.h"
 
 namespace hmc::test {
 namespace {
 
 using testing::HasSubstr;
-
-std::string said() {
-  return smem_get_last_err_msg();
-}
 
 smem_bm_config_t bmConfig(uint32_t seconds = 60) {
   smem_bm_config_t config;

@@ -11,16 +11,13 @@
 #include <string>
 #include <vector>
 
+#include "last_error.h"
 #include "smem_ranks.h"
 
 namespace hmc::test {
 namespace {
 
 using testing::HasSubstr;
-
-std::string said() {
-  return smem_get_last_err_msg();
-}
 
 // A world of one rank, or more that are not here.
 class Level2 : public testing::Test {

@@ -12,6 +12,7 @@
 #include <set>
 #include <string>
 
+#include "last_error.h"
 #include "smem_ranks.h"
 
 namespace hmc::test {
@@ -19,11 +20,7 @@ namespace {
 
 using testing::HasSubstr;
 
-std::string said() {
-  return smem_get_last_err_msg();
-}
-
-int32_t startBm(const std::string& url) {
+int32_t startAlone(const std::string& url) {
   smem_bm_config_t config;
   smem_bm_config_init(&config);
   config.rankId = 0;
@@ -125,7 +122,7 @@ TEST_F(LibraryTest, aChildOfAnInitialisedProcessStartsAfresh) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "the thread sanitizer forbids threads in such a child";
 #endif
-  ASSERT_EQ(startBm(url_), 0) << said();
+  ASSERT_EQ(startAlone(url_), 0) << said();
   smem_bm_t pool = smem_bm_create(0, 0, SMEMB_DATA_OP_SDMA, 0, 2 * kMiB, 0);
   void* slot = nullptr;
   ASSERT_EQ(smem_bm_join(pool, 0, &slot), 0) << said();
@@ -134,7 +131,7 @@ TEST_F(LibraryTest, aChildOfAnInitialisedProcessStartsAfresh) {
     char byte = 0;
     const bool refused =
         smem_bm_copy(pool, &byte, &byte, 1, SMEMB_COPY_H2G, 0) == SMEM_NOT_INITIALIZED;
-    const bool started = smem_init(0) == 0 && startBm(freeUrl()) == 0;
+    const bool started = smem_init(0) == 0 && startAlone(freeUrl()) == 0;
     smem_uninit();
     _exit(refused && started ? 0 : 1);
   }

@@ -9,16 +9,13 @@
 #include <thread>
 #include <vector>
 
+#include "last_error.h"
 #include "smem_ranks.h"
 
 namespace hmc::test {
 namespace {
 
 using testing::HasSubstr;
-
-std::string said() {
-  return smem_get_last_err_msg();
-}
 
 class Trans : public testing::Test {
  protected:

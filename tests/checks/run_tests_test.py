@@ -74,6 +74,13 @@ class Running(unittest.TestCase):
         self.assertEqual((0, "1 passed, 0 failed"), self.run_on('add_test(good_test "true")\n'))
         self.assertEqual((1, "1 passed, 1 failed"), self.run_on(both))
 
+    def test_entries_that_share_a_program_have_a_report_each(self):
+        entry = 'add_test({0}_test "sh" "-c" "mkdir -p test-reports; echo \\"$1\\" > test-reports/{0}_test.xml" sh "{1}")\n'
+        case = "<testcase classname='S' name='{}' status='run'/>"
+        both = entry.format("one", "<t>" + case.format("a") + "</t>")
+        both += entry.format("two", "<t>" + case.format("b") + case.format("c") + "</t>")
+        self.assertEqual((0, "3 passed, 0 failed"), self.run_on(both))
+
     def test_no_tests_are_a_failure(self):
         self.assertEqual((1, "0 passed, 1 failed"), self.run_on(""))
 

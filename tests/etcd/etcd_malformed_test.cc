@@ -176,12 +176,12 @@ TEST(FakeEtcd, ThatGivesNoTokenIsRefused) {
   EXPECT_EQ(status.code(), Code::failed) << status.toString();
 }
 
-TEST(Etcd, AUserNeedsAPassword) {
+TEST(AnyEtcd, AUserNeedsAPassword) {
   EXPECT_EQ(openStore("etcd://127.0.0.1:1?user=me", {}, seconds(60)).status().code(),
             Code::invalidArgument);
 }
 
-TEST(Etcd, ThatIsNotThereIsASentenceAtTheDeadline) {
+TEST(AnyEtcd, ThatIsNotThereIsASentenceAtTheDeadline) {
   const Status status = openStore("etcd://127.0.0.1:1,127.0.0.1:2", {}, milliseconds(200)).status();
   EXPECT_EQ(status.code(), Code::deadlineExceeded) << status.toString();
   EXPECT_NE(status.message().find("127.0.0.1"), std::string::npos) << status.message();

@@ -29,7 +29,7 @@ constexpr size_t kSeats = 8;
 constexpr size_t kKnown = kMiB;
 constexpr size_t kSlot = 24 * kMiB;
 constexpr size_t kRest = kSlot - kKnown;
-const std::string kOptions = "capacity=8 host=" + std::to_string(kSlot) + kLease;
+const std::string kChurnOptions = "capacity=8 host=" + std::to_string(kSlot) + kLease;
 
 std::optional<uint64_t> fromEnvironment(const char* name) {
   const char* text = std::getenv(name);
@@ -88,8 +88,8 @@ class PoolChurn : public PoolTest {
     const uint32_t rank = chosen ? *std::next(free.begin(), below(free.size())) : *free.begin();
     if (!seat->process) seat->process = std::make_unique<PoolMember>();
     log("join as " + std::to_string(rank) + (chosen ? ", by choice" : ""));
-    const Reply joined =
-        seat->process->join(store_, kOptions + (chosen ? " rank=" + std::to_string(rank) : ""));
+    const Reply joined = seat->process->join(
+        store_, kChurnOptions + (chosen ? " rank=" + std::to_string(rank) : ""));
     expectOk(joined, std::to_string(rank));
     seat->rank = rank;
     seat->known.assign(kKnown, '\0');

@@ -5,14 +5,14 @@
 namespace hmc::test {
 namespace {
 
-const std::string kOptions = "capacity=8 host=2097152 heartbeat=200 lease=2000";
+const std::string kFaultOptions = "capacity=8 host=2097152 heartbeat=200 lease=2000";
 
 TEST_F(PoolTest, aStoppedMemberHoldsUpNobody) {
-  PoolMember& first = member(0, kOptions);
-  PoolMember& second = member(1, kOptions);
+  PoolMember& first = member(0, kFaultOptions);
+  PoolMember& second = member(1, kFaultOptions);
   expectOk(first.ask("event"), "joined 1");
   second.stop();
-  PoolMember& third = member(2, kOptions);
+  PoolMember& third = member(2, kFaultOptions);
   expectOk(first.ask("put 2 host 0 1000 3"));
   expectOk(third.ask("load 2 host 0 1000 3"), "same");
   // Its lease ends; until then it is a member.
@@ -25,9 +25,9 @@ TEST_F(PoolTest, aStoppedMemberHoldsUpNobody) {
 
 // It finds that nobody answers any more and must not take the others for dead.
 TEST_F(PoolTest, aMemberThatWasStoppedForTooLongHarmsNobody) {
-  PoolMember& first = member(0, kOptions);
-  PoolMember& second = member(1, kOptions);
-  PoolMember& third = member(2, kOptions);
+  PoolMember& first = member(0, kFaultOptions);
+  PoolMember& second = member(1, kFaultOptions);
+  PoolMember& third = member(2, kFaultOptions);
   second.stop();
   for (PoolMember* who : {&first, &third}) {
     expectOk(who->ask("await-ranks 0 2"));
@@ -38,7 +38,7 @@ TEST_F(PoolTest, aMemberThatWasStoppedForTooLongHarmsNobody) {
   const Reply left = second.ask("leave");
   EXPECT_NE(left.code, "SILENT") << left;
   for (PoolMember* who : {&first, &third}) expectOk(who->ask("await-ranks 0 2"));
-  PoolMember& fourth = member(1, kOptions);
+  PoolMember& fourth = member(1, kFaultOptions);
   for (PoolMember* who : {&first, &third, &fourth}) expectOk(who->ask("await-ranks 0 1 2"));
   expectOk(first.ask("put 2 host 0 100000 5"));
   expectOk(third.ask("load 2 host 0 100000 5"), "same");
@@ -77,18 +77,18 @@ TEST_F(PoolTest, aCopyToAMemberThatDiedDoesNotGoOnInTheNext) {
 }
 
 TEST_F(PoolTest, copiesGoOnWithoutTheStore) {
-  PoolMember& first = member(0, kOptions);
-  PoolMember& second = member(1, kOptions);
+  PoolMember& first = member(0, kFaultOptions);
+  PoolMember& second = member(1, kFaultOptions);
   keeper_->kill();
   expectOk(first.ask("put 1 host 0 100000 3"));
   expectOk(second.ask("load 1 host 0 100000 3"), "same");
   PoolMember late;
-  const Reply refused = late.join(store_, kOptions + " timeout=1");
+  const Reply refused = late.join(store_, kFaultOptions + " timeout=1");
   EXPECT_FALSE(refused.ok) << refused;
   // It comes back with nothing in its memory.
   startStore(store_);
   expectOk(late.ask("await " + store_ + " 2"));
-  expectOk(late.join(store_, kOptions), "2");
+  expectOk(late.join(store_, kFaultOptions), "2");
   expectOk(late.ask("put 1 host 0 100000 4"));
   expectOk(second.ask("load 1 host 0 100000 4"), "same");
 }

@@ -27,12 +27,12 @@ class PoolNetworkTest : public PoolTest {
   Cable cable_;
 };
 
-const std::string kOptions = "capacity=4 host=33554432 heartbeat=200 lease=2000";
+const std::string kNetworkOptions = "capacity=4 host=33554432 heartbeat=200 lease=2000";
 
 TEST_F(PoolNetworkTest, copiesReachSlotsOfOtherHosts) {
-  PoolMember& left = on(cable_.left(), 0, kOptions);
-  PoolMember& right = on(cable_.right(), 1, kOptions);
-  PoolMember& third = on(cable_.right(), 2, kOptions);
+  PoolMember& left = on(cable_.left(), 0, kNetworkOptions);
+  PoolMember& right = on(cable_.right(), 1, kNetworkOptions);
+  PoolMember& third = on(cable_.right(), 2, kNetworkOptions);
   EXPECT_NE(left.ask("slot 1 host").text.find(" far"), std::string::npos);
   EXPECT_NE(third.ask("slot 1 host").text.find(" mapped"), std::string::npos);
   for (size_t size : {size_t{8}, size_t{100000}, 20 * kMiB}) {
@@ -56,23 +56,23 @@ TEST_F(PoolNetworkTest, copiesReachSlotsOfOtherHosts) {
 }
 
 TEST_F(PoolNetworkTest, aMemberOfAnotherHostThatIsKilledLeavesWithItsLease) {
-  PoolMember& left = on(cable_.left(), 0, kOptions);
-  PoolMember& right = on(cable_.right(), 1, kOptions);
+  PoolMember& left = on(cable_.left(), 0, kNetworkOptions);
+  PoolMember& right = on(cable_.right(), 1, kNetworkOptions);
   expectOk(left.ask("event"), "joined 1");
   expectOk(left.ask("put 1 host 0 100000 3"));
   right.kill();
   expectOk(left.ask("event"), "left 1");
   EXPECT_EQ(left.ask("put 1 host 0 8 3").code, "not_found");
-  PoolMember& again = on(cable_.right(), 1, kOptions);
+  PoolMember& again = on(cable_.right(), 1, kNetworkOptions);
   expectOk(left.ask("event"), "joined 1");
   expectOk(left.ask("put 1 host 0 100000 5"));
   expectOk(again.ask("load 1 host 0 100000 5"), "same");
 }
 
 TEST_F(PoolNetworkTest, aHostThatIsCutOffLeavesAndCopiesToItEnd) {
-  PoolMember& left = on(cable_.left(), 0, kOptions);
-  PoolMember& other = on(cable_.left(), 1, kOptions);
-  PoolMember& right = on(cable_.right(), 2, kOptions);
+  PoolMember& left = on(cable_.left(), 0, kNetworkOptions);
+  PoolMember& other = on(cable_.left(), 1, kNetworkOptions);
+  PoolMember& right = on(cable_.right(), 2, kNetworkOptions);
   expectOk(left.ask("event"), "joined 1");
   expectOk(left.ask("event"), "joined 2");
   expectOk(left.ask("put 2 host 0 100000 3"));

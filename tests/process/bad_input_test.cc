@@ -9,7 +9,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr size_t kSize = 4096;
+constexpr size_t kBadInputSize = 4096;
 constexpr size_t kNearEnd = ~size_t{0} - 7;  // 2^64 - 8
 
 class Edges : public testing::TestWithParam<ConnType> {};
@@ -50,10 +50,11 @@ struct Range {
 };
 
 TEST_P(Edges, upToTheEndIsFine) {
-  Pair pair(kSize, GetParam());
+  Pair pair(kBadInputSize, GetParam());
   for (const auto& operation : everyOperation(pair)) {
-    for (Range range : {Range{0, 0, kSize}, Range{kSize - 1, 0, 1}, Range{0, kSize - 1, 1},
-                        Range{kSize, kSize, 0}, Range{0, 0, 0}, Range{1, 0, kSize - 1}}) {
+    for (Range range : {Range{0, 0, kBadInputSize}, Range{kBadInputSize - 1, 0, 1},
+                        Range{0, kBadInputSize - 1, 1}, Range{kBadInputSize, kBadInputSize, 0},
+                        Range{0, 0, 0}, Range{1, 0, kBadInputSize - 1}}) {
       EXPECT_EQ(operation(range.local, range.remote, range.size), status_t::SUCCESS)
           << range.local << " " << range.remote << " " << range.size << ": " << lastError();
     }
@@ -61,29 +62,30 @@ TEST_P(Edges, upToTheEndIsFine) {
 }
 
 TEST_P(Edges, anythingBeyondIsRefusedAndTouchesNothing) {
-  Pair pair(kSize, GetParam());
-  pair.server.fill(0, kSize, 1);
-  pair.client.fill(0, kSize, 2);
+  Pair pair(kBadInputSize, GetParam());
+  pair.server.fill(0, kBadInputSize, 1);
+  pair.client.fill(0, kBadInputSize, 2);
   for (const auto& operation : everyOperation(pair)) {
     for (Range range :
-         {Range{0, 0, kSize + 1}, Range{kSize, 0, 1}, Range{0, kSize, 1}, Range{1, 0, kSize},
-          Range{0, 1, kSize}, Range{kNearEnd, 0, 16}, Range{0, kNearEnd, 16},
-          Range{kNearEnd, kNearEnd, 16}, Range{8, 8, kNearEnd}, Range{0, 0, ~size_t{0}},
-          Range{1, 1, ~size_t{0}}, Range{kSize + 1, 0, 0}, Range{0, kSize + 1, 0}}) {
+         {Range{0, 0, kBadInputSize + 1}, Range{kBadInputSize, 0, 1}, Range{0, kBadInputSize, 1},
+          Range{1, 0, kBadInputSize}, Range{0, 1, kBadInputSize}, Range{kNearEnd, 0, 16},
+          Range{0, kNearEnd, 16}, Range{kNearEnd, kNearEnd, 16}, Range{8, 8, kNearEnd},
+          Range{0, 0, ~size_t{0}}, Range{1, 1, ~size_t{0}}, Range{kBadInputSize + 1, 0, 0},
+          Range{0, kBadInputSize + 1, 0}}) {
       EXPECT_EQ(operation(range.local, range.remote, range.size), status_t::ERROR)
           << range.local << " " << range.remote << " " << range.size;
       EXPECT_THAT(lastError(), HasSubstr("4096"));
     }
   }
-  EXPECT_EQ(pair.server.bytes(0, kSize), Party::pattern(kSize, 1));
-  EXPECT_EQ(pair.client.bytes(0, kSize), Party::pattern(kSize, 2));
-  EXPECT_EQ(pair->put(kHere, pair.port(), 0, 0, kSize, pair.type), status_t::SUCCESS);
+  EXPECT_EQ(pair.server.bytes(0, kBadInputSize), Party::pattern(kBadInputSize, 1));
+  EXPECT_EQ(pair.client.bytes(0, kBadInputSize), Party::pattern(kBadInputSize, 2));
+  EXPECT_EQ(pair->put(kHere, pair.port(), 0, 0, kBadInputSize, pair.type), status_t::SUCCESS);
 }
 
 TEST_P(Edges, aRefusedCallLeavesTheConnectionThatDisConnectEnds) {
   Variable wait("HMC_TIMEOUT_MS", "1000");
-  Pair pair(kSize, GetParam());
-  EXPECT_EQ(pair->put(kHere, pair.port(), 0, 0, kSize + 1, pair.type), status_t::ERROR);
+  Pair pair(kBadInputSize, GetParam());
+  EXPECT_EQ(pair->put(kHere, pair.port(), 0, 0, kBadInputSize + 1, pair.type), status_t::ERROR);
   EXPECT_EQ(pair->checkConn(kHere, pair.port(), pair.type), status_t::SUCCESS) << lastError();
   EXPECT_EQ(pair->disConnect(kHere, pair.port(), pair.type), status_t::SUCCESS);
   EXPECT_EQ(pair->put(kHere, pair.port(), 0, 0, 8, pair.type), status_t::NOT_FOUND);
@@ -92,7 +94,7 @@ TEST_P(Edges, aRefusedCallLeavesTheConnectionThatDisConnectEnds) {
 }
 
 TEST_P(Edges, sentenceNamesTheNumbers) {
-  Pair pair(kSize, GetParam());
+  Pair pair(kBadInputSize, GetParam());
   EXPECT_EQ(pair->put(kHere, pair.port(), 0, 4000, 100, pair.type), status_t::ERROR);
   EXPECT_THAT(lastError(), HasSubstr("100"));
   EXPECT_THAT(lastError(), HasSubstr("4000"));
@@ -114,8 +116,8 @@ TEST(BadInput, buffersOfDifferentSizeAreCheckedAgainstTheirOwnEnds) {
 }
 
 TEST(BadInput, portInUseIsNamedAndTheFirstServerGoesOn) {
-  Pair pair(kSize, ConnType::AUTO);
-  Party second(kSize);
+  Pair pair(kBadInputSize, ConnType::AUTO);
+  Party second(kBadInputSize);
   uint16_t taken = pair.port();
   uint16_t open = freePort();
   EXPECT_EQ(second.communicator->initServer(kHere, taken, 0, "", ConnType::AUTO), status_t::ERROR);
@@ -127,14 +129,14 @@ TEST(BadInput, portInUseIsNamedAndTheFirstServerGoesOn) {
   EXPECT_EQ(second.communicator->initServer(kHere, open, 0, "", ConnType::AUTO), status_t::SUCCESS)
       << lastError();
   EXPECT_EQ(pair->put(kHere, pair.port(), 0, 0, 64, pair.type), status_t::SUCCESS) << lastError();
-  Party late(kSize);
+  Party late(kBadInputSize);
   EXPECT_EQ(late.connectTo(pair.server, ConnType::AUTO, 0, 2), status_t::SUCCESS) << lastError();
 }
 
 TEST(BadInput, unknownPeersAndRanksAreNotFound) {
   Variable wait("HMC_TIMEOUT_MS", "100");
   Variable receive("HMC_RECV_TIMEOUT_MS", "100");
-  Pair pair(kSize, ConnType::AUTO);
+  Pair pair(kBadInputSize, ConnType::AUTO);
   EXPECT_EQ(pair->put(kHere, 1, 0, 0, 8, ConnType::AUTO), status_t::NOT_FOUND);
   EXPECT_THAT(lastError(), HasSubstr("127.0.0.1:1"));
   EXPECT_EQ(pair->get("10.9.8.7", 5, 0, 0, 8, ConnType::AUTO), status_t::NOT_FOUND);
@@ -150,7 +152,7 @@ TEST(BadInput, unknownPeersAndRanksAreNotFound) {
 
 TEST(BadInput, nobodyListeningIsAnErrorThatNamesTheAddress) {
   Variable wait("HMC_CONNECT_TIMEOUT_MS", "300");
-  Party client(kSize);
+  Party client(kBadInputSize);
   uint16_t port = freePort();
   EXPECT_NE(client.communicator->connectTo(kHere, port, ConnType::TCP), status_t::SUCCESS);
   EXPECT_THAT(lastError(), HasSubstr(std::to_string(port)));
@@ -161,7 +163,7 @@ TEST(BadInput, nobodyListeningIsAnErrorThatNamesTheAddress) {
 }
 
 TEST(BadInput, closingTwiceIsSuccess) {
-  Pair pair(kSize, ConnType::AUTO);
+  Pair pair(kBadInputSize, ConnType::AUTO);
   for (int twice = 0; twice < 2; ++twice) {
     EXPECT_EQ(pair->disConnect(kHere, pair.port(), pair.type), status_t::SUCCESS);
     EXPECT_EQ(pair->disConnect(kHere, pair.type), status_t::SUCCESS);
@@ -174,7 +176,7 @@ TEST(BadInput, closingTwiceIsSuccess) {
 }
 
 TEST(BadInput, waitingForNothing) {
-  Pair pair(kSize, ConnType::AUTO);
+  Pair pair(kBadInputSize, ConnType::AUTO);
   EXPECT_EQ(pair->wait(0), status_t::SUCCESS);
   EXPECT_EQ(pair->wait(std::vector<uint64_t>{}), status_t::SUCCESS);
   EXPECT_EQ(pair->wait(123456), status_t::NOT_FOUND);
@@ -183,7 +185,7 @@ TEST(BadInput, waitingForNothing) {
 }
 
 TEST(BadInput, aConnTypeThatIsNoneIsInvalidConfig) {
-  Pair pair(kSize, ConnType::AUTO);
+  Pair pair(kBadInputSize, ConnType::AUTO);
   auto none = static_cast<ConnType>(42);
   EXPECT_EQ(pair->put(kHere, pair.port(), 0, 0, 8, none), status_t::INVALID_CONFIG);
   EXPECT_EQ(pair->initServer(kHere, freePort(), 0, "", none), status_t::INVALID_CONFIG);
@@ -194,16 +196,16 @@ TEST(BadInput, aConnTypeThatIsNoneIsInvalidConfig) {
 
 TEST(BadInput, numbersOfChannelsOutsideOneToSixteenAreRefused) {
   for (size_t channels : {size_t{0}, size_t{17}, ~size_t{0}}) {
-    Party party(kSize, channels);
+    Party party(kBadInputSize, channels);
     EXPECT_EQ(party.serve(), status_t::ERROR);
     EXPECT_THAT(lastError(), HasSubstr("num_chs is " + std::to_string(channels)));
   }
-  Party most(kSize, 16);
+  Party most(kBadInputSize, 16);
   EXPECT_EQ(most.serve(), status_t::SUCCESS) << lastError();
 }
 
 TEST(BadInput, missingPlacesForAnswersAreErrors) {
-  Pair pair(kSize, ConnType::AUTO);
+  Pair pair(kBadInputSize, ConnType::AUTO);
   EXPECT_EQ(pair->putNB(kHere, pair.port(), 0, 0, 8, nullptr, pair.type), status_t::ERROR);
   EXPECT_EQ(pair->putPipeline(kHere, pair.port(), 0, 0, 8, 0, 0, pair.type), status_t::ERROR);
   EXPECT_EQ(pair->sendDataTo(kHere, pair.port(), nullptr, 8, MemoryType::CPU, pair.type),
@@ -216,7 +218,7 @@ TEST(BadInput, missingPlacesForAnswersAreErrors) {
 TEST(BadInput, strictTransportAllowsNoSubstitute) {
   Variable without("HMC_TRANSPORTS", "ipc,tcp");
   Variable strict("HMC_STRICT_TRANSPORT", "1");
-  Party party(kSize);
+  Party party(kBadInputSize);
   EXPECT_EQ(party.serve(ConnType::RDMA), status_t::UNSUPPORT);
   EXPECT_THAT(lastError(), HasSubstr("HMC_STRICT_TRANSPORT"));
   EXPECT_EQ(party.communicator->connectTo(kHere, 1, ConnType::UCX), status_t::UNSUPPORT);
@@ -227,10 +229,10 @@ TEST(BadInput, aTransportThatIsSwitchedOffIsUnsupported) {
   std::optional<Party> server;
   {
     Variable only("HMC_TRANSPORTS", "tcp");
-    server.emplace(kSize);
+    server.emplace(kBadInputSize);
   }
   ASSERT_EQ(server->serve(), status_t::SUCCESS) << lastError();
-  Party client(kSize);
+  Party client(kBadInputSize);
   EXPECT_EQ(client.connectTo(*server, ConnType::IPC), status_t::UNSUPPORT);
   EXPECT_THAT(lastError(), HasSubstr("ipc"));
   EXPECT_EQ(client.connectTo(*server, ConnType::TCP), status_t::SUCCESS) << lastError();
@@ -240,13 +242,13 @@ TEST(BadInput, aWrongSecretIsRefused) {
   std::optional<Party> server, friendly, stranger;
   {
     Variable secret("HMC_SECRET", "open sesame");
-    server.emplace(kSize);
-    friendly.emplace(kSize);
+    server.emplace(kBadInputSize);
+    friendly.emplace(kBadInputSize);
   }
   ASSERT_EQ(server->serve(), status_t::SUCCESS) << lastError();
   for (const char* guess : {"open barley", ""}) {
     Variable secret("HMC_SECRET", guess);
-    stranger.emplace(kSize);
+    stranger.emplace(kBadInputSize);
     EXPECT_EQ(stranger->connectTo(*server, ConnType::TCP), status_t::ERROR);
     EXPECT_THAT(lastError(), HasSubstr("secret"));
   }
@@ -255,7 +257,7 @@ TEST(BadInput, aWrongSecretIsRefused) {
 
 TEST(BadInput, aSettingThatMakesNoSenseIsNamed) {
   Variable lease("HMC_LEASE_MS", "soon");
-  Party party(kSize);
+  Party party(kBadInputSize);
   EXPECT_EQ(party.serve(), status_t::ERROR);
   EXPECT_THAT(lastError(), HasSubstr("HMC_LEASE_MS"));
 }

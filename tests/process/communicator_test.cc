@@ -11,19 +11,19 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr size_t kSize = size_t{1} << 20;
+constexpr size_t kCommunicatorSize = size_t{1} << 20;
 
 class Transfers : public testing::TestWithParam<ConnType> {
  protected:
-  Pair pair{kSize, GetParam()};
+  Pair pair{kCommunicatorSize, GetParam()};
   ConnType type = GetParam();
 };
 
 TEST_P(Transfers, startedTogetherAreWaitedForTogether) {
-  pair.client.fill(0, kSize, 1);
+  pair.client.fill(0, kCommunicatorSize, 1);
   std::vector<uint64_t> ids;
   constexpr size_t kPieces = 64;
-  constexpr size_t kPiece = kSize / kPieces;
+  constexpr size_t kPiece = kCommunicatorSize / kPieces;
   for (size_t i = 0; i < kPieces; ++i) {
     uint64_t id = 0;
     ASSERT_EQ(pair->putNB(kHere, pair.port(), i * kPiece, i * kPiece, kPiece, &id, type),
@@ -32,20 +32,23 @@ TEST_P(Transfers, startedTogetherAreWaitedForTogether) {
     ids.push_back(id);
   }
   EXPECT_EQ(pair->wait(ids), status_t::SUCCESS) << lastError();
-  EXPECT_TRUE(pair.server.bytes(0, kSize) == Party::pattern(kSize, 1));
+  EXPECT_TRUE(pair.server.bytes(0, kCommunicatorSize) == Party::pattern(kCommunicatorSize, 1));
 
-  pair.server.fill(0, kSize, 2);
+  pair.server.fill(0, kCommunicatorSize, 2);
   uint64_t first = 0, second = 0;
-  ASSERT_EQ(pair->getNB(kHere, pair.port(), 0, kSize / 2, kSize / 2, &first, type),
+  ASSERT_EQ(pair->getNB(kHere, pair.port(), 0, kCommunicatorSize / 2, kCommunicatorSize / 2, &first,
+                        type),
             status_t::SUCCESS);
-  ASSERT_EQ(pair->getNB(kHere, pair.port(), kSize / 2, 0, kSize / 2, &second, type),
+  ASSERT_EQ(pair->getNB(kHere, pair.port(), kCommunicatorSize / 2, 0, kCommunicatorSize / 2,
+                        &second, type),
             status_t::SUCCESS);
   // In the other order than they were started.
   EXPECT_EQ(pair->wait(second), status_t::SUCCESS) << lastError();
   EXPECT_EQ(pair->wait(first), status_t::SUCCESS) << lastError();
-  std::string wanted = Party::pattern(kSize, 2);
-  EXPECT_TRUE(pair.client.bytes(0, kSize / 2) == wanted.substr(kSize / 2));
-  EXPECT_TRUE(pair.client.bytes(kSize / 2, kSize / 2) == wanted.substr(0, kSize / 2));
+  std::string wanted = Party::pattern(kCommunicatorSize, 2);
+  EXPECT_TRUE(pair.client.bytes(0, kCommunicatorSize / 2) == wanted.substr(kCommunicatorSize / 2));
+  EXPECT_TRUE(pair.client.bytes(kCommunicatorSize / 2, kCommunicatorSize / 2) ==
+              wanted.substr(0, kCommunicatorSize / 2));
   for (uint64_t id : {first, second}) {
     if (id != 0) {
       EXPECT_EQ(pair->wait(id), status_t::NOT_FOUND) << "an id is waited for once";
@@ -58,31 +61,37 @@ TEST_P(Transfers, runAsPipelinesOfAnyChunk) {
     size_t chunk, inflight;
   };
   int seed = 10;
-  for (Cut cut : {Cut{0, 64}, Cut{1000, 1}, Cut{4096, 3}, Cut{kSize, 64}, Cut{10 * kSize, 1},
-                  Cut{kSize - 1, 2}}) {
-    pair.client.fill(0, kSize, ++seed);
-    EXPECT_EQ(pair->putPipeline(kHere, pair.port(), 0, 0, kSize, cut.chunk, cut.inflight, type),
+  for (Cut cut : {Cut{0, 64}, Cut{1000, 1}, Cut{4096, 3}, Cut{kCommunicatorSize, 64},
+                  Cut{10 * kCommunicatorSize, 1}, Cut{kCommunicatorSize - 1, 2}}) {
+    pair.client.fill(0, kCommunicatorSize, ++seed);
+    EXPECT_EQ(pair->putPipeline(kHere, pair.port(), 0, 0, kCommunicatorSize, cut.chunk,
+                                cut.inflight, type),
               status_t::SUCCESS)
         << lastError();
-    EXPECT_TRUE(pair.server.bytes(0, kSize) == Party::pattern(kSize, seed)) << cut.chunk;
-    pair.server.fill(0, kSize, ++seed);
-    EXPECT_EQ(pair->getPipeline(kHere, pair.port(), 7, 7, kSize - 7, cut.chunk, cut.inflight, type),
+    EXPECT_TRUE(pair.server.bytes(0, kCommunicatorSize) == Party::pattern(kCommunicatorSize, seed))
+        << cut.chunk;
+    pair.server.fill(0, kCommunicatorSize, ++seed);
+    EXPECT_EQ(pair->getPipeline(kHere, pair.port(), 7, 7, kCommunicatorSize - 7, cut.chunk,
+                                cut.inflight, type),
               status_t::SUCCESS)
         << lastError();
-    EXPECT_TRUE(pair.client.bytes(7, kSize - 7) == Party::pattern(kSize, seed).substr(7));
+    EXPECT_TRUE(pair.client.bytes(7, kCommunicatorSize - 7) ==
+                Party::pattern(kCommunicatorSize, seed).substr(7));
   }
 }
 
 TEST_P(Transfers, tagsArriveAfterEverythingThatWasStartedBefore) {
   for (int round = 0; round < 50; ++round) {
-    pair.client.fill(0, kSize, round);
+    pair.client.fill(0, kCommunicatorSize, round);
     uint64_t id = 0;
-    ASSERT_EQ(pair->putNB(kHere, pair.port(), 0, 0, kSize, &id, type), status_t::SUCCESS);
+    ASSERT_EQ(pair->putNB(kHere, pair.port(), 0, 0, kCommunicatorSize, &id, type),
+              status_t::SUCCESS);
     ASSERT_EQ(pair->ctrlSend(0, static_cast<uint64_t>(round)), status_t::SUCCESS) << lastError();
     uint64_t tag = 0;
     ASSERT_EQ(pair.server.communicator->ctrlRecv(1, &tag), status_t::SUCCESS) << lastError();
     ASSERT_EQ(tag, static_cast<uint64_t>(round));
-    ASSERT_TRUE(pair.server.bytes(0, kSize) == Party::pattern(kSize, round)) << round;
+    ASSERT_TRUE(pair.server.bytes(0, kCommunicatorSize) == Party::pattern(kCommunicatorSize, round))
+        << round;
     ASSERT_EQ(pair->wait(id), status_t::SUCCESS);
   }
 }
@@ -111,7 +120,7 @@ INSTANTIATE_TEST_SUITE_P(Transport, Transfers, testing::Values(ConnType::IPC, Co
                          typeName);
 
 TEST(FirstGeneration, writesAndReadsAtTheSameOffset) {
-  Party server(kSize), client(kSize);
+  Party server(kCommunicatorSize), client(kCommunicatorSize);
   ASSERT_EQ(server.serveAlone(ConnType::RDMA), status_t::SUCCESS);
   ASSERT_EQ(client.connectAlone(server, ConnType::RDMA), status_t::SUCCESS) << lastError();
   EXPECT_EQ(client.communicator->checkConn(kHere, ConnType::RDMA), status_t::SUCCESS);
@@ -126,7 +135,7 @@ TEST(FirstGeneration, writesAndReadsAtTheSameOffset) {
 }
 
 TEST(Connecting, withSeveralTypesKeepsOneControlChannel) {
-  Pair pair(kSize, ConnType::IPC);
+  Pair pair(kCommunicatorSize, ConnType::IPC);
   // Queued before the other types connect, which must not lose it.
   ASSERT_EQ(pair->ctrlSend(0, 11), status_t::SUCCESS);
   for (ConnType type : {ConnType::TCP, ConnType::RDMA, ConnType::UCX, ConnType::AUTO}) {

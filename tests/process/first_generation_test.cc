@@ -10,17 +10,17 @@
 namespace hmc::test {
 namespace {
 
-constexpr size_t kSize = 1 << 20;
+constexpr size_t kFirstGenerationSize = 1 << 20;
 
 status_t readWhatComes(Party& server) {
   return server.communicator->readFrom(kHere, 0, 4096, ConnType::TCP);
 }
 
 TEST(FirstGenerationServer, readsWhatAClientYetToComeWrites) {
-  Party server(kSize);
+  Party server(kFirstGenerationSize);
   ASSERT_EQ(server.serveAlone(ConnType::TCP), status_t::SUCCESS);
   auto reading = std::async(std::launch::async, [&] { return readWhatComes(server); });
-  Party client(kSize);
+  Party client(kFirstGenerationSize);
   ASSERT_EQ(client.connectAlone(server, ConnType::TCP), status_t::SUCCESS);
   client.fill(0, 4096, 6);
   ASSERT_EQ(client.communicator->writeTo(kHere, 0, 4096, ConnType::TCP), status_t::SUCCESS);
@@ -29,10 +29,10 @@ TEST(FirstGenerationServer, readsWhatAClientYetToComeWrites) {
 }
 
 TEST(FirstGenerationServer, readsFromAClientThatNeverWrites) {
-  Party server(kSize);
+  Party server(kFirstGenerationSize);
   ASSERT_EQ(server.serveAlone(ConnType::TCP), status_t::SUCCESS);
   auto reading = std::async(std::launch::async, [&] { return readWhatComes(server); });
-  Party client(kSize);
+  Party client(kFirstGenerationSize);
   client.fill(0, 4096, 7);
   ASSERT_EQ(client.connectAlone(server, ConnType::TCP), status_t::SUCCESS);
   EXPECT_EQ(reading.get(), status_t::SUCCESS) << lastError();
@@ -41,12 +41,12 @@ TEST(FirstGenerationServer, readsFromAClientThatNeverWrites) {
 
 TEST(FirstGenerationServer, finishesReadingWhenTheClientGoes) {
   for (int round = 0; round < 10; ++round) {
-    Party server(kSize);
+    Party server(kFirstGenerationSize);
     ASSERT_EQ(server.serveAlone(ConnType::TCP), status_t::SUCCESS);
     auto reading = std::async(std::launch::async, [&] { return readWhatComes(server); });
     // Clients that only look in, until one of them was there when the server read.
     do {
-      Party client(kSize);
+      Party client(kFirstGenerationSize);
       client.fill(0, 4096, round);
       ASSERT_EQ(client.connectAlone(server, ConnType::TCP), status_t::SUCCESS);
     } while (reading.wait_for(std::chrono::seconds(0)) != std::future_status::ready);
@@ -57,14 +57,14 @@ TEST(FirstGenerationServer, finishesReadingWhenTheClientGoes) {
 
 TEST(FirstGenerationServer, doesNotWaitForEver) {
   Variable soon("HMC_TIMEOUT_MS", "50");
-  Party server(kSize);
+  Party server(kFirstGenerationSize);
   ASSERT_EQ(server.communicator->initServer(kHere, freePort(), ConnType::TCP), status_t::SUCCESS);
   EXPECT_NE(server.communicator->readFrom("10.9.8.7", 0, 8, ConnType::TCP), status_t::SUCCESS);
   EXPECT_NE(lastError().find("10.9.8.7"), std::string::npos) << lastError();
 }
 
 TEST(Communicator, copiesAtOnceWhereMemoryIsMapped) {
-  Pair pair(kSize, ConnType::IPC);
+  Pair pair(kFirstGenerationSize, ConnType::IPC);
   pair.client.fill(0, 64, 1);
   EXPECT_FALSE(pair->tryPut(kHere, 1, 0, 0, 64, pair.type));
   ASSERT_EQ(pair->put(kHere, pair.port(), 0, 0, 64, pair.type), status_t::SUCCESS) << lastError();
@@ -72,14 +72,14 @@ TEST(Communicator, copiesAtOnceWhereMemoryIsMapped) {
   EXPECT_EQ(pair.server.bytes(128, 64), Party::pattern(64, 1));
   EXPECT_TRUE(pair->tryGet(kHere, pair.port(), 256, 128, 64, pair.type));
   EXPECT_EQ(pair.client.bytes(256, 64), Party::pattern(64, 1));
-  EXPECT_FALSE(pair->tryPut(kHere, pair.port(), 0, kSize, 64, pair.type));
+  EXPECT_FALSE(pair->tryPut(kHere, pair.port(), 0, kFirstGenerationSize, 64, pair.type));
   EXPECT_FALSE(pair->tryGet(kHere, pair.port(), 0, ~size_t{0} - 7, 64, pair.type));
   pair->close();
   EXPECT_FALSE(pair->tryPut(kHere, pair.port(), 0, 128, 64, pair.type));
 }
 
 TEST(Communicator, leavesTheMomentToTheCallerWhereItIsTold) {
-  Pair pair(kSize, ConnType::TCP);
+  Pair pair(kFirstGenerationSize, ConnType::TCP);
   uint64_t tag = 0;
   EXPECT_EQ(pair->ctrlRecv(0, &tag, Communicator::Timeout(10)), status_t::TIMEOUT);
   EXPECT_EQ(lastStatus().code(), Code::deadlineExceeded);
@@ -88,7 +88,7 @@ TEST(Communicator, leavesTheMomentToTheCallerWhereItIsTold) {
 }
 
 TEST(Communicator, wakesWhoWaitsInItWhenItIsClosed) {
-  Pair pair(kSize, ConnType::TCP);
+  Pair pair(kFirstGenerationSize, ConnType::TCP);
   uint64_t tag = 0;
   ASSERT_EQ(pair->ctrlSend(0, 5), status_t::SUCCESS);
   ASSERT_EQ(pair.server.communicator->ctrlRecv(1, &tag), status_t::SUCCESS);
@@ -111,7 +111,7 @@ TEST(Communicator, isOfNoUseInAForkedChildWhichMayMakeItsOwn) {
   GTEST_SKIP()
       << "the thread sanitizer takes a forked child's threads for its parent's and ends it";
 #endif
-  Pair pair(kSize, ConnType::IPC);
+  Pair pair(kFirstGenerationSize, ConnType::IPC);
   ASSERT_EQ(pair->put(kHere, pair.port(), 0, 0, 8, pair.type), status_t::SUCCESS);
   const pid_t child = fork();
   if (child == 0) {

@@ -5,7 +5,7 @@
 namespace hmc::test {
 namespace {
 
-constexpr size_t kSize = size_t{16} << 20;
+constexpr size_t kKilledSize = size_t{16} << 20;
 
 // A server, a witness that must not notice, and the two transports.
 class Kill : public testing::TestWithParam<const char*> {
@@ -13,9 +13,9 @@ class Kill : public testing::TestWithParam<const char*> {
   const std::string type = GetParam();
 
   void SetUp() override {
-    ASSERT_TRUE(server.serve(kSize).ok);
-    ASSERT_TRUE(witness.serve(kSize).ok);
-    ASSERT_TRUE(client.allocate(kSize).ok);
+    ASSERT_TRUE(server.serve(kKilledSize).ok);
+    ASSERT_TRUE(witness.serve(kKilledSize).ok);
+    ASSERT_TRUE(client.allocate(kKilledSize).ok);
     ASSERT_TRUE(client.connectTo(server, type).ok);
     Reply connected = client.ask("connect 7 1 " + witness.address() + " " +
                                  std::to_string(witness.controlPort()) + " " + type);
@@ -32,7 +32,7 @@ class Kill : public testing::TestWithParam<const char*> {
   // Brings the server back as a new process under the same rank and ports.
   void expectReconnectWorks(int seed) {
     Peer again;
-    Reply served = again.serveAs(server, kSize);
+    Reply served = again.serveAs(server, kKilledSize);
     ASSERT_TRUE(served.ok) << served;
     Reply connected = client.connectTo(server, type);
     ASSERT_TRUE(connected.ok) << connected;
@@ -45,10 +45,10 @@ class Kill : public testing::TestWithParam<const char*> {
   }
 
   void expectLoopEnds(const std::string& what) {
-    ASSERT_TRUE(
-        client
-            .ask("loop " + what + " " + server.address() + " " + std::to_string(kSize) + " " + type)
-            .ok);
+    ASSERT_TRUE(client
+                    .ask("loop " + what + " " + server.address() + " " +
+                         std::to_string(kKilledSize) + " " + type)
+                    .ok);
     ASSERT_TRUE(eventually([&] { return std::stoull(client.ask("rounds").text) >= 3; }));
     server.kill();
     Reply end = client.ask("join");
@@ -107,11 +107,12 @@ TEST_P(Kill, afterATransferLeavesTheBytesOfTheSurvivorAlone) {
 
 TEST_P(Kill, ofAClientIsNothingToTheServer) {
   ASSERT_TRUE(
-      client.ask("loop put " + server.address() + " " + std::to_string(kSize) + " " + type).ok);
+      client.ask("loop put " + server.address() + " " + std::to_string(kKilledSize) + " " + type)
+          .ok);
   ASSERT_TRUE(eventually([&] { return std::stoull(client.ask("rounds").text) >= 2; }));
   client.kill();
   Peer other;
-  ASSERT_TRUE(other.allocate(kSize).ok);
+  ASSERT_TRUE(other.allocate(kKilledSize).ok);
   Reply connected = other.connectTo(server, type);
   ASSERT_TRUE(connected.ok) << connected;
   ASSERT_TRUE(other.ask("tag 0 9").ok);
@@ -126,7 +127,7 @@ TEST_P(Kill, ofAClientThatTheServerHeardLeavesItsRankToTheNext) {
   ASSERT_EQ(server.ask("recvtag 1").text, "4");
   client.kill();
   Peer other;
-  ASSERT_TRUE(other.allocate(kSize).ok);
+  ASSERT_TRUE(other.allocate(kKilledSize).ok);
   ASSERT_TRUE(other.connectTo(server, type).ok);
   ASSERT_TRUE(other.ask("tag 0 9").ok);
   EXPECT_EQ(server.ask("recvtag 1").text, "9");

@@ -9,19 +9,19 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr size_t kSize = size_t{8} << 20;
-const Process::Environment kShort{
+constexpr size_t kNetworkSize = size_t{8} << 20;
+const Process::Environment kNetworkTimes{
     {"HMC_LEASE_MS", "3000"}, {"HMC_TIMEOUT_MS", "3000"}, {"HMC_CONNECT_TIMEOUT_MS", "3000"}};
 
 class Network : public testing::Test {
  protected:
   void SetUp() override {
     if (!cable.whyNot().empty()) GTEST_SKIP() << cable.whyNot();
-    server = std::make_unique<Peer>(cable.left(), kShort);
-    client = std::make_unique<Peer>(cable.right(), kShort);
-    Reply served = server->serve(kSize, "AUTO", Cable::leftAddress());
+    server = std::make_unique<Peer>(cable.left(), kNetworkTimes);
+    client = std::make_unique<Peer>(cable.right(), kNetworkTimes);
+    Reply served = server->serve(kNetworkSize, "AUTO", Cable::leftAddress());
     ASSERT_TRUE(served.ok) << served;
-    ASSERT_TRUE(client->allocate(kSize).ok);
+    ASSERT_TRUE(client->allocate(kNetworkSize).ok);
   }
 
   Cable cable;  // outlives the processes in it
@@ -32,7 +32,8 @@ TEST_F(Network, cutEndsATransferAndMendedItWorksAgain) {
   Reply connected = client->connectTo(*server, "TCP");
   ASSERT_TRUE(connected.ok) << connected;
   ASSERT_TRUE(
-      client->ask("loop put " + server->address() + " " + std::to_string(kSize) + " TCP").ok);
+      client->ask("loop put " + server->address() + " " + std::to_string(kNetworkSize) + " TCP")
+          .ok);
   ASSERT_TRUE(eventually([&] { return std::stoull(client->ask("rounds").text) >= 3; }));
   ASSERT_TRUE(cable.cut());
   Reply end = client->ask("join");
@@ -58,10 +59,10 @@ TEST_F(Network, cutEndsATransferAndMendedItWorksAgain) {
     again = client->connectTo(*server, "TCP");
     return again.ok;
   })) << again;
-  ASSERT_TRUE(client->fill(0, kSize, 1).ok);
-  Reply put = client->transfer("put", *server, 0, 0, kSize, "TCP");
+  ASSERT_TRUE(client->fill(0, kNetworkSize, 1).ok);
+  Reply put = client->transfer("put", *server, 0, 0, kNetworkSize, "TCP");
   EXPECT_TRUE(put.ok) << put;
-  EXPECT_TRUE(server->check(0, kSize, 1).ok);
+  EXPECT_TRUE(server->check(0, kNetworkSize, 1).ok);
   EXPECT_TRUE(client->ask("tag 0 2").ok);
   EXPECT_EQ(server->ask("recvtag 1").text, "2");
 }
@@ -75,9 +76,9 @@ TEST_F(Network, namespacesAreHostsOfTheirOwnToTheIpcTransport) {
   Reply refused = client->connectTo(*server, "IPC");
   EXPECT_EQ(refused.code, "UNSUPPORT") << refused;
   EXPECT_THAT(refused.text, HasSubstr("ipc"));
-  ASSERT_TRUE(client->fill(0, kSize, 2).ok);
-  EXPECT_TRUE(client->transfer("put", *server, 0, 0, kSize, "AUTO").ok);
-  EXPECT_TRUE(server->check(0, kSize, 2).ok);
+  ASSERT_TRUE(client->fill(0, kNetworkSize, 2).ok);
+  EXPECT_TRUE(client->transfer("put", *server, 0, 0, kNetworkSize, "AUTO").ok);
+  EXPECT_TRUE(server->check(0, kNetworkSize, 2).ok);
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ class RawClient {
     address.sin_family = AF_INET;
     address.sin_port = htons(port);
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    EXPECT_EQ(connect(fd_, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+    EXPECT_EQ(::connect(fd_, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
   }
   ~RawClient() { close(fd_); }
   RawClient(const RawClient&) = delete;
@@ -31,7 +31,7 @@ class RawClient {
 
   void say(const std::string& bytes) {
     // The server may have hung up already.
-    (void)!send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    (void)!::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   }
   // True when the server ends the conversation in time.
   bool isSentAway() {
@@ -61,11 +61,11 @@ std::string noise(size_t size) {
   return bytes;
 }
 
-struct Counts {
+struct Usage {
   int fds = 0, threads = 0, mappings = 0, kilobytes = 0;
 };
-Counts countsOf(Peer& peer) {
-  Counts counts;
+Usage usageOf(Peer& peer) {
+  Usage counts;
   std::istringstream(peer.ask("count").text) >> counts.fds >> counts.threads >> counts.mappings >>
       counts.kilobytes;
   return counts;
@@ -135,7 +135,7 @@ TEST_F(PendingConnections, thatSayGarbageAreSentAway) {
 }
 
 TEST_F(PendingConnections, thatAnnounceFourGigabytesGetNoMemoryForThem) {
-  int before = countsOf(server).kilobytes;
+  int before = usageOf(server).kilobytes;
   std::vector<std::unique_ptr<RawClient>> clients;
   for (int i = 0; i < 20; ++i) {
     for (uint16_t port : listeners()) {
@@ -146,7 +146,7 @@ TEST_F(PendingConnections, thatAnnounceFourGigabytesGetNoMemoryForThem) {
   }
   for (auto& client : clients) EXPECT_TRUE(client->isSentAway());
   expectServed(3);
-  EXPECT_LT(countsOf(server).kilobytes - before, 64 * 1024);
+  EXPECT_LT(usageOf(server).kilobytes - before, 64 * 1024);
   expectNewcomersServed();
 }
 
@@ -159,12 +159,12 @@ TEST_F(PendingConnections, leaveNothingBehind) {
   };
   visit();
   expectServed(4);
-  Counts before = countsOf(server);
+  Usage before = usageOf(server);
   for (int round = 0; round < 4; ++round) visit();
   expectServed(5);
-  EXPECT_TRUE(eventually([&] { return countsOf(server).fds <= before.fds; }))
-      << countsOf(server).fds << " descriptors, " << before.fds << " before";
-  EXPECT_EQ(countsOf(server).threads, before.threads);
+  EXPECT_TRUE(eventually([&] { return usageOf(server).fds <= before.fds; }))
+      << usageOf(server).fds << " descriptors, " << before.fds << " before";
+  EXPECT_EQ(usageOf(server).threads, before.threads);
 }
 
 }  // namespace

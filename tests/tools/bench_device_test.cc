@@ -18,7 +18,7 @@ namespace {
 using nlohmann::json;
 using testing::HasSubstr;
 
-constexpr const char* kShort = "bench --from 8 --to 16 --seconds 0.002 ";
+constexpr const char* kShortOnDevices = "bench --from 8 --to 16 --seconds 0.002 ";
 constexpr const char* kTargets =
     "bench --targets --memory cuda:0 --to 16777216 --seconds 0.002 --transport ipc,tcp ";
 
@@ -37,8 +37,8 @@ class BenchDevice : public FakeHost {
   }
   static void expectBesideCeiling(const std::string& memory, const std::string& peerMemory,
                                   const std::string& environment, const json& ceiling) {
-    const json found = run(std::string(kShort) + "--verify --transport ipc --memory " + memory +
-                               " --peer-memory " + peerMemory,
+    const json found = run(std::string(kShortOnDevices) + "--verify --transport ipc --memory " +
+                               memory + " --peer-memory " + peerMemory,
                            environment);
     EXPECT_EQ(found["header"]["memory"], memory + " here, " + peerMemory + " there");
     // Two sizes, put and get, one and many in flight; five batches; no tags.
@@ -59,16 +59,16 @@ TEST_F(BenchDevice, measuresBesideTheDriversOwnCopiesInEveryDirection) {
 TEST_F(BenchDevice, measuresWithoutCeilingsWhereTheDriverIsMissing) {
   if (dlopen("libcuda.so.1", RTLD_NOW) != nullptr) GTEST_SKIP() << "this host has the driver";
   expectBesideCeiling("cuda:0", "cuda:0", plugin_, json());
-  expectHmc(std::string(kShort) + "--transport ipc --memory cuda:0", 0,
+  expectHmc(std::string(kShortOnDevices) + "--transport ipc --memory cuda:0", 0,
             {"bare copy: not measured: libcuda.so.1 could not be loaded"}, plugin_);
 }
 
 TEST_F(BenchDevice, saysWhichCeilingsItDoesNotKnow) {
-  expectHmc(std::string(kShort) + "--transport ipc --memory musa:0", 0,
+  expectHmc(std::string(kShortOnDevices) + "--transport ipc --memory musa:0", 0,
             {"bare copy: not measured: it is known for cuda alone, not for musa"},
             plugin_ + " HMC_FAKE_KIND=musa");
-  expectHmc(std::string(kShort) + "--transport ipc --memory cuda:0 --peer-memory cuda:1", 0,
-            {"bare copy: not measured: it is known for one device, not between two"}, driver_);
+  expectHmc(std::string(kShortOnDevices) + "--transport ipc --memory cuda:0 --peer-memory cuda:1",
+            0, {"bare copy: not measured: it is known for one device, not between two"}, driver_);
 }
 
 TEST_F(BenchDevice, measuresOtherTransportsBesideTheirOwnHostMemory) {
@@ -116,26 +116,29 @@ TEST_F(BenchDevice, aTargetWhoseCeilingIsMissingIsNeitherMetNorMissed) {
 
 TEST_F(BenchDevice, savesTimesAsThoseOfTheDevice) {
   const std::string file = root() + "/times";
-  expectHmc(std::string(kShort) + "--transport ipc --memory cuda:0 --save " + file, 0, {}, plugin_);
+  expectHmc(std::string(kShortOnDevices) + "--transport ipc --memory cuda:0 --save " + file, 0, {},
+            plugin_);
   std::ifstream in(file);
   EXPECT_THAT(std::string(std::istreambuf_iterator<char>(in), {}), HasSubstr("ipc cuda put 8 "));
 }
 
 TEST_F(BenchDevice, comparesWithThoseThatKnowDevices) {
-  expectHmc(std::string(kShort) + "--transport ipc --against socket,nixl --memory cuda:0", 0,
+  expectHmc(std::string(kShortOnDevices) + "--transport ipc --against socket,nixl --memory cuda:0",
+            0,
             {"socket: not measured: it is for host memory here", "nixl: python3 is not installed"},
             plugin_ + " PATH=" + root());
 }
 
 TEST_F(BenchDevice, refusesADeviceThatIsNotThereBeforeItMeasures) {
   for (const char* option : {"--memory", "--peer-memory"}) {
-    const Outcome outcome = hmcCommand(std::string(kShort) + option + " cuda:7", plugin_);
+    const Outcome outcome = hmcCommand(std::string(kShortOnDevices) + option + " cuda:7", plugin_);
     EXPECT_EQ(outcome.status, 1);
     EXPECT_THAT(outcome.output, testing::StartsWith("hmc: ")) << "nothing was measured";
     EXPECT_THAT(outcome.output, HasSubstr("cuda:7"));
     expectHmc(std::string("bench ") + option + " gpu", 2, {option, "\"gpu\""});
   }
-  expectHmc(std::string(kShort) + "--targets --peer-memory cuda:0", 1, {"--memory"}, plugin_);
+  expectHmc(std::string(kShortOnDevices) + "--targets --peer-memory cuda:0", 1, {"--memory"},
+            plugin_);
 }
 
 }  // namespace

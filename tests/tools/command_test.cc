@@ -44,16 +44,16 @@ TEST(Command, infoListsEverySetting) {
   }
   EXPECT_THAT(info.output, testing::ContainsRegex("HMC_LEASE_MS +1234 +environment"));
   EXPECT_THAT(info.output, HasSubstr(kVersion));
-  auto json = nlohmann::json::parse(hmcCommand("info --json").output);
-  EXPECT_EQ(json["build"]["version"], kVersion);
+  auto answer = nlohmann::json::parse(hmcCommand("info --json").output);
+  EXPECT_EQ(answer["build"]["version"], kVersion);
 }
 
 TEST(Command, doctorPutsOverEveryTransportAndExitsByItsVerdict) {
   auto doctor = hmcCommand("doctor --json");
-  auto json = nlohmann::json::parse(doctor.output);
-  EXPECT_EQ(doctor.status, json["healthy"] ? 0 : 1) << doctor.output;
+  auto answer = nlohmann::json::parse(doctor.output);
+  EXPECT_EQ(doctor.status, answer["healthy"] ? 0 : 1) << doctor.output;
   int puts = 0;
-  for (const auto& finding : json["findings"]) {
+  for (const auto& finding : answer["findings"]) {
     const std::string what = finding["what"];
     if (what != "put over ipc" && what != "put over tcp") continue;
     ++puts;

@@ -108,11 +108,11 @@ TEST(Findings, onlyAFailureIsUnhealthy) {
   EXPECT_FALSE(healthy({good, failure, warning}));
   EXPECT_THAT(toText(warning), HasSubstr("fix: do this"));
   EXPECT_THAT(toText(good), testing::Not(HasSubstr("fix")));
-  auto json = nlohmann::json::parse(toJson({warning, failure}));
-  EXPECT_EQ(json["healthy"], false);
-  EXPECT_EQ(json["findings"].size(), 2U);
-  EXPECT_EQ(json["findings"][0]["level"], "warn");
-  EXPECT_EQ(json["findings"][1]["fix"], "do that");
+  auto report = nlohmann::json::parse(toJson({warning, failure}));
+  EXPECT_EQ(report["healthy"], false);
+  EXPECT_EQ(report["findings"].size(), 2U);
+  EXPECT_EQ(report["findings"][0]["level"], "warn");
+  EXPECT_EQ(report["findings"][1]["fix"], "do that");
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ TEST(Info, listsEverySettingWithWhereItCameFrom) {
   setenv("HMC_TIMEOUT_MS", "soon", 1);
   const Info info = collectInfo();
   const std::string text = toText(info);
-  const auto json = nlohmann::json::parse(toJson(info));
+  const auto report = nlohmann::json::parse(toJson(info));
   unsetenv("HMC_LEASE_MS");
   unsetenv("HMC_SECRET");
   unsetenv("HMC_TIMEOUT_MS");
@@ -41,8 +41,8 @@ TEST(Info, listsEverySettingWithWhereItCameFrom) {
   EXPECT_THAT(text, testing::ContainsRegex("HMC_RECV_TIMEOUT_MS +600000 +default"));
   EXPECT_THAT(text, HasSubstr("WRONG: HMC_TIMEOUT_MS=\"soon\""));
   EXPECT_THAT(text, Not(HasSubstr("sesame")));
-  EXPECT_THAT(json.dump(), Not(HasSubstr("sesame")));
-  EXPECT_EQ(json["settings"].size(), info.settings.size());
+  EXPECT_THAT(report.dump(), Not(HasSubstr("sesame")));
+  EXPECT_EQ(report["settings"].size(), info.settings.size());
 }
 
 TEST(Info, knowsTheBuildTheMemoryAndTheTransports) {

@@ -14,7 +14,7 @@ namespace {
 using testing::Each;
 using testing::HasSubstr;
 
-constexpr size_t kSize = 100000;
+constexpr size_t kPipelineSize = 100000;
 
 // How many transfers are under way when another starts.
 class UnderWay {
@@ -51,15 +51,15 @@ class Pipeline : public testing::Test {
     return runPipeline(kind, local, remote, block, {chunk, most}, kDefaultTimeout);
   }
   std::vector<size_t> starts(size_t chunk, size_t most) {
-    EXPECT_TRUE(run(OpKind::put, {0, 0, kSize}, chunk, most).ok());
+    EXPECT_TRUE(run(OpKind::put, {0, 0, kPipelineSize}, chunk, most).ok());
     return underWay.atEachStart();
   }
 
   UnderWay underWay;
   FakePair pair{{FakeTransport("fake")}, {}, std::chrono::seconds(1), {}, underWay.hook()};
   fakes::Faults& faults = *pair.fake("fake").faults;
-  std::shared_ptr<LocalMemory> target = FakePair::allocate(*pair.a, "target", kSize);
-  std::shared_ptr<LocalMemory> local = FakePair::allocate(*pair.b, "", kSize);
+  std::shared_ptr<LocalMemory> target = FakePair::allocate(*pair.a, "target", kPipelineSize);
+  std::shared_ptr<LocalMemory> local = FakePair::allocate(*pair.b, "", kPipelineSize);
   std::shared_ptr<RemoteMapping> remote = pair.open("target");
 };
 
@@ -85,21 +85,23 @@ TEST_F(Pipeline, hasChunksOfFourMebibytesUnlessToldOtherwise) {
 }
 
 TEST_F(Pipeline, movesEveryByteToItsPlaceBothWays) {
-  for (size_t chunk : {size_t{1}, size_t{7}, size_t{4096}, kSize - 1, kSize, kSize + 1}) {
-    const size_t size = std::min(kSize, 1000 * chunk);
-    const std::string bytes = test::pattern(kSize, chunk);
+  for (size_t chunk :
+       {size_t{1}, size_t{7}, size_t{4096}, kPipelineSize - 1, kPipelineSize, kPipelineSize + 1}) {
+    const size_t size = std::min(kPipelineSize, 1000 * chunk);
+    const std::string bytes = test::pattern(kPipelineSize, chunk);
     write(*local, bytes);
-    ASSERT_TRUE(run(OpKind::put, {0, kSize - size, size}, chunk, 3).ok()) << chunk;
-    EXPECT_TRUE(read(*target).substr(kSize - size) == bytes.substr(0, size)) << chunk;
-    write(*target, test::pattern(kSize, chunk + 1));
-    ASSERT_TRUE(run(OpKind::get, {kSize - size, 0, size}, chunk, 3).ok()) << chunk;
-    EXPECT_TRUE(read(*local).substr(kSize - size) == read(*target).substr(0, size)) << chunk;
+    ASSERT_TRUE(run(OpKind::put, {0, kPipelineSize - size, size}, chunk, 3).ok()) << chunk;
+    EXPECT_TRUE(read(*target).substr(kPipelineSize - size) == bytes.substr(0, size)) << chunk;
+    write(*target, test::pattern(kPipelineSize, chunk + 1));
+    ASSERT_TRUE(run(OpKind::get, {kPipelineSize - size, 0, size}, chunk, 3).ok()) << chunk;
+    EXPECT_TRUE(read(*local).substr(kPipelineSize - size) == read(*target).substr(0, size))
+        << chunk;
   }
 }
 
 TEST_F(Pipeline, startsNoFurtherChunkAfterOneHasFailed) {
   faults.failNth(3, Status(Code::failed, "the third is lost"));
-  const Status status = run(OpKind::put, {0, 0, kSize}, 1000, 2);
+  const Status status = run(OpKind::put, {0, 0, kPipelineSize}, 1000, 2);
   EXPECT_EQ(status.code(), Code::failed);
   EXPECT_THAT(status.message(), HasSubstr("the third is lost"));
   EXPECT_LE(underWay.atEachStart().size(), 4U);
@@ -111,7 +113,7 @@ TEST_F(Pipeline, endsWithItsPeer) {
     while (underWay.atEachStart().size() < 8) std::this_thread::yield();
     faults.die(Status(Code::disconnected, "the peer is gone"));
   });
-  EXPECT_EQ(run(OpKind::get, {0, 0, kSize}, 1000, 8).code(), Code::disconnected);
+  EXPECT_EQ(run(OpKind::get, {0, 0, kPipelineSize}, 1000, 8).code(), Code::disconnected);
   killer.join();
   // What had arrived before the end counts as arrived, and as many more were started in its place.
   EXPECT_LE(underWay.atEachStart().size(), 16U);
@@ -119,20 +121,20 @@ TEST_F(Pipeline, endsWithItsPeer) {
 
 TEST_F(Pipeline, thatIsLateIsCancelled) {
   faults.stalled = true;
-  const Status status = runPipeline(OpKind::put, local, remote, {0, 0, kSize}, {1000, 4},
+  const Status status = runPipeline(OpKind::put, local, remote, {0, 0, kPipelineSize}, {1000, 4},
                                     std::chrono::milliseconds(50));
   EXPECT_EQ(status.code(), Code::deadlineExceeded);
   EXPECT_EQ(underWay.atEachStart().size(), 4U);
 }
 
 TEST_F(Pipeline, refusesARangeOrAWindowBeforeAnythingMoves) {
-  EXPECT_EQ(run(OpKind::put, {1, 0, kSize}, 1000, 4).code(), Code::outOfRange);
-  EXPECT_EQ(run(OpKind::get, {0, 1, kSize}, 1000, 4).code(), Code::outOfRange);
+  EXPECT_EQ(run(OpKind::put, {1, 0, kPipelineSize}, 1000, 4).code(), Code::outOfRange);
+  EXPECT_EQ(run(OpKind::get, {0, 1, kPipelineSize}, 1000, 4).code(), Code::outOfRange);
   EXPECT_EQ(run(OpKind::put, {SIZE_MAX, 0, 2}, 1, 4).code(), Code::outOfRange);
-  const Status none = run(OpKind::put, {0, 0, kSize}, 1000, 0);
+  const Status none = run(OpKind::put, {0, 0, kPipelineSize}, 1000, 0);
   EXPECT_EQ(none.code(), Code::invalidArgument);
   EXPECT_THAT(none.message(), HasSubstr("max_inflight is 0"));
-  EXPECT_TRUE(run(OpKind::put, {kSize, kSize, 0}, 1000, 4).ok());
+  EXPECT_TRUE(run(OpKind::put, {kPipelineSize, kPipelineSize, 0}, 1000, 4).ok());
   EXPECT_TRUE(underWay.atEachStart().empty());
 }
 

@@ -10,12 +10,12 @@
 namespace hmc {
 
 namespace {
-constexpr std::chrono::seconds kPatience{30};
+constexpr std::chrono::seconds kFutexPatience{30};
 }
 
 TEST(Futex, doesNotSleepWhenTheWordDiffers) {
   std::atomic<uint32_t> word{1};
-  Deadline deadline(kPatience);
+  Deadline deadline(kFutexPatience);
   futexWait(word, 0, deadline);
   EXPECT_FALSE(deadline.passed());
 }
@@ -33,7 +33,7 @@ TEST(Futex, aWakeUpEndsTheSleep) {
     word.store(1);
     futexWakeAll(word);
   });
-  Deadline deadline(kPatience);
+  Deadline deadline(kFutexPatience);
   while (word.load() == 0 && !deadline.passed()) futexWait(word, 0, deadline);
   EXPECT_FALSE(deadline.passed());
 }
@@ -54,7 +54,7 @@ TEST(Futex, worksThroughTwoMappingsOfOneFile) {
       there->store(1);
       futexWakeAll(*there);
     });
-    Deadline deadline(kPatience);
+    Deadline deadline(kFutexPatience);
     while (here->load() == 0 && !deadline.passed()) futexWait(*here, 0, deadline);
     EXPECT_FALSE(deadline.passed());
   }

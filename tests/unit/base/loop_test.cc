@@ -15,7 +15,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kPatience = 20s;
+constexpr auto kLoopPatience = 20s;
 
 // A loop and a connected pair of sockets; `here` is what it watches.
 class LoopTest : public testing::Test {
@@ -40,7 +40,7 @@ class LoopTest : public testing::Test {
       });
     });
   }
-  bool hears() { return called.try_acquire_for(kPatience); }
+  bool hears() { return called.try_acquire_for(kLoopPatience); }
   // After this the loop has seen everything that was ready before.
   void settle() {
     loop->run([] {});
@@ -74,7 +74,7 @@ TEST_F(LoopTest, aTaskMayRunAndPostOthers) {
     EXPECT_TRUE(nested);
     loop->post([&] { later.set_value(); });
   });
-  EXPECT_EQ(later.get_future().wait_for(kPatience), std::future_status::ready);
+  EXPECT_EQ(later.get_future().wait_for(kLoopPatience), std::future_status::ready);
 }
 
 TEST(Loop, dropsTheTasksThatItHadNotBegun) {
@@ -186,7 +186,7 @@ TEST_F(LoopTest, timersCallInTheOrderOfTheirTimesAndNotBefore) {
     cancelled->cancel();
     again->after(60s, [&] { order.push_back(0); });
   });
-  ASSERT_EQ(done.get_future().wait_for(kPatience), std::future_status::ready);
+  ASSERT_EQ(done.get_future().wait_for(kLoopPatience), std::future_status::ready);
   EXPECT_GE(Loop::Clock::now() - begin, 30ms);
   loop->run([&] {
     for (auto* timer : {&slow, &quick, &cancelled, &again}) timer->reset();
@@ -209,7 +209,7 @@ TEST_F(LoopTest, aTimerMayDestroyItselfAndOthersThatAreDue) {
       });
     }
   });
-  ASSERT_EQ(done.get_future().wait_for(kPatience), std::future_status::ready);
+  ASSERT_EQ(done.get_future().wait_for(kLoopPatience), std::future_status::ready);
   settle();
   EXPECT_EQ(calls, 1);
 }
@@ -231,7 +231,7 @@ TEST(BusyLoop, looksWhileThereIsTrafficAndSleepsWhenItHasSettled) {
     return true;
   };
   auto loop = *Loop::create("test-busy", busy);
-  ASSERT_TRUE(slept.try_acquire_for(kPatience));
+  ASSERT_TRUE(slept.try_acquire_for(kLoopPatience));
   EXPECT_EQ(looks, 0);
   std::unique_ptr<Loop::Watch> watch;
   loop->run([&] {
@@ -242,7 +242,7 @@ TEST(BusyLoop, looksWhileThereIsTrafficAndSleepsWhenItHasSettled) {
   });
   while (slept.try_acquire()) continue;
   eventfd_write(event.get(), 1);
-  while (found > 0 || !slept.try_acquire_for(kPatience)) continue;
+  while (found > 0 || !slept.try_acquire_for(kLoopPatience)) continue;
   EXPECT_GT(looks, 5);
   loop->run([&] { watch.reset(); });
 }

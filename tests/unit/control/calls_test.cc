@@ -9,7 +9,7 @@
 namespace hmc::control {
 namespace {
 
-constexpr std::chrono::seconds kPatience{30};
+constexpr std::chrono::seconds kCallPatience{30};
 
 Status over() {
   return error(Code::disconnected, "over");
@@ -44,7 +44,7 @@ TEST(Calls, aQuestionAfterTheEndIsAnsweredAtOnce) {
   std::vector<Code> ends;
   calls.begin([&](const Result<std::string>& answer) { ends.push_back(answer.status().code()); });
   EXPECT_EQ(ends, std::vector<Code>{Code::disconnected});
-  EXPECT_EQ(calls.wait(calls.begin(), kPatience).status().code(), Code::disconnected);
+  EXPECT_EQ(calls.wait(calls.begin(), kCallPatience).status().code(), Code::disconnected);
 }
 
 }  // namespace

@@ -17,8 +17,8 @@ std::string bytesOf(uint64_t value) {
   return std::string(reinterpret_cast<const char*>(&value), sizeof(value));
 }
 
-struct Two {
-  Two() : mine(*client.connect(server.listen())), theirs(server.events.waitJoined()) {
+struct StressedPair {
+  StressedPair() : mine(*client.connect(server.listen())), theirs(server.events.waitJoined()) {
     settle(*mine, *theirs);
   }
   TestPeer server{"server"};
@@ -43,13 +43,13 @@ void receiveTags(Channel& channel, MessageKind kind, uint64_t count) {
 }
 
 TEST(ControlStress, tagsThroughTheRingKeepTheirOrder) {
-  Two two;
+  StressedPair two;
   std::jthread sender([&] { sendTags(*two.mine, MessageKind::tag, kTags); });
   receiveTags(*two.theirs, MessageKind::tag, kTags);
 }
 
 TEST(ControlStress, tagsThatNobodyReceivesAreQueuedBeyondTheRing) {
-  Two two;
+  StressedPair two;
   sendTags(*two.theirs, MessageKind::tag, kTags);
   receiveTags(*two.mine, MessageKind::tag, kTags);
 }
@@ -95,7 +95,7 @@ TEST(ControlStress, orderHoldsWhileTheAcceptorSwitchesToTheRing) {
 }
 
 TEST(ControlStress, twoThreadsSendAndTwoReceiveOnEachSide) {
-  Two two;
+  StressedPair two;
   std::vector<std::jthread> threads;
   for (auto* ends : {&two.mine, &two.theirs}) {
     Channel& from = **ends;
@@ -108,7 +108,7 @@ TEST(ControlStress, twoThreadsSendAndTwoReceiveOnEachSide) {
 }
 
 TEST(ControlStress, largeAndSmallMessagesFromSeveralThreadsStayWhole) {
-  Two two;
+  StressedPair two;
   constexpr int kEach = 60;
   std::vector<std::jthread> senders;
   for (char name : {'a', 'b', 'c'}) {
@@ -129,7 +129,7 @@ TEST(ControlStress, largeAndSmallMessagesFromSeveralThreadsStayWhole) {
 }
 
 TEST(ControlStress, pingPongOfTags) {
-  Two two;
+  StressedPair two;
   std::jthread echo([&] {
     for (int i = 0; i < 20000; ++i) {
       auto message = two.theirs->receive(MessageKind::tag, kPatience);
@@ -144,7 +144,7 @@ TEST(ControlStress, pingPongOfTags) {
 }
 
 TEST(ControlStress, callsFromManyThreadsGetTheirOwnAnswers) {
-  Two two;
+  StressedPair two;
   std::vector<std::jthread> callers;
   for (uint16_t t = 1; t <= 8; ++t) {
     callers.emplace_back([&two, t] {
@@ -160,7 +160,7 @@ TEST(ControlStress, callsFromManyThreadsGetTheirOwnAnswers) {
 
 TEST(ControlStress, closingUnderSendersAndReceiversHurtsNobody) {
   for (int round = 0; round < 30; ++round) {
-    Two two;
+    StressedPair two;
     std::vector<std::jthread> threads;
     for (auto& end : {two.mine, two.theirs}) startTraffic(end, threads);
     ASSERT_TRUE(two.client.events.joinedCount() == 1);

@@ -10,7 +10,7 @@
 namespace hmc::control {
 namespace {
 
-constexpr std::chrono::seconds kPatience{30};
+constexpr std::chrono::seconds kInboxPatience{30};
 
 struct WithRing {
   WithRing()
@@ -28,7 +28,7 @@ TEST(Inbox, putsFragmentsTogether) {
   ring.writer.write({0, 4, true}, "two ");
   EXPECT_FALSE(ring.inbox.unread());
   ring.writer.write({0, 4, false}, "three");
-  auto message = ring.inbox.receive(MessageKind::tag, kPatience);
+  auto message = ring.inbox.receive(MessageKind::tag, kInboxPatience);
   ASSERT_TRUE(message.ok());
   EXPECT_EQ(message->payload, "one two three");
   EXPECT_EQ(message->flags, 4);
@@ -39,17 +39,19 @@ TEST(Inbox, forgetsAnAbandonedMessage) {
   ring.writer.write({0, 0, true}, "never ");
   ring.writer.write({.abandoned = true}, "");
   ring.writer.write({0, 0}, "whole");
-  EXPECT_EQ(ring.inbox.receive(MessageKind::tag, kPatience)->payload, "whole");
+  EXPECT_EQ(ring.inbox.receive(MessageKind::tag, kInboxPatience)->payload, "whole");
 }
 
 TEST(Inbox, aWaiterOnTheRingIsWokenByTheRingBySocketAndByTheEnd) {
   WithRing ring;
   std::jthread first(
-      [&] { EXPECT_EQ(ring.inbox.receive(MessageKind::tag, kPatience)->payload, "ring"); });
-  std::jthread second(
-      [&] { EXPECT_EQ(ring.inbox.receive(MessageKind::integer, kPatience)->payload, "socket"); });
+      [&] { EXPECT_EQ(ring.inbox.receive(MessageKind::tag, kInboxPatience)->payload, "ring"); });
+  std::jthread second([&] {
+    EXPECT_EQ(ring.inbox.receive(MessageKind::integer, kInboxPatience)->payload, "socket");
+  });
   std::jthread third([&] {
-    EXPECT_EQ(ring.inbox.receive(MessageKind::structure, kPatience).status().message(), "over");
+    EXPECT_EQ(ring.inbox.receive(MessageKind::structure, kInboxPatience).status().message(),
+              "over");
   });
   ring.writer.write({0}, "ring");
   first.join();
@@ -63,7 +65,7 @@ TEST(Inbox, aWaiterFollowsThePeerFromSocketToRing) {
   RingWriter writer(created.memory, kDiallerToAcceptor);
   Inbox inbox("peer");
   std::jthread waiter(
-      [&] { EXPECT_EQ(inbox.receive(MessageKind::tag, kPatience)->payload, "by ring"); });
+      [&] { EXPECT_EQ(inbox.receive(MessageKind::tag, kInboxPatience)->payload, "by ring"); });
   inbox.attachRing(created.memory, kDiallerToAcceptor);
   writer.write({0}, "by ring");
 }
@@ -73,14 +75,14 @@ TEST(Inbox, whatLiesInTheRingAtTheEndStaysReadable) {
   ring.writer.write({0}, "last");
   ring.inbox.end(Status(Code::disconnected, "over"));
   EXPECT_EQ(ring.inbox.end(Status(Code::failed, "again")).message(), "over");
-  EXPECT_EQ(ring.inbox.receive(MessageKind::tag, kPatience)->payload, "last");
-  EXPECT_EQ(ring.inbox.receive(MessageKind::tag, kPatience).status().message(), "over");
+  EXPECT_EQ(ring.inbox.receive(MessageKind::tag, kInboxPatience)->payload, "last");
+  EXPECT_EQ(ring.inbox.receive(MessageKind::tag, kInboxPatience).status().message(), "over");
 }
 
 TEST(Inbox, aCorruptRingIsAnErrorForWhoeverLooks) {
   WithRing ring;
   ring.writer.write({200}, "no such kind");
-  EXPECT_EQ(ring.inbox.receive(MessageKind::tag, kPatience).status().code(), Code::failed);
+  EXPECT_EQ(ring.inbox.receive(MessageKind::tag, kInboxPatience).status().code(), Code::failed);
   EXPECT_EQ(ring.inbox.drain().code(), Code::failed);
 }
 
@@ -117,9 +119,9 @@ TEST(Inbox, severalKindsComeInTheOrderOfTheirArrival) {
   EXPECT_TRUE(ring.inbox.unread(MessageKind::integer)) << "moves everything into the queues";
   ring.writer.write({static_cast<uint8_t>(MessageKind::structure)}, "5");
   for (const char* expected : {"1", "2", "3", "4", "5"}) {
-    EXPECT_EQ(ring.inbox.receive(kBoth, kPatience)->payload, expected);
+    EXPECT_EQ(ring.inbox.receive(kBoth, kInboxPatience)->payload, expected);
   }
-  EXPECT_EQ(ring.inbox.receive(MessageKind::integer, kPatience)->payload, "aside");
+  EXPECT_EQ(ring.inbox.receive(MessageKind::integer, kInboxPatience)->payload, "aside");
   auto none = ring.inbox.receive(kBoth, Deadline::now());
   EXPECT_NE(none.status().message().find("no tag or structure arrived"), std::string::npos);
 }
@@ -136,10 +138,10 @@ TEST(Inbox, aShortMessageIsTakenStraightFromTheRingInItsTurn) {
   EXPECT_TRUE(ring.inbox.unread()) << "moves it into its queue";
   ring.writer.write({static_cast<uint8_t>(MessageKind::tag)}, "six");
   EXPECT_FALSE(take()) << "an older one waits in the queue";
-  EXPECT_EQ(ring.inbox.receive(MessageKind::tag, kPatience)->payload, "two");
+  EXPECT_EQ(ring.inbox.receive(MessageKind::tag, kInboxPatience)->payload, "two");
   ring.inbox.end(Status(Code::disconnected, "over"));
   EXPECT_FALSE(take()) << "the end moves what is left into the queues";
-  EXPECT_EQ(ring.inbox.receive(MessageKind::tag, kPatience)->payload, "six");
+  EXPECT_EQ(ring.inbox.receive(MessageKind::tag, kInboxPatience)->payload, "six");
 }
 
 TEST(Inbox, whoLooksIntoTheRingGivesWayToOthers) {
@@ -151,11 +153,11 @@ TEST(Inbox, whoLooksIntoTheRingGivesWayToOthers) {
     while (tags.load() < kEach) {
       if (ring.inbox.tryReceive(MessageKind::tag, read, sizeof(read))) ++tags;
       if (ring.inbox.unread(MessageKind::tag))
-        tags += ring.inbox.receive(MessageKind::tag, kPatience).ok();
+        tags += ring.inbox.receive(MessageKind::tag, kInboxPatience).ok();
     }
   });
   std::jthread waiting([&] {
-    while (integers.load() < kEach && ring.inbox.receive(MessageKind::integer, kPatience).ok())
+    while (integers.load() < kEach && ring.inbox.receive(MessageKind::integer, kInboxPatience).ok())
       ++integers;
   });
   for (int i = 0; i < 2 * kEach; ++i) {
@@ -173,18 +175,19 @@ TEST(Inbox, aWaiterForSeveralKindsWakesForEach) {
   for (auto kind : {MessageKind::tag, MessageKind::integer, MessageKind::structure}) {
     WithRing ring;
     KindSet any{MessageKind::tag, MessageKind::integer, MessageKind::structure};
-    std::jthread waiter([&] { EXPECT_EQ(ring.inbox.receive(any, kPatience)->kind, kind); });
+    std::jthread waiter([&] { EXPECT_EQ(ring.inbox.receive(any, kInboxPatience)->kind, kind); });
     ring.writer.write({static_cast<uint8_t>(kind)}, "x");
   }
 }
 
 TEST(Inbox, whoTakesOneKindHandsTheOthersToTheirWaiters) {
   WithRing ring;
-  std::jthread other(
-      [&] { EXPECT_EQ(ring.inbox.receive(MessageKind::integer, kPatience)->payload, "theirs"); });
+  std::jthread other([&] {
+    EXPECT_EQ(ring.inbox.receive(MessageKind::integer, kInboxPatience)->payload, "theirs");
+  });
   ring.writer.write({static_cast<uint8_t>(MessageKind::integer)}, "theirs");
   ring.writer.write({static_cast<uint8_t>(MessageKind::tag)}, "mine");
-  EXPECT_EQ(ring.inbox.receive(MessageKind::tag, kPatience)->payload, "mine");
+  EXPECT_EQ(ring.inbox.receive(MessageKind::tag, kInboxPatience)->payload, "mine");
 }
 
 }  // namespace

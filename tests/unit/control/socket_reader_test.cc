@@ -20,8 +20,8 @@ ControlOptions withoutRing(const std::string& name) {
   return options;
 }
 
-struct Two {
-  Two() : mine(*client.connect(server.listen())), theirs(server.events.waitJoined()) {}
+struct JoinedPair {
+  JoinedPair() : mine(*client.connect(server.listen())), theirs(server.events.waitJoined()) {}
   TestPeer server{withoutRing("server")};
   TestPeer client{withoutRing("client")};
   std::shared_ptr<Channel> mine;
@@ -60,13 +60,13 @@ void ask(Channel& channel, int count) {
 }
 
 TEST(SocketReader, tagsGoBackAndForthThroughTheSocket) {
-  Two two;
+  JoinedPair two;
   std::jthread other([&] { echo(*two.theirs, 20000); });
   ask(*two.mine, 20000);
 }
 
 TEST(SocketReader, callsAreAnsweredBothWaysWhileThreadsRead) {
-  Two two;
+  JoinedPair two;
   std::vector<std::jthread> threads;
   threads.emplace_back([&] { echo(*two.theirs, 5000); });
   threads.emplace_back([&] { ask(*two.mine, 5000); });
@@ -82,7 +82,7 @@ TEST(SocketReader, callsAreAnsweredBothWaysWhileThreadsRead) {
 }
 
 TEST(SocketReader, severalReceiversShareWhatComes) {
-  Two two;
+  JoinedPair two;
   constexpr int kThreads = 4;
   constexpr int kEach = 3000;
   std::atomic<uint64_t> sum{0};
@@ -106,7 +106,7 @@ TEST(SocketReader, severalReceiversShareWhatComes) {
 }
 
 TEST(SocketReader, aReceiverOfOneKindHandsTheOthersToTheirReceivers) {
-  Two two;
+  JoinedPair two;
   constexpr int kEach = 3000;
   std::vector<std::jthread> threads;
   for (auto kind : {MessageKind::tag, MessageKind::integer, MessageKind::structure}) {
@@ -165,7 +165,7 @@ TEST(SocketReader, theControlThreadReadsAgainWhenNobodyElseDoes) {
 }
 
 TEST(SocketReader, aCallIsAnsweredRightAfterAReceiver) {
-  Two two;
+  JoinedPair two;
   for (int i = 0; i < 200; ++i) {
     ASSERT_TRUE(sendTag(*two.theirs, "x").ok());
     ASSERT_EQ(receiveText(*two.mine, MessageKind::tag), "x");
@@ -215,7 +215,7 @@ TEST(SocketReader, aReceiverThatMeetsNonsenseEndsTheChannelAsTheControlThreadWou
 
 TEST(SocketReader, goodbyeDeliversWhatWasSentBefore) {
   for (int round = 0; round < 20; ++round) {
-    Two two;
+    JoinedPair two;
     std::jthread receiver([&] {
       for (int i = 0; i < 200; ++i) {
         ASSERT_EQ(receiveText(*two.theirs, MessageKind::tag), std::to_string(i));
@@ -230,7 +230,7 @@ TEST(SocketReader, goodbyeDeliversWhatWasSentBefore) {
 
 TEST(SocketReader, closingUnderReceiversAndCallersHurtsNobody) {
   for (int round = 0; round < 30; ++round) {
-    Two two;
+    JoinedPair two;
     std::vector<std::jthread> threads;
     for (auto& end : {two.mine, two.theirs}) startTraffic(end, threads);
     if (round % 2) {

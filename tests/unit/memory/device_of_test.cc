@@ -15,7 +15,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr size_t kPage = 4096;
+constexpr size_t kPageSize = 4096;
 
 void expectNobodys(const void* ptr) {
   auto device = deviceOf(ptr);
@@ -28,21 +28,21 @@ TEST(DeviceOf, knowsHostMemoryOfEverySort) {
   static const char kConstant[] = "text";
   int local = 0;
   std::vector<char> heap(3);
-  void* readOnly = mmap(nullptr, kPage, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* readOnly = mmap(nullptr, kPageSize, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   for (const void* ptr : {static_cast<const void*>(&local), static_cast<const void*>(&kConstant[1]),
                           static_cast<const void*>(heap.data() + 1),
-                          static_cast<const void*>(static_cast<char*>(readOnly) + kPage - 1)}) {
+                          static_cast<const void*>(static_cast<char*>(readOnly) + kPageSize - 1)}) {
     auto device = deviceOf(ptr);
     ASSERT_TRUE(device.ok()) << device.status().toString();
     EXPECT_EQ(*device, Device{});
   }
-  munmap(readOnly, kPage);
+  munmap(readOnly, kPageSize);
 }
 
 TEST(DeviceOf, doesNotTakeWhatTheProcessorCannotReadForHostMemory) {
-  void* reserved = mmap(nullptr, kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* reserved = mmap(nullptr, kPageSize, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   expectNobodys(reserved);
-  munmap(reserved, kPage);
+  munmap(reserved, kPageSize);
   expectNobodys(reserved);
   expectNobodys(reinterpret_cast<void*>(uintptr_t{16}));
   expectNobodys(reinterpret_cast<void*>(~uintptr_t{0} - 100));

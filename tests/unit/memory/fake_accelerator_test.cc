@@ -3,15 +3,12 @@
 #include <gtest/gtest.h>
 
 #include "memory/copy.h"
+#include "unit/memory/host_region.h"
 
 namespace hmc {
 namespace {
 
 using Call = FakeAccelerator::Call;
-
-Region host(std::string& bytes) {
-  return {bytes.data(), bytes.size(), Device{}};
-}
 
 // A copy that idles for an hour shows who forgot to wait for it.
 FakeOptions idling() {

@@ -6,7 +6,7 @@
 namespace hmc::cuda {
 namespace {
 
-constexpr size_t kGranule = size_t{2} << 20;
+constexpr size_t kFakeGranule = size_t{2} << 20;
 
 class FakeLibcuda : public FakeCuda {
  protected:
@@ -63,25 +63,25 @@ TEST_F(FakeLibcuda, refusesStreamsOfAnotherContext) {
 
 TEST_F(FakeLibcuda, mapsWholeGranulesOfFreeAddressesOnly) {
   const size_t before = live().bytes;
-  const CuAllocation memory = create(kGranule);
-  const CuPointer base = reserve(2 * kGranule);
+  const CuAllocation memory = create(kFakeGranule);
+  const CuPointer base = reserve(2 * kFakeGranule);
   CuPointer refused = 0;
   EXPECT_EQ(driver.cuMemAddressReserve(&refused, 4096, 0, 0, 0), kInvalidValue);
   EXPECT_EQ(driver.cuMemMap(base, 4096, 0, memory, 0), kInvalidValue);
-  EXPECT_EQ(driver.cuMemMap(base + 4096, kGranule, 0, memory, 0), kInvalidValue);
-  EXPECT_EQ(driver.cuMemMap(base, 2 * kGranule, 0, memory, 0), kInvalidValue);
-  EXPECT_EQ(driver.cuMemMap(base, kGranule, 4096, memory, 0), kInvalidValue);
-  EXPECT_EQ(driver.cuMemMap(base, kGranule, 0, memory + 1000, 0), kInvalidValue);
-  EXPECT_EQ(driver.cuMemMap(base, kGranule, 0, memory, 0), kSuccess);
-  EXPECT_EQ(driver.cuMemMap(base, kGranule, 0, memory, 0), kInvalidValue);
+  EXPECT_EQ(driver.cuMemMap(base + 4096, kFakeGranule, 0, memory, 0), kInvalidValue);
+  EXPECT_EQ(driver.cuMemMap(base, 2 * kFakeGranule, 0, memory, 0), kInvalidValue);
+  EXPECT_EQ(driver.cuMemMap(base, kFakeGranule, 4096, memory, 0), kInvalidValue);
+  EXPECT_EQ(driver.cuMemMap(base, kFakeGranule, 0, memory + 1000, 0), kInvalidValue);
+  EXPECT_EQ(driver.cuMemMap(base, kFakeGranule, 0, memory, 0), kSuccess);
+  EXPECT_EQ(driver.cuMemMap(base, kFakeGranule, 0, memory, 0), kInvalidValue);
   EXPECT_EQ(driver.cuMemRelease(memory), kSuccess);
   EXPECT_EQ(driver.cuMemRelease(memory), kInvalidValue);
-  EXPECT_EQ(driver.cuMemAddressFree(base, 2 * kGranule), kInvalidValue);
+  EXPECT_EQ(driver.cuMemAddressFree(base, 2 * kFakeGranule), kInvalidValue);
   EXPECT_EQ(driver.cuMemUnmap(base, 4096), kInvalidValue);
-  EXPECT_EQ(driver.cuMemUnmap(base, 2 * kGranule), kInvalidValue);
-  EXPECT_EQ(driver.cuMemUnmap(base, kGranule), kSuccess);
-  EXPECT_EQ(driver.cuMemAddressFree(base, kGranule), kInvalidValue);
-  EXPECT_EQ(driver.cuMemAddressFree(base, 2 * kGranule), kSuccess);
+  EXPECT_EQ(driver.cuMemUnmap(base, 2 * kFakeGranule), kInvalidValue);
+  EXPECT_EQ(driver.cuMemUnmap(base, kFakeGranule), kSuccess);
+  EXPECT_EQ(driver.cuMemAddressFree(base, kFakeGranule), kInvalidValue);
+  EXPECT_EQ(driver.cuMemAddressFree(base, 2 * kFakeGranule), kSuccess);
   EXPECT_EQ(live().bytes, before);
 }
 

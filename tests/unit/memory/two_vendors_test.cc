@@ -10,16 +10,13 @@
 #include "memory/device_of.h"
 #include "memory/device_pins.h"
 #include "memory/pending_copy.h"
+#include "unit/memory/host_region.h"
 
 namespace hmc {
 namespace {
 
 using test::pattern;
 using testing::HasSubstr;
-
-Region host(std::string& bytes) {
-  return {bytes.data(), bytes.size(), Device{}};
-}
 
 class TwoVendors : public testing::Test {
  protected:

@@ -8,6 +8,7 @@
 #include "memory/copy.h"
 #include "memory/device_pins.h"
 #include "memory/runtime.h"
+#include "unit/memory/host_region.h"
 
 namespace hmc {
 namespace {
@@ -28,10 +29,6 @@ constexpr Vendor kVendors[] = {
     {DeviceKind::acl, "libascendcl.so"},
     {DeviceKind::cnrt, "libcnrt.so"},
 };
-
-Region host(std::string& bytes) {
-  return {bytes.data(), bytes.size(), Device{}};
-}
 
 class Vendors : public testing::TestWithParam<Vendor> {
  protected:

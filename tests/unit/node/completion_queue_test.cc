@@ -18,7 +18,7 @@ using testing::UnorderedElementsAre;
 
 constexpr int kPatienceMs = 60000;
 
-bool readable(int fd, int timeoutMs) {
+bool readableWithin(int fd, int timeoutMs) {
   pollfd one{fd, POLLIN, 0};
   return poll(&one, 1, timeoutMs) == 1;
 }
@@ -26,9 +26,9 @@ bool readable(int fd, int timeoutMs) {
 // Takes what arrives until there are so many ids.
 std::vector<uint64_t> takeAll(CompletionQueue& queue, size_t count) {
   std::vector<uint64_t> ids;
-  while (ids.size() < count && readable(queue.fd(), kPatienceMs)) {
+  while (ids.size() < count && readableWithin(queue.fd(), kPatienceMs)) {
     const auto some = queue.take();
-    EXPECT_FALSE(some.empty()) << "readable, and nothing there";
+    EXPECT_FALSE(some.empty()) << "readableWithin, and nothing there";
     ids.insert(ids.end(), some.begin(), some.end());
   }
   std::sort(ids.begin(), ids.end());
@@ -62,7 +62,7 @@ TEST_P(CompletionQueueOver, aWatchedPutAndGetArriveThoughNobodyWaits) {
   EXPECT_THAT(takeAll(completed_, 1), ElementsAre(71));
   EXPECT_TRUE(get.wait(0s).ok());
   EXPECT_EQ(0, memcmp(local.data(), target.data(), kSize));
-  EXPECT_FALSE(readable(completed_.fd(), 0));
+  EXPECT_FALSE(readableWithin(completed_.fd(), 0));
 }
 
 TEST_P(CompletionQueueOver, tenThousandAtOnceAllArriveOnce) {
@@ -79,7 +79,7 @@ TEST_P(CompletionQueueOver, tenThousandAtOnceAllArriveOnce) {
   ASSERT_EQ(ids.size(), kCount);
   for (size_t i = 0; i < kCount; ++i) ASSERT_EQ(ids[i], i);
   EXPECT_EQ(0, memcmp(local.data(), target.data(), kCount * kEach));
-  EXPECT_FALSE(readable(completed_.fd(), 0));
+  EXPECT_FALSE(readableWithin(completed_.fd(), 0));
 }
 
 TEST_P(CompletionQueueOver, anotherThreadMayWaitForTheSameTicket) {
@@ -182,12 +182,12 @@ TEST(CompletionQueue, aTicketThatIsDoneArrivesAtOnce) {
   Ticket ticket = must(remote.startPut(local, {{0, 0, 4096}}));
   ASSERT_TRUE(ticket.wait(60s).ok());
   CompletionQueue queue = must(CompletionQueue::create());
-  EXPECT_FALSE(readable(queue.fd(), 0));
+  EXPECT_FALSE(readableWithin(queue.fd(), 0));
   ASSERT_TRUE(queue.watch(ticket, 5).ok());
   ASSERT_TRUE(queue.watch(ticket, 6).ok());
-  EXPECT_TRUE(readable(queue.fd(), 0));
+  EXPECT_TRUE(readableWithin(queue.fd(), 0));
   EXPECT_THAT(queue.take(), ElementsAre(5, 6));
-  EXPECT_FALSE(readable(queue.fd(), 0));
+  EXPECT_FALSE(readableWithin(queue.fd(), 0));
   EXPECT_THAT(queue.take(), IsEmpty());
 }
 
@@ -253,22 +253,22 @@ TEST(NoteFd, isReadableWhileANoteWaits) {
   ASSERT_TRUE(nodes.toA.notify("two").ok());
   const int fd = must(nodes.a.noteFd());
   EXPECT_EQ(must(nodes.a.noteFd()), fd);
-  ASSERT_TRUE(readable(fd, kPatienceMs));
+  ASSERT_TRUE(readableWithin(fd, kPatienceMs));
   EXPECT_EQ(must(nodes.a.nextNote(60s)).bytes, "before it was asked for");
   EXPECT_EQ(must(nodes.a.nextNote(60s)).bytes, "two");
-  EXPECT_FALSE(readable(fd, 0));
+  EXPECT_FALSE(readableWithin(fd, 0));
   ASSERT_TRUE(nodes.toA.notify("three").ok());
-  ASSERT_TRUE(readable(fd, kPatienceMs));
+  ASSERT_TRUE(readableWithin(fd, kPatienceMs));
   EXPECT_EQ(must(nodes.a.nextNote(0s)).bytes, "three");
-  EXPECT_FALSE(readable(fd, 0));
+  EXPECT_FALSE(readableWithin(fd, 0));
 }
 
 TEST(NoteFd, staysReadableOnceItsNodeIsGone) {
   NodePair nodes;  // toB keeps what is behind a
   const int fd = must(nodes.a.noteFd());
-  EXPECT_FALSE(readable(fd, 0));
+  EXPECT_FALSE(readableWithin(fd, 0));
   { Node gone = std::move(nodes.a); }
-  EXPECT_TRUE(readable(fd, kPatienceMs));
+  EXPECT_TRUE(readableWithin(fd, kPatienceMs));
 }
 
 }  // namespace

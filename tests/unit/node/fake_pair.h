@@ -27,6 +27,13 @@ struct FakeTransport {
   std::shared_ptr<fakes::Faults> faults = std::make_shared<fakes::Faults>();  // of b's end
 };
 
+// One that reaches no device.
+inline FakeTransport hostOnly() {
+  FakeTransport one("short", {{"", 1000, 1}});
+  one.a.hostOnly = one.b.hostOnly = true;
+  return one;
+}
+
 // Two Nodes in one process, b has dialled a, that have nothing but fake transports.
 class FakePair {
  public:

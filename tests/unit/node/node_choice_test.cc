@@ -21,7 +21,7 @@ using namespace std::chrono_literals;
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr size_t kSize = size_t{1} << 20;
+constexpr size_t kChoiceSize = size_t{1} << 20;
 
 class NodeChoice : public WithMeasurements {
  protected:
@@ -54,11 +54,11 @@ class NodeChoice : public WithMeasurements {
 
 TEST_F(NodeChoice, aTransportThatChangesTheProcessIsLeftAloneUntilItIsNamed) {
   FakePair nodes({shy(), plain()});
-  auto target = FakePair::allocate(*nodes.a, "target", kSize);
-  auto local = FakePair::allocate(*nodes.b, "local", kSize);
+  auto target = FakePair::allocate(*nodes.a, "target", kChoiceSize);
+  auto local = FakePair::allocate(*nodes.b, "local", kChoiceSize);
   auto remote = nodes.open("target");
   EXPECT_EQ(remote->path(), "plain");
-  EXPECT_TRUE(put(*remote, *local, kSize).ok());
+  EXPECT_TRUE(put(*remote, *local, kChoiceSize).ok());
   EXPECT_EQ(*nodes.fake("shy").a.registered, 0);
   EXPECT_EQ(*nodes.fake("shy").b.registered, 0);
   EXPECT_EQ(nodes.used(8), "plain");
@@ -79,7 +79,7 @@ TEST_F(NodeChoice, aTransportThatChangesTheProcessIsLeftAloneUntilItIsNamed) {
 
 TEST_F(NodeChoice, aTransportThatTheNodeWasToldToUseNeedNotBeNamedAgain) {
   FakePair nodes({shy(), plain()}, {"shy", "plain"});
-  auto target = FakePair::allocate(*nodes.a, "target", kSize);
+  auto target = FakePair::allocate(*nodes.a, "target", kChoiceSize);
   EXPECT_EQ(nodes.open("target")->path(), "shy");
   EXPECT_THAT(nodes.reason("shy"), Not(HasSubstr("by name")));
 }
@@ -87,7 +87,7 @@ TEST_F(NodeChoice, aTransportThatTheNodeWasToldToUseNeedNotBeNamedAgain) {
 TEST_F(NodeChoice, aTransportThatWantsToBeNamedServesWhereNothingElseDoes) {
   FakePair nodes({shy(), plain()});
   *nodes.fake("plain").a.refusal = error(Code::exhausted, "no more room in it");
-  auto target = FakePair::allocate(*nodes.a, "target", kSize);
+  auto target = FakePair::allocate(*nodes.a, "target", kChoiceSize);
   EXPECT_EQ(nodes.open("target")->path(), "shy");
   EXPECT_EQ(nodes.used(8), "shy");
 }
@@ -95,7 +95,7 @@ TEST_F(NodeChoice, aTransportThatWantsToBeNamedServesWhereNothingElseDoes) {
 TEST_F(NodeChoice, theTargetMakesKeysOnlyForTransportsThatTheOriginWants) {
   FakeTransport one = shy();
   FakePair nodes({one, plain(), wide()});
-  auto target = FakePair::allocate(*nodes.a, "target", kSize);
+  auto target = FakePair::allocate(*nodes.a, "target", kChoiceSize);
   EXPECT_EQ(nodes.open("target", {"wide"})->path(), "wide");
   EXPECT_EQ(*nodes.fake("shy").a.registered, 0);
 }
@@ -106,8 +106,8 @@ TEST_F(NodeChoice, memoryIsRegisteredWithATransportWhenItIsFirstUsedThere) {
     return std::pair(nodes.fake(name).a.registered->load(), nodes.fake(name).b.registered->load());
   };
   using Counts = std::pair<int, int>;  // at the target, at the origin
-  auto target = FakePair::allocate(*nodes.a, "target", kSize);
-  auto local = FakePair::allocate(*nodes.b, "local", kSize);
+  auto target = FakePair::allocate(*nodes.a, "target", kChoiceSize);
+  auto local = FakePair::allocate(*nodes.b, "local", kChoiceSize);
   for (const char* name : {"nimble", "wide", "plain"}) EXPECT_EQ(count(name), Counts(0, 0)) << name;
 
   auto remote = nodes.open("target");
@@ -147,7 +147,7 @@ TEST_F(NodeChoice, registeringMuchMemoryDoesNotStopTheControlThread) {
 TEST_F(NodeChoice, anotherTransportIsAskedForWhereTheBestOneFails) {
   FakePair nodes({nimble(), plain()});
   *nodes.fake("nimble").a.refusal = error(Code::exhausted, "8192 KiB may be locked");
-  auto target = FakePair::allocate(*nodes.a, "target", kSize);
+  auto target = FakePair::allocate(*nodes.a, "target", kChoiceSize);
   EXPECT_EQ(nodes.open("target")->path(), "plain");
   EXPECT_EQ(*nodes.fake("plain").a.registered, 1);
 }
@@ -155,7 +155,7 @@ TEST_F(NodeChoice, anotherTransportIsAskedForWhereTheBestOneFails) {
 TEST_F(NodeChoice, memoryThatCannotBeRegisteredIsAReasonAndNoFailure) {
   FakePair nodes({nimble(), plain()});
   *nodes.fake("nimble").a.refusal = error(Code::exhausted, "8192 KiB may be locked");
-  auto target = FakePair::allocate(*nodes.a, "target", kSize);
+  auto target = FakePair::allocate(*nodes.a, "target", kChoiceSize);
   testing::internal::CaptureStderr();
   EXPECT_EQ(nodes.open("target")->path(), "plain");
   EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("8192 KiB may be locked"));
@@ -166,15 +166,15 @@ TEST_F(NodeChoice, memoryThatCannotBeRegisteredIsAReasonAndNoFailure) {
   EXPECT_THAT(none.message(), HasSubstr("nimble: 8192 KiB may be locked"));
 
   *nodes.fake("nimble").a.refusal = Status();
-  auto another = FakePair::allocate(*nodes.a, "another", kSize);
+  auto another = FakePair::allocate(*nodes.a, "another", kChoiceSize);
   EXPECT_EQ(nodes.open("another")->path(), "nimble");
   EXPECT_THAT(nodes.reason("nimble"), Not(HasSubstr("locked"))) << "it works again";
 }
 
 TEST_F(NodeChoice, ofTwoTransportsEachServesTheSizesThatItIsQuickerFor) {
   FakePair nodes({wide(), nimble()});
-  auto target = FakePair::allocate(*nodes.a, "target", kSize);
-  auto local = FakePair::allocate(*nodes.b, "local", kSize);
+  auto target = FakePair::allocate(*nodes.a, "target", kChoiceSize);
+  auto local = FakePair::allocate(*nodes.b, "local", kChoiceSize);
   auto remote = nodes.open("target");
   EXPECT_EQ(remote->path(), "nimble up to 65536 bytes, wide");
   EXPECT_EQ(remote->transport(), "nimble");
@@ -191,10 +191,10 @@ TEST_F(NodeChoice, ofTwoTransportsEachServesTheSizesThatItIsQuickerFor) {
 
 TEST_F(NodeChoice, aBatchTakesThePathOfItsTypicalPiece) {
   FakePair nodes({nimble(), wide()});
-  auto target = FakePair::allocate(*nodes.a, "target", kSize);
-  auto local = FakePair::allocate(*nodes.b, "local", kSize);
+  auto target = FakePair::allocate(*nodes.a, "target", kChoiceSize);
+  auto local = FakePair::allocate(*nodes.b, "local", kChoiceSize);
   auto remote = nodes.open("target");
-  std::vector<Block> small(kSize / kSmall);
+  std::vector<Block> small(kChoiceSize / kSmall);
   for (size_t i = 0; i < small.size(); ++i) small[i] = {i * kSmall, i * kSmall, kSmall};
   EXPECT_EQ(carrier(remote, local, small), "nimble") << "as much as two large ones in all";
   EXPECT_EQ(carrier(remote, local, {{0, 0, kLarge}, {kLarge, kLarge, kLarge}}), "wide");
@@ -202,7 +202,7 @@ TEST_F(NodeChoice, aBatchTakesThePathOfItsTypicalPiece) {
 
 TEST_F(NodeChoice, onlyOnePathIsOpenedWhereNoOtherWins) {
   FakePair nodes({nimble(), plain()});
-  auto target = FakePair::allocate(*nodes.a, "target", kSize);
+  auto target = FakePair::allocate(*nodes.a, "target", kChoiceSize);
   EXPECT_EQ(nodes.open("target")->path(), "nimble");
   EXPECT_TRUE(nodes.toA->paths().of("plain").used.empty());
 }
@@ -210,16 +210,16 @@ TEST_F(NodeChoice, onlyOnePathIsOpenedWhereNoOtherWins) {
 TEST_F(NodeChoice, measuredTimesDecideWhereThereAreSome) {
   measured({{"nimble", DeviceKind::cpu, "put", 8, 9000},
             {"wide", DeviceKind::cpu, "put", 8, 100},
-            {"nimble", DeviceKind::cpu, "put", kSize, 1000},
-            {"wide", DeviceKind::cpu, "put", kSize, 90000}});
+            {"nimble", DeviceKind::cpu, "put", kChoiceSize, 1000},
+            {"wide", DeviceKind::cpu, "put", kChoiceSize, 90000}});
   FakePair nodes({nimble(), wide()});
-  auto target = FakePair::allocate(*nodes.a, "target", kSize);
-  auto local = FakePair::allocate(*nodes.b, "local", kSize);
+  auto target = FakePair::allocate(*nodes.a, "target", kChoiceSize);
+  auto local = FakePair::allocate(*nodes.b, "local", kChoiceSize);
   auto remote = nodes.open("target");
   EXPECT_EQ(carrier(remote, local, {{0, 0, kSmall}}), "wide");
-  EXPECT_EQ(carrier(remote, local, {{0, 0, kSize}}), "nimble");
+  EXPECT_EQ(carrier(remote, local, {{0, 0, kChoiceSize}}), "nimble");
   EXPECT_EQ(nodes.used(kSmall), "wide");
-  EXPECT_EQ(nodes.used(kSize), "nimble");
+  EXPECT_EQ(nodes.used(kChoiceSize), "nimble");
   EXPECT_EQ(carrier(remote, local, {{0, 0, kSmall}}, OpKind::get), "nimble")
       << "of gets only typical times are known";
   EXPECT_THAT(remote->path(), HasSubstr("put: wide up to "));
@@ -227,9 +227,10 @@ TEST_F(NodeChoice, measuredTimesDecideWhereThereAreSome) {
 }
 
 TEST_F(NodeChoice, measuredTimesOfOnePathAreNotComparedWithTypicalOnesOfAnother) {
-  measured({{"wide", DeviceKind::cpu, "put", 8, 1}, {"wide", DeviceKind::cpu, "put", kSize, 2}});
+  measured(
+      {{"wide", DeviceKind::cpu, "put", 8, 1}, {"wide", DeviceKind::cpu, "put", kChoiceSize, 2}});
   FakePair nodes({nimble(), wide()});
-  auto target = FakePair::allocate(*nodes.a, "target", kSize);
+  auto target = FakePair::allocate(*nodes.a, "target", kChoiceSize);
   EXPECT_EQ(nodes.open("target")->path(), "nimble up to 65536 bytes, wide");
 }
 
@@ -247,14 +248,14 @@ TEST_F(NodeChoice, aFileThatNobodyNamedDecidesNothing) {
   FakePair nodes({nimble(), wide()});
   setenv("HOME", before.c_str(), 1);
   std::filesystem::remove_all(home);
-  auto target = FakePair::allocate(*nodes.a, "target", kSize);
+  auto target = FakePair::allocate(*nodes.a, "target", kChoiceSize);
   EXPECT_EQ(nodes.open("target")->path(), "nimble up to 65536 bytes, wide");
 }
 
 TEST_F(NodeChoice, aPathThatFailsSaysSoAndLeavesTheOtherInItsPlace) {
   FakePair nodes({nimble(), wide()});
-  auto target = FakePair::allocate(*nodes.a, "target", kSize);
-  auto local = FakePair::allocate(*nodes.b, "local", kSize);
+  auto target = FakePair::allocate(*nodes.a, "target", kChoiceSize);
+  auto local = FakePair::allocate(*nodes.b, "local", kChoiceSize);
   auto remote = nodes.open("target");
   nodes.fake("wide").faults->die(error(Code::disconnected, "the wide road is closed"));
   EXPECT_TRUE(put(*remote, *local, kSmall).ok()) << "the other path goes on";
@@ -274,8 +275,8 @@ TEST_F(NodeChoice, aPathThatFailsSaysSoAndLeavesTheOtherInItsPlace) {
 
 TEST_F(NodeChoice, aBatchOverAFailedPathMovesOverTheNextTime) {
   FakePair nodes({nimble(), wide()});
-  auto target = FakePair::allocate(*nodes.a, "target", kSize);
-  auto local = FakePair::allocate(*nodes.b, "local", kSize);
+  auto target = FakePair::allocate(*nodes.a, "target", kChoiceSize);
+  auto local = FakePair::allocate(*nodes.b, "local", kChoiceSize);
   auto remote = nodes.open("target");
   nodes.fake("wide").faults->die(error(Code::disconnected, "the wide road is closed"));
   Ticket ticket =
@@ -286,9 +287,9 @@ TEST_F(NodeChoice, aBatchOverAFailedPathMovesOverTheNextTime) {
 
 TEST_F(NodeChoice, localMemoryThatOnePathCannotUseTakesTheOther) {
   FakePair nodes({nimble(), wide()});
-  auto target = FakePair::allocate(*nodes.a, "target", kSize);
+  auto target = FakePair::allocate(*nodes.a, "target", kChoiceSize);
   *nodes.fake("wide").b.refusal = error(Code::exhausted, "8192 KiB may be locked");
-  auto local = FakePair::allocate(*nodes.b, "local", kSize);
+  auto local = FakePair::allocate(*nodes.b, "local", kChoiceSize);
   auto remote = nodes.open("target");
   EXPECT_EQ(remote->path(), "nimble up to 65536 bytes, wide");
   EXPECT_EQ(carrier(remote, local, {{0, 0, kLarge}}), "nimble");
@@ -313,7 +314,7 @@ TEST_F(NodeChoice, localMemoryThatTheOnlyPathCannotUseIsStaged) {
 
 TEST_F(NodeChoice, aNodeWithoutAnyTransportSaysSo) {
   FakePair nodes({});
-  auto target = FakePair::allocate(*nodes.a, "target", kSize);
+  auto target = FakePair::allocate(*nodes.a, "target", kChoiceSize);
   Status none = nodes.b->open(nodes.toA, "target", {}, kDefaultTimeout).status();
   EXPECT_EQ(none.code(), Code::unsupported);
   EXPECT_THAT(none.message(), HasSubstr("region \"target\""));
@@ -322,7 +323,7 @@ TEST_F(NodeChoice, aNodeWithoutAnyTransportSaysSo) {
 
 TEST_F(NodeChoice, transportsThatCannotRunHereAreAmongTheReasons) {
   FakePair nodes({}, {}, std::chrono::seconds(10), {{"verbs", error(Code::notFound, "no NIC")}});
-  auto target = FakePair::allocate(*nodes.a, "target", kSize);
+  auto target = FakePair::allocate(*nodes.a, "target", kChoiceSize);
   Status none = nodes.b->open(nodes.toA, "target", {}, kDefaultTimeout).status();
   EXPECT_THAT(none.message(), HasSubstr("(verbs: no NIC)"));
 }

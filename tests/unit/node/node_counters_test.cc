@@ -13,7 +13,7 @@ namespace {
 using testing::HasSubstr;
 using Step = TraceEvent::Step;
 
-constexpr size_t kSize = size_t{2} << 20;
+constexpr size_t kCountedSize = size_t{2} << 20;
 
 TransportCounts over(const Node& node, const std::string& transport) {
   for (const TransportCounts& one : node.counters()) {
@@ -25,8 +25,8 @@ TransportCounts over(const Node& node, const std::string& transport) {
 
 void expectCounts(const std::string& transport, size_t size) {
   NodePair nodes({transport});
-  auto target = must(nodes.a.allocate("target", kSize));
-  auto local = must(nodes.b.allocate("local", kSize));
+  auto target = must(nodes.a.allocate("target", kCountedSize));
+  auto local = must(nodes.b.allocate("local", kCountedSize));
   auto remote = must(nodes.toA.open("target"));
   EXPECT_EQ(over(nodes.b, transport).operations, 0U);
   ASSERT_TRUE(remote.put(local, 0, 0, size).ok());
@@ -71,8 +71,8 @@ class NodeTrace : public testing::Test {
   static void putOnce(const NodeOptions& options) {
     Node a = must(Node::create(named("a", options.transports)));
     Node b = must(Node::create(options));
-    auto target = must(a.allocate("target", kSize));
-    auto local = must(b.allocate("local", kSize));
+    auto target = must(a.allocate("target", kCountedSize));
+    auto local = must(b.allocate("local", kCountedSize));
     Peer peer = must(b.connect(must(a.listen("tcp://127.0.0.1:0"))));
     auto remote = must(peer.open("target"));
     ASSERT_TRUE(remote.put(local, 0, 0, 100).ok());
@@ -113,13 +113,13 @@ TEST_F(NodeTrace, hearsHowATransferFailed) {
   NodeOptions options = named("b", {"tcp"});
   options.trace = {hear, this};
   Node b = must(Node::create(options));
-  auto local = must(b.allocate("local", kSize));
+  auto local = must(b.allocate("local", kCountedSize));
   auto a = std::make_unique<Node>(must(Node::create(named("a", {"tcp"}))));
-  auto target = std::make_unique<LocalRegion>(must(a->allocate("target", kSize)));
+  auto target = std::make_unique<LocalRegion>(must(a->allocate("target", kCountedSize)));
   Peer peer = must(b.connect(must(a->listen("tcp://127.0.0.1:0"))));
   auto remote = must(peer.open("target"));
   a->close();
-  EXPECT_FALSE(remote.put(local, 0, 0, kSize).ok());
+  EXPECT_FALSE(remote.put(local, 0, 0, kCountedSize).ok());
   ASSERT_FALSE(lines().empty());
   EXPECT_EQ(lines().back().step, Step::end);
   EXPECT_EQ(lines().back().code, Code::disconnected);

@@ -7,7 +7,7 @@
 namespace hmc {
 namespace {
 
-constexpr size_t kSize = size_t{3} << 20;
+constexpr size_t kDeviceSize = size_t{3} << 20;
 constexpr std::chrono::seconds kPatience{60};
 
 // Every pair of host and (fake) accelerator memory, over every transport.
@@ -15,21 +15,21 @@ class DevicesOver : public testing::TestWithParam<std::string> {
  protected:
   static void exchange(const std::string& transport, Device here, Device there) {
     NodePair nodes({transport});
-    auto target = must(nodes.a.allocate("target", kSize, there));
-    auto local = must(nodes.b.allocate("local", kSize, here));
+    auto target = must(nodes.a.allocate("target", kDeviceSize, there));
+    auto local = must(nodes.b.allocate("local", kDeviceSize, here));
     auto remote = must(nodes.toA.open("target"));
     EXPECT_EQ(remote.device(), there);
-    std::vector<unsigned char> pattern(kSize);
+    std::vector<unsigned char> pattern(kDeviceSize);
     std::iota(pattern.begin(), pattern.end(), 5);
     ASSERT_TRUE(copy(region(local), host(pattern)).ok());
-    ASSERT_TRUE(remote.put(local, 1, 2, kSize - 3).ok());
-    std::vector<unsigned char> arrived(kSize);
+    ASSERT_TRUE(remote.put(local, 1, 2, kDeviceSize - 3).ok());
+    std::vector<unsigned char> arrived(kDeviceSize);
     ASSERT_TRUE(copy(host(arrived), region(target)).ok());
-    EXPECT_EQ(0, memcmp(arrived.data() + 2, pattern.data() + 1, kSize - 3));
+    EXPECT_EQ(0, memcmp(arrived.data() + 2, pattern.data() + 1, kDeviceSize - 3));
 
     std::iota(pattern.begin(), pattern.end(), 99);
     ASSERT_TRUE(copy(region(target), host(pattern)).ok());
-    ASSERT_TRUE(remote.get(local, 0, 0, kSize).ok());
+    ASSERT_TRUE(remote.get(local, 0, 0, kDeviceSize).ok());
     ASSERT_TRUE(copy(host(arrived), region(local)).ok());
     EXPECT_EQ(arrived, pattern);
   }
@@ -92,19 +92,19 @@ TEST_P(DevicesOver, movesLongListsOfBlocks) {
 TEST_P(DevicesOver, findsTheBlockThatDoesNotFitHoweverLongTheList) {
   constexpr size_t kCount = 40000;
   NodePair nodes({GetParam()});
-  auto target = must(nodes.a.allocate("target", kSize, gpu_));
-  auto local = must(nodes.b.allocate("local", kSize, gpu_));
+  auto target = must(nodes.a.allocate("target", kDeviceSize, gpu_));
+  auto local = must(nodes.b.allocate("local", kDeviceSize, gpu_));
   auto remote = must(nodes.toA.open("target"));
   std::vector<Block> blocks(kCount, {0, 0, 1});
-  blocks[100].size = kSize + 1;
+  blocks[100].size = kDeviceSize + 1;
   EXPECT_EQ(remote.startPut(local, blocks).status().code(), Code::outOfRange);
   blocks[100].size = 1;
-  blocks[kCount - 1].remoteOffset = kSize;
+  blocks[kCount - 1].remoteOffset = kDeviceSize;
   const Status late = must(remote.startPut(local, blocks)).wait(kPatience);
   EXPECT_EQ(late.code(), Code::outOfRange);
   EXPECT_NE(late.message().find("remote offset 3145728"), std::string::npos) << late.toString();
   EXPECT_EQ(late.message().rfind("a (", 0), 0U) << late.toString();
-  EXPECT_TRUE(remote.put(local, 0, 0, kSize).ok());
+  EXPECT_TRUE(remote.put(local, 0, 0, kDeviceSize).ok());
 }
 
 // Also where the next part begins with a block of nothing.
@@ -120,8 +120,8 @@ TEST(Devices, aLongListIsPostedInParts) {
   Node a = must(Node::create(named("a", {"ipc"})));
   Node b = must(Node::create(traced));
   const Device gpu{DeviceKind::cuda, 0};
-  auto target = must(a.allocate("target", kSize, gpu));
-  auto local = must(b.allocate("local", kSize, gpu));
+  auto target = must(a.allocate("target", kDeviceSize, gpu));
+  auto local = must(b.allocate("local", kDeviceSize, gpu));
   auto remote = must(must(b.connect(must(a.listen("tcp://127.0.0.1:0")))).open("target"));
   std::vector<Block> blocks(3 * kPart, {0, 0, 1});
   for (size_t i = 0; i < blocks.size(); ++i) blocks[i].localOffset = blocks[i].remoteOffset = 2 * i;
@@ -134,27 +134,27 @@ TEST(Devices, aLongListIsPostedInParts) {
 // memories only.
 TEST(Devices, aDeviceExchangesWithHeapMemoryOfAPeer) {
   NodePair nodes({"ipc"});
-  std::vector<unsigned char> heap(kSize);
+  std::vector<unsigned char> heap(kDeviceSize);
   auto target = must(nodes.a.registerMemory("target", heap.data(), heap.size()));
-  auto local = must(nodes.b.allocate("local", kSize, Device{DeviceKind::cuda, 0}));
+  auto local = must(nodes.b.allocate("local", kDeviceSize, Device{DeviceKind::cuda, 0}));
   auto remote = must(nodes.toA.open("target"));
   EXPECT_EQ(remote.path(), "ipc (process_vm)");
-  std::vector<unsigned char> pattern(kSize);
+  std::vector<unsigned char> pattern(kDeviceSize);
   std::iota(pattern.begin(), pattern.end(), 7);
   const Region device{local.data(), local.size(), local.device()};
-  ASSERT_TRUE(copy(device, {pattern.data(), kSize, {}}).ok());
-  ASSERT_TRUE(remote.put(local, 0, 0, kSize).ok());
+  ASSERT_TRUE(copy(device, {pattern.data(), kDeviceSize, {}}).ok());
+  ASSERT_TRUE(remote.put(local, 0, 0, kDeviceSize).ok());
   EXPECT_EQ(heap, pattern);
   std::iota(heap.begin(), heap.end(), 70);
-  ASSERT_TRUE(remote.get(local, 0, 0, kSize).ok());
-  std::vector<unsigned char> arrived(kSize);
-  ASSERT_TRUE(copy({arrived.data(), kSize, {}}, device).ok());
+  ASSERT_TRUE(remote.get(local, 0, 0, kDeviceSize).ok());
+  std::vector<unsigned char> arrived(kDeviceSize);
+  ASSERT_TRUE(copy({arrived.data(), kDeviceSize, {}}, device).ok());
   EXPECT_EQ(arrived, heap);
 }
 
 TEST(Devices, stagingOverTcpIsNothingToWarnAbout) {
   NodePair nodes({"tcp"});
-  auto target = must(nodes.a.allocate("target", kSize, Device{DeviceKind::cuda, 0}));
+  auto target = must(nodes.a.allocate("target", kDeviceSize, Device{DeviceKind::cuda, 0}));
   testing::internal::CaptureStderr();
   EXPECT_EQ(must(nodes.toA.open("target")).path(), "tcp (staged at the target)");
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
@@ -169,15 +169,15 @@ TEST(Devices, aDeviceThatDoesNotExistIsNamed) {
 
 TEST(Devices, explainSaysWhichTransportStagesAndReckonsWithIt) {
   NodePair nodes({"ipc", "tcp"});
-  auto host = nodes.toA.explain(Device{}, kSize);
-  auto device = nodes.toA.explain(Device{DeviceKind::cuda, 1}, kSize);
+  auto host = nodes.toA.explain(Device{}, kDeviceSize);
+  auto device = nodes.toA.explain(Device{DeviceKind::cuda, 1}, kDeviceSize);
   ASSERT_EQ(device[0].transport, "ipc");
   ASSERT_EQ(device[1].transport, "tcp");
   EXPECT_EQ(device[0].reason.find("through the host"), std::string::npos) << device[0].reason;
   EXPECT_NE(device[1].reason.find("cuda:1 memory passes through the host"), std::string::npos)
       << device[1].reason;
   for (int i : {0, 1}) EXPECT_GT(*device[i].predictedNs, *host[i].predictedNs);
-  auto none = nodes.toA.explain(Device{DeviceKind::cuda, 9}, kSize);
+  auto none = nodes.toA.explain(Device{DeviceKind::cuda, 9}, kDeviceSize);
   EXPECT_FALSE(none[0].usable);
   EXPECT_NE(none[0].reason.find("cuda:9"), std::string::npos) << none[0].reason;
 }

@@ -18,14 +18,6 @@ using namespace std::chrono_literals;
 using test::pattern;
 using testing::HasSubstr;
 
-const Device kGpu{DeviceKind::cuda, 0};
-
-FakeTransport hostOnly() {
-  FakeTransport one("short", {{"", 1000, 1}});
-  one.a.hostOnly = one.b.hostOnly = true;
-  return one;
-}
-
 // What a peer may ask for, which need not come from our own code.
 class LyingPeer : public testing::Test {
  protected:

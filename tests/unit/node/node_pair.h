@@ -10,6 +10,9 @@
 
 namespace hmc {
 
+inline const Device kGpu{DeviceKind::cuda, 0};
+inline const Device kOtherGpu{DeviceKind::cuda, 1};
+
 // Takes the value out of a Result, or ends the test with its sentence.
 template <class T>
 T must(Result<T> result) {

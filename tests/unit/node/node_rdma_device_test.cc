@@ -17,10 +17,8 @@ using test::FakeRegistering;
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr size_t kSize = (size_t{3} << 20) + 10;
+constexpr size_t kRdmaSize = (size_t{3} << 20) + 10;
 constexpr size_t kInside = 5003;  // neither the begin of an allocation nor of a page
-const Device kGpu{DeviceKind::cuda, 0};
-const Device kOtherGpu{DeviceKind::cuda, 1};
 
 class NodeRdmaDevice : public testing::Test {
  protected:
@@ -42,13 +40,13 @@ class NodeRdmaDevice : public testing::Test {
   // In the middle of an allocation.
   static Region allocate(Device device) {
     auto* backend = must(findBackend(device));
-    return must(backend->allocate(device.index, kInside + kSize)).slice(kInside, kSize);
+    return must(backend->allocate(device.index, kInside + kRdmaSize)).slice(kInside, kRdmaSize);
   }
   static void release(const Region& region) {
     EXPECT_TRUE(must(findBackend(region.device))->release(region.at(0) - kInside).ok());
   }
   static std::vector<char> pattern(int seed) {
-    std::vector<char> bytes(kSize);
+    std::vector<char> bytes(kRdmaSize);
     std::iota(bytes.begin(), bytes.end(), static_cast<char>(seed));
     return bytes;
   }
@@ -61,19 +59,19 @@ class NodeRdmaDevice : public testing::Test {
     return bytes;
   }
   LocalRegion registerTarget(Node& node) const {
-    return must(node.registerMemory("target", there_.ptr, kSize));
+    return must(node.registerMemory("target", there_.ptr, kRdmaSize));
   }
   LocalRegion registerLocal(Node& node) const {
-    return must(node.registerMemory("local", here_.ptr, kSize));
+    return must(node.registerMemory("local", here_.ptr, kRdmaSize));
   }
   // A put and a get of everything.
   void exchange(const RemoteRegion& remote, const LocalRegion& local) const {
     write(here_, pattern(5));
-    Status put = remote.put(local, 0, 0, kSize);
+    Status put = remote.put(local, 0, 0, kRdmaSize);
     ASSERT_TRUE(put.ok()) << put.toString();
     EXPECT_EQ(read(there_), pattern(5));
     write(there_, pattern(77));
-    Status get = remote.get(local, 0, 0, kSize);
+    Status get = remote.get(local, 0, 0, kRdmaSize);
     ASSERT_TRUE(get.ok()) << get.toString();
     EXPECT_EQ(read(here_), pattern(77));
   }
@@ -96,11 +94,11 @@ TEST_F(NodeRdmaDevice, memoryOfBothSidesIsReachedWithoutStaging) {
   EXPECT_EQ(fake_->lastDmabuf.fd, -1) << "nobody has used it yet";
   auto remote = must(nodes.toA.open("target"));
   EXPECT_THAT(remote.path(), Not(HasSubstr("staged")));
-  EXPECT_EQ(fake_->lastDmabuf.length, kSize);
+  EXPECT_EQ(fake_->lastDmabuf.length, kRdmaSize);
   const int opened = fake_->registered;
   exchange(remote, local);
   EXPECT_EQ(fake_->registered, opened + 1) << "our memory, and no slot of the host";
-  EXPECT_GE(fake_->dmabufBytes, 4 * kSize) << "two transfers, two ends";
+  EXPECT_GE(fake_->dmabufBytes, 4 * kRdmaSize) << "two transfers, two ends";
   EXPECT_THAT(explained(nodes.toA), Not(HasSubstr("staged")));
 }
 
@@ -141,7 +139,7 @@ TEST_F(NodeRdmaDevice, onlyOurSideIsStagedWhereTheTargetIsReached) {
   EXPECT_THAT(remote.path(), Not(HasSubstr("staged")));
   fake_->dmabufError = EOPNOTSUPP;
   exchange(remote, local);
-  EXPECT_GE(fake_->dmabufBytes, 2 * kSize) << "the target's";
+  EXPECT_GE(fake_->dmabufBytes, 2 * kRdmaSize) << "the target's";
 }
 
 TEST_F(NodeRdmaDevice, twoNicsShareTheMemoryOfADevice) {

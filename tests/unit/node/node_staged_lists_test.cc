@@ -25,14 +25,6 @@ using test::pattern;
 using testing::HasSubstr;
 
 const Device kHost{};
-const Device kGpu{DeviceKind::cuda, 0};
-const Device kOtherGpu{DeviceKind::cuda, 1};
-
-FakeTransport hostOnly() {
-  FakeTransport one("short", {{"", 1000, 1}});
-  one.a.hostOnly = one.b.hostOnly = true;
-  return one;
-}
 
 // Gives every block a place on each side: in a random order, with gaps between most of them.
 class Scattered {

@@ -19,21 +19,13 @@ using namespace std::chrono_literals;
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr size_t kSize = (size_t{5} << 20) + 123;
-const std::vector<Block> kWhole{{0, 0, kSize}};
+constexpr size_t kStagedSize = (size_t{5} << 20) + 123;
+const std::vector<Block> kStagedWhole{{0, 0, kStagedSize}};
 const std::vector<Block> kHundred{{0, 0, 100}};
-const Device kGpu{DeviceKind::cuda, 0};
-const Device kOtherGpu{DeviceKind::cuda, 1};
-
-FakeTransport hostOnly() {
-  FakeTransport one("short", {{"", 1000, 1}});
-  one.a.hostOnly = one.b.hostOnly = true;
-  return one;
-}
 
 class NodeStaging : public testing::Test {
  protected:
-  static std::vector<char> pattern(int seed, size_t size = kSize) {
+  static std::vector<char> pattern(int seed, size_t size = kStagedSize) {
     std::vector<char> bytes(size);
     std::iota(bytes.begin(), bytes.end(), static_cast<char>(seed));
     return bytes;
@@ -62,17 +54,17 @@ class NodeStaging : public testing::Test {
   }
   static void expectBothWays(Device here) {
     FakePair nodes({hostOnly()});
-    auto target = FakePair::allocate(*nodes.a, "target", kSize, kOtherGpu);
-    auto local = FakePair::allocate(*nodes.b, "local", kSize, here);
+    auto target = FakePair::allocate(*nodes.a, "target", kStagedSize, kOtherGpu);
+    auto local = FakePair::allocate(*nodes.b, "local", kStagedSize, here);
     auto remote = nodes.open("target");
     write(*local, pattern(5));
-    ASSERT_TRUE(remote->run(OpKind::put, *local, 1, 2, kSize - 3, 30s).ok());
+    ASSERT_TRUE(remote->run(OpKind::put, *local, 1, 2, kStagedSize - 3, 30s).ok());
     const auto arrived = read(*target);
     const auto sent = pattern(5);
-    EXPECT_EQ(0, memcmp(arrived.data() + 2, sent.data() + 1, kSize - 3));
+    EXPECT_EQ(0, memcmp(arrived.data() + 2, sent.data() + 1, kStagedSize - 3));
     EXPECT_EQ(arrived[1], 0) << "what was not put stays";
     write(*target, pattern(99));
-    Status got = remote->run(OpKind::get, *local, 0, 0, kSize, 30s);
+    Status got = remote->run(OpKind::get, *local, 0, 0, kStagedSize, 30s);
     ASSERT_TRUE(got.ok()) << got.toString();
     EXPECT_EQ(read(*local), pattern(99));
   }
@@ -82,8 +74,8 @@ class NodeStaging : public testing::Test {
 class StagedPut : public NodeStaging {
  protected:
   FakePair nodes_{{hostOnly()}};
-  std::shared_ptr<LocalMemory> target_ = FakePair::allocate(*nodes_.a, "target", kSize, kGpu);
-  std::shared_ptr<LocalMemory> local_ = FakePair::allocate(*nodes_.b, "local", kSize);
+  std::shared_ptr<LocalMemory> target_ = FakePair::allocate(*nodes_.a, "target", kStagedSize, kGpu);
+  std::shared_ptr<LocalMemory> local_ = FakePair::allocate(*nodes_.b, "local", kStagedSize);
   std::shared_ptr<RemoteMapping> remote_ = nodes_.open("target");
 };
 
@@ -97,7 +89,7 @@ TEST_F(NodeStaging, memoryThatNeitherSideCanReachIsStagedAtBoth) {
 
 TEST_F(NodeStaging, thePathSaysSoAndExplainSaysWhy) {
   FakePair nodes({hostOnly()});
-  auto target = FakePair::allocate(*nodes.a, "target", kSize, kGpu);
+  auto target = FakePair::allocate(*nodes.a, "target", kStagedSize, kGpu);
   testing::internal::CaptureStderr();
   EXPECT_EQ(nodes.open("target")->path(), "short (staged at the target)");
   EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("short cannot register cuda"));
@@ -106,20 +98,20 @@ TEST_F(NodeStaging, thePathSaysSoAndExplainSaysWhy) {
 
 TEST_F(NodeStaging, explainSaysWhyOurOwnMemoryIsStaged) {
   FakePair nodes({hostOnly()});
-  auto target = FakePair::allocate(*nodes.a, "target", kSize);
+  auto target = FakePair::allocate(*nodes.a, "target", kStagedSize);
   auto remote = nodes.open("target");
-  auto host = FakePair::allocate(*nodes.b, "host", kSize);
-  ASSERT_TRUE(put(*remote, *host, kSize).ok());
+  auto host = FakePair::allocate(*nodes.b, "host", kStagedSize);
+  ASSERT_TRUE(put(*remote, *host, kStagedSize).ok());
   EXPECT_THAT(nodes.reason("short"), Not(HasSubstr("memory of ours")));
-  auto local = FakePair::allocate(*nodes.b, "local", kSize, kGpu);
-  ASSERT_TRUE(put(*remote, *local, kSize).ok());
+  auto local = FakePair::allocate(*nodes.b, "local", kStagedSize, kGpu);
+  ASSERT_TRUE(put(*remote, *local, kStagedSize).ok());
   EXPECT_THAT(nodes.reason("short"),
               HasSubstr("memory of ours passes through the host: short cannot register cuda"));
 }
 
 TEST_F(NodeStaging, aTransportThatReachesTheMemoryIsTakenInstead) {
   FakePair nodes({hostOnly(), FakeTransport("long", {{"", 20000, 1}})});
-  auto target = FakePair::allocate(*nodes.a, "target", kSize, kGpu);
+  auto target = FakePair::allocate(*nodes.a, "target", kStagedSize, kGpu);
   EXPECT_EQ(nodes.open("target")->path(), "long");
   EXPECT_EQ(*nodes.fake("short").a.registered, 0) << "no slots either";
 }
@@ -142,8 +134,8 @@ TEST_F(StagedPut, ticketsThatNobodyWaitsForDoNotKeepTheSlots) {
   write(*local_, pattern(3));
   std::vector<Ticket> tickets;
   for (int i = 0; i < 5; ++i)
-    tickets.push_back(must(RemoteMapping::start(remote_, OpKind::put, local_, kWhole)));
-  EXPECT_TRUE(put(*remote_, *local_, kSize).ok());
+    tickets.push_back(must(RemoteMapping::start(remote_, OpKind::put, local_, kStagedWhole)));
+  EXPECT_TRUE(put(*remote_, *local_, kStagedSize).ok());
   EXPECT_EQ(read(*target_), pattern(3));
   for (auto& ticket : tickets) EXPECT_TRUE(ticket.wait().ok());
 }
@@ -152,15 +144,16 @@ TEST_F(StagedPut, ticketsThatNobodyWaitsForDoNotKeepTheSlots) {
 TEST_F(StagedPut, watchedTicketsArriveThoughNobodyWaits) {
   write(*local_, pattern(3));
   // Gets have memory of their own: nothing orders them with the puts.
-  auto source = FakePair::allocate(*nodes_.a, "source", kSize, kGpu);
-  auto received = FakePair::allocate(*nodes_.b, "received", kSize);
+  auto source = FakePair::allocate(*nodes_.a, "source", kStagedSize, kGpu);
+  auto received = FakePair::allocate(*nodes_.b, "received", kStagedSize);
   auto other = nodes_.open("source");
   CompletionQueue queue = must(CompletionQueue::create());
-  Ticket unwatched = must(RemoteMapping::start(remote_, OpKind::put, local_, kWhole));
+  Ticket unwatched = must(RemoteMapping::start(remote_, OpKind::put, local_, kStagedWhole));
   constexpr size_t kCount = 6;
   for (size_t i = 0; i < kCount; ++i) {
-    Ticket ticket = must(i % 2 == 0 ? RemoteMapping::start(remote_, OpKind::put, local_, kWhole)
-                                    : RemoteMapping::start(other, OpKind::get, received, kWhole));
+    Ticket ticket =
+        must(i % 2 == 0 ? RemoteMapping::start(remote_, OpKind::put, local_, kStagedWhole)
+                        : RemoteMapping::start(other, OpKind::get, received, kStagedWhole));
     ASSERT_TRUE(queue.watch(ticket, i).ok());
   }
   size_t arrived = 0;
@@ -195,20 +188,20 @@ TEST_F(NodeStaging, manyThreadsShareTheSlots) {
 TEST_F(StagedPut, aFailedPieceFailsTheTransferAndGivesItsSlotBack) {
   for (uint32_t i = 0; i < 2 * StageHost::kSlots; ++i) {
     nodes_.fake("short").faults->failNth(2, error(Code::failed, "piece two"));
-    EXPECT_THAT(put(*remote_, *local_, kSize).message(), HasSubstr("piece two"));
+    EXPECT_THAT(put(*remote_, *local_, kStagedSize).message(), HasSubstr("piece two"));
   }
-  EXPECT_TRUE(put(*remote_, *local_, kSize).ok());
+  EXPECT_TRUE(put(*remote_, *local_, kStagedSize).ok());
 }
 
 TEST_F(NodeStaging, theTargetChecksWhatItIsAskedFor) {
   FakePair nodes({hostOnly()});
-  auto target = FakePair::allocate(*nodes.a, "target", kSize, kGpu);
+  auto target = FakePair::allocate(*nodes.a, "target", kStagedSize, kGpu);
   SlotCopy copy{OpKind::put, "short", 0, "target", target->number(), {{0, 0, 100}}};
   auto& [inSlot, offset, size] = copy.blocks.front();
   EXPECT_EQ(ask(nodes, copy).code(), Code::invalidArgument) << "no slots yet";
   auto remote = nodes.open("target");
   EXPECT_TRUE(ask(nodes, copy).ok());
-  offset = kSize - 99;
+  offset = kStagedSize - 99;
   EXPECT_EQ(ask(nodes, copy).code(), Code::outOfRange);
   offset = UINT64_MAX;
   EXPECT_EQ(ask(nodes, copy).code(), Code::outOfRange);
@@ -221,7 +214,7 @@ TEST_F(NodeStaging, theTargetChecksWhatItIsAskedFor) {
   size = 100;
   copy.number += 1;
   EXPECT_EQ(ask(nodes, copy).code(), Code::notFound);
-  Region region = must((*findBackend(kGpu))->allocate(0, kSize));
+  Region region = must((*findBackend(kGpu))->allocate(0, kStagedSize));
   auto fixed = must(nodes.a->registerMemory("fixed", region, Access::read, /*owned=*/true));
   copy.region = "fixed";
   copy.number = fixed->number();
@@ -236,7 +229,7 @@ TEST_F(StagedPut, aRegionThatIsGoneIsNotTakenForAnotherOfItsName) {
   ASSERT_TRUE(put(*remote_, *local_, 100).ok());
   target_.reset();
   EXPECT_EQ(put(*remote_, *local_, 100).code(), Code::notFound);
-  target_ = FakePair::allocate(*nodes_.a, "target", kSize, kGpu);
+  target_ = FakePair::allocate(*nodes_.a, "target", kStagedSize, kGpu);
   Status other = put(*remote_, *local_, 100);
   EXPECT_EQ(other.code(), Code::notFound);
   EXPECT_THAT(other.message(), HasSubstr("target"));
@@ -245,12 +238,12 @@ TEST_F(StagedPut, aRegionThatIsGoneIsNotTakenForAnotherOfItsName) {
 
 TEST_F(NodeStaging, aPeerThatGoesEndsWhatIsUnderWayAndItsSlots) {
   FakePair nodes({hostOnly()}, {}, 500ms);
-  auto target = FakePair::allocate(*nodes.a, "target", kSize, kGpu);
-  auto local = FakePair::allocate(*nodes.b, "local", kSize);
+  auto target = FakePair::allocate(*nodes.a, "target", kStagedSize, kGpu);
+  auto local = FakePair::allocate(*nodes.b, "local", kStagedSize);
   auto remote = nodes.open("target");
   EXPECT_EQ(*nodes.fake("short").a.live, 1) << "the slots";
   nodes.fake("short").faults->stalled = true;
-  Ticket ticket = must(RemoteMapping::start(remote, OpKind::put, local, kWhole));
+  Ticket ticket = must(RemoteMapping::start(remote, OpKind::put, local, kStagedWhole));
   std::thread end([&] { nodes.a->close(); });
   EXPECT_EQ(ticket.wait().code(), Code::disconnected);
   end.join();
@@ -264,9 +257,9 @@ TEST_F(NodeStaging, aPeerThatGoesEndsWhatIsUnderWayAndItsSlots) {
 // The target's control thread serves everybody.
 TEST_F(NodeStaging, aStuckDeviceAtTheTargetHoldsUpNothingElse) {
   FakePair nodes({hostOnly()});
-  auto target = FakePair::allocate(*nodes.a, "target", kSize, kGpu);
-  auto other = FakePair::allocate(*nodes.a, "other", kSize, kOtherGpu);
-  auto local = FakePair::allocate(*nodes.b, "local", kSize);
+  auto target = FakePair::allocate(*nodes.a, "target", kStagedSize, kGpu);
+  auto other = FakePair::allocate(*nodes.a, "other", kStagedSize, kOtherGpu);
+  auto local = FakePair::allocate(*nodes.b, "local", kStagedSize);
   write(*local, pattern(6));
   auto remote = nodes.open("target");
   auto stuck = stickGpu();
@@ -295,17 +288,17 @@ TEST_F(StagedPut, memoryIsGivenBackOnlyWhenTheDeviceIsDoneWithIt) {
 
 TEST_F(NodeStaging, cancelAndDeadlineStopIt) {
   FakePair nodes({hostOnly()}, {}, 500ms);
-  auto target = FakePair::allocate(*nodes.a, "target", kSize, kGpu);
-  auto local = FakePair::allocate(*nodes.b, "local", kSize);
+  auto target = FakePair::allocate(*nodes.a, "target", kStagedSize, kGpu);
+  auto local = FakePair::allocate(*nodes.b, "local", kStagedSize);
   write(*local, pattern(8));
   auto remote = nodes.open("target");
   nodes.fake("short").faults->mostPerPost = 0;
-  Ticket ticket = must(RemoteMapping::start(remote, OpKind::put, local, kWhole));
+  Ticket ticket = must(RemoteMapping::start(remote, OpKind::put, local, kStagedWhole));
   EXPECT_EQ(ticket.cancel().code(), Code::cancelled);
-  EXPECT_EQ(put(*remote, *local, kSize, 20ms).code(), Code::deadlineExceeded);
-  EXPECT_EQ(read(*target), std::vector<char>(kSize)) << "nothing was moved";
+  EXPECT_EQ(put(*remote, *local, kStagedSize, 20ms).code(), Code::deadlineExceeded);
+  EXPECT_EQ(read(*target), std::vector<char>(kStagedSize)) << "nothing was moved";
   nodes.fake("short").faults->mostPerPost = 64;
-  EXPECT_TRUE(put(*remote, *local, kSize).ok()) << "all slots are back";
+  EXPECT_TRUE(put(*remote, *local, kStagedSize).ok()) << "all slots are back";
   EXPECT_EQ(read(*target), pattern(8));
 }
 

@@ -2,10 +2,10 @@
 
 #include "base/error.h"
 #include "fakes/fake_accelerator.h"
-#include "fakes/must.h"
 #include "hmc/node.h"
 #include "memory/backends.h"
 #include "memory/copy.h"
+#include "unit/node/node_pair.h"
 
 // Transfers that are ordered with a user's stream, over a path that lets the device wait (ipc) and
 // one where the engine does (tcp).
@@ -13,12 +13,10 @@ namespace hmc {
 namespace {
 
 using namespace std::chrono_literals;
-using test::must;
 
-constexpr size_t kSize = size_t{3} << 20;
-constexpr auto kPatience = 60s;
-const Device kGpu{DeviceKind::cuda, 0};
-const std::vector<Block> kWhole{{0, 0, kSize}};
+constexpr size_t kStreamSize = size_t{3} << 20;
+constexpr auto kStreamPatience = 60s;
+const std::vector<Block> kStreamWhole{{0, 0, kStreamSize}};
 
 class NodeStream : public testing::TestWithParam<const char*> {
  protected:
@@ -28,28 +26,31 @@ class NodeStream : public testing::TestWithParam<const char*> {
     return must(Node::create(options));
   }
   static void write(const LocalRegion& to, char byte) {
-    std::string bytes(kSize, byte);
-    ASSERT_TRUE(copy({to.data(), kSize, to.device()}, {bytes.data(), kSize, {}}).ok());
+    std::string bytes(kStreamSize, byte);
+    ASSERT_TRUE(copy({to.data(), kStreamSize, to.device()}, {bytes.data(), kStreamSize, {}}).ok());
   }
   static std::string read(const LocalRegion& from) {
-    std::string bytes(kSize, '?');
-    EXPECT_TRUE(copy({bytes.data(), kSize, {}}, {from.data(), kSize, from.device()}).ok());
+    std::string bytes(kStreamSize, '?');
+    EXPECT_TRUE(
+        copy({bytes.data(), kStreamSize, {}}, {from.data(), kStreamSize, from.device()}).ok());
     return bytes;
   }
   // A kernel of the user's that has not run yet: it writes 'k' into our memory.
   void enqueueKernel() {
     ASSERT_TRUE(gpu.stall(stream, true).ok());
-    ASSERT_TRUE(gpu.copyAll({local.data(), kSize, kGpu}, {kernel.data(), kSize, {}}, stream).ok());
+    ASSERT_TRUE(
+        gpu.copyAll({local.data(), kStreamSize, kGpu}, {kernel.data(), kStreamSize, {}}, stream)
+            .ok());
   }
   void runKernel() { ASSERT_TRUE(gpu.stall(stream, false).ok()); }
 
   FakeAccelerator& gpu = static_cast<FakeAccelerator&>(*must(findBackend(kGpu)));
   const DeviceQueue stream = must(gpu.createStream(0));
-  std::string kernel = std::string(kSize, 'k');
+  std::string kernel = std::string(kStreamSize, 'k');
   Node owner = makeNode();
   Node node = makeNode();
-  const LocalRegion target = must(owner.allocate("target", kSize, kGpu));
-  const LocalRegion local = must(node.allocate("", kSize, kGpu));
+  const LocalRegion target = must(owner.allocate("target", kStreamSize, kGpu));
+  const LocalRegion local = must(node.allocate("", kStreamSize, kGpu));
   const Peer peer = must(node.connect(must(owner.listen("tcp://127.0.0.1:0"))));
   const RemoteRegion remote = must(peer.open("target"));
 };
@@ -57,89 +58,90 @@ class NodeStream : public testing::TestWithParam<const char*> {
 TEST_P(NodeStream, aPutWaitsForTheKernelBeforeItAndItsCallerDoesNot) {
   write(local, 'o');
   enqueueKernel();
-  Ticket ticket = must(remote.startPut(local, kWhole, {stream.stream, nullptr}));
+  Ticket ticket = must(remote.startPut(local, kStreamWhole, {stream.stream, nullptr}));
   EXPECT_EQ(ticket.wait(20ms).code(), Code::deadlineExceeded);
-  EXPECT_EQ(read(target), std::string(kSize, '\0'));
+  EXPECT_EQ(read(target), std::string(kStreamSize, '\0'));
   runKernel();
-  EXPECT_TRUE(ticket.wait(kPatience).ok());
+  EXPECT_TRUE(ticket.wait(kStreamPatience).ok());
   EXPECT_EQ(read(target), kernel);
 }
 
 TEST_P(NodeStream, aListMayGoBeforeItsTurnComes) {
   enqueueKernel();
   auto blocks = std::make_unique<std::vector<Block>>();
-  for (size_t at = 0; at < kSize; at += 4096) blocks->push_back({at, at, 4096});
+  for (size_t at = 0; at < kStreamSize; at += 4096) blocks->push_back({at, at, 4096});
   Ticket ticket = must(remote.startPut(local, *blocks, {stream.stream, nullptr}));
   blocks.reset();
   runKernel();
-  EXPECT_TRUE(ticket.wait(kPatience).ok());
+  EXPECT_TRUE(ticket.wait(kStreamPatience).ok());
   EXPECT_TRUE(read(target) == kernel);
 }
 
 TEST_P(NodeStream, aKernelWaitsForTheGetBeforeItWithoutTheHost) {
   write(target, 'g');
   write(local, 'o');
-  std::string seen(kSize, '?');
-  Ticket ticket = must(remote.startGet(local, kWhole, {nullptr, stream.stream}));
-  ASSERT_TRUE(gpu.copyAll({seen.data(), kSize, {}}, {local.data(), kSize, kGpu}, stream).ok());
+  std::string seen(kStreamSize, '?');
+  Ticket ticket = must(remote.startGet(local, kStreamWhole, {nullptr, stream.stream}));
+  ASSERT_TRUE(
+      gpu.copyAll({seen.data(), kStreamSize, {}}, {local.data(), kStreamSize, kGpu}, stream).ok());
   auto after = must(gpu.event(0));
   ASSERT_TRUE(after->record(stream).ok());
   // Nobody waits for the ticket: the stream alone does.
-  ASSERT_TRUE(waitFor(*after, kPatience).ok());
-  EXPECT_EQ(seen, std::string(kSize, 'g'));
-  EXPECT_TRUE(ticket.wait(kPatience).ok());
+  ASSERT_TRUE(waitFor(*after, kStreamPatience).ok());
+  EXPECT_EQ(seen, std::string(kStreamSize, 'g'));
+  EXPECT_TRUE(ticket.wait(kStreamPatience).ok());
 }
 
 TEST_P(NodeStream, aStreamGoesOnWhenItsTransferFails) {
   enqueueKernel();
-  Ticket ticket = must(remote.startGet(local, kWhole, {stream.stream, stream.stream}));
+  Ticket ticket = must(remote.startGet(local, kStreamWhole, {stream.stream, stream.stream}));
   auto after = must(gpu.event(0));
   ASSERT_TRUE(after->record(stream).ok());
-  EXPECT_EQ(must(node.nextPeerEvent(kPatience)).kind, PeerEvent::Kind::joined);
+  EXPECT_EQ(must(node.nextPeerEvent(kStreamPatience)).kind, PeerEvent::Kind::joined);
   owner.close();
-  EXPECT_EQ(must(node.nextPeerEvent(kPatience)).kind, PeerEvent::Kind::left);
-  EXPECT_EQ(ticket.wait(kPatience).code(), Code::disconnected);
+  EXPECT_EQ(must(node.nextPeerEvent(kStreamPatience)).kind, PeerEvent::Kind::left);
+  EXPECT_EQ(ticket.wait(kStreamPatience).code(), Code::disconnected);
   runKernel();
-  EXPECT_TRUE(waitFor(*after, kPatience).ok());
+  EXPECT_TRUE(waitFor(*after, kStreamPatience).ok());
 }
 
 TEST_P(NodeStream, whatStillWaitsForItsStreamCanBeCancelled) {
   write(local, 'o');
   enqueueKernel();
-  Ticket ticket = must(remote.startPut(local, kWhole, {stream.stream, nullptr}));
+  Ticket ticket = must(remote.startPut(local, kStreamWhole, {stream.stream, nullptr}));
   EXPECT_EQ(ticket.cancel().code(), Code::cancelled);
-  EXPECT_EQ(ticket.wait(kPatience).code(), Code::cancelled);
+  EXPECT_EQ(ticket.wait(kStreamPatience).code(), Code::cancelled);
   runKernel();
-  EXPECT_EQ(read(target), std::string(kSize, '\0'));
+  EXPECT_EQ(read(target), std::string(kStreamSize, '\0'));
 }
 
 TEST_P(NodeStream, aStreamGoesOnWhenItsNodeIsClosed) {
   enqueueKernel();
-  Ticket ticket = must(remote.startGet(local, kWhole, {stream.stream, stream.stream}));
+  Ticket ticket = must(remote.startGet(local, kStreamWhole, {stream.stream, stream.stream}));
   auto after = must(gpu.event(0));
   ASSERT_TRUE(after->record(stream).ok());
   node.close();
   runKernel();
-  EXPECT_TRUE(waitFor(*after, kPatience).ok());
-  (void)ticket.wait(kPatience);
+  EXPECT_TRUE(waitFor(*after, kStreamPatience).ok());
+  (void)ticket.wait(kStreamPatience);
 }
 
 TEST_P(NodeStream, memoryOfTheHostHasNoStream) {
-  const LocalRegion host = must(node.allocate("", kSize));
-  auto refused = remote.startPut(host, kWhole, {stream.stream, nullptr});
+  const LocalRegion host = must(node.allocate("", kStreamSize));
+  auto refused = remote.startPut(host, kStreamWhole, {stream.stream, nullptr});
   EXPECT_EQ(refused.status().code(), Code::invalidArgument);
 }
 
 TEST_P(NodeStream, aCopyBetweenHostsHasNoStreamEither) {
-  const LocalRegion there = must(owner.allocate("host", kSize));
-  const LocalRegion here = must(node.allocate("", kSize));
+  const LocalRegion there = must(owner.allocate("host", kStreamSize));
+  const LocalRegion here = must(node.allocate("", kStreamSize));
   const RemoteRegion host = must(peer.open("host"));
   auto refused = host.startPut(here, std::vector<Block>{{0, 0, 8}}, {stream.stream, nullptr});
   EXPECT_EQ(refused.status().code(), Code::invalidArgument);
 }
 
 INSTANTIATE_TEST_SUITE_P(Over, NodeStream, testing::Values("ipc", "tcp"),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const auto& over) { return std::string(over.param); });
 
 }  // namespace
 }  // namespace hmc

@@ -22,7 +22,7 @@ namespace {
 using namespace std::chrono_literals;
 using testing::HasSubstr;
 
-constexpr size_t kSize = size_t{8} << 20;
+constexpr size_t kRevokedSize = size_t{8} << 20;
 
 // One of the paths to a peer's memory, and how two Nodes come to take it.
 struct PathCase {
@@ -110,16 +110,17 @@ class PuttingThread {
 class Revoke : public testing::TestWithParam<PathCase> {
  protected:
   std::shared_ptr<LocalMemory> registerTarget(const std::string& name = "target") {
-    if (GetParam().allocated) return FakePair::allocate(*nodes_.a, name, kSize);
-    return must(nodes_.a->registerMemory(name, {bytes_.data(), kSize, Device{}}, Access::readWrite,
+    if (GetParam().allocated) return FakePair::allocate(*nodes_.a, name, kRevokedSize);
+    return must(nodes_.a->registerMemory(name, {bytes_.data(), kRevokedSize, Device{}},
+                                         Access::readWrite,
                                          /*owned=*/false));
   }
-  std::shared_ptr<LocalMemory> source() { return FakePair::allocate(*nodes_.b, "", kSize); }
+  std::shared_ptr<LocalMemory> source() { return FakePair::allocate(*nodes_.b, "", kRevokedSize); }
   static std::string bytesOf(const LocalMemory& memory) {
     return std::string(memory.host(), memory.region().size);
   }
 
-  std::vector<char> bytes_ = std::vector<char>(kSize);
+  std::vector<char> bytes_ = std::vector<char>(kRevokedSize);
   Nodes nodes_{GetParam()};
 };
 
@@ -129,7 +130,7 @@ TEST_P(Revoke, endsThePutsOfAPeer) {
     auto remote = nodes_.open("target");
     EXPECT_THAT(remote->path(), HasSubstr(GetParam().path));
     PuttingThread one(remote, source(), size);
-    PuttingThread two(remote, source(), size, kSize / 2);
+    PuttingThread two(remote, source(), size, kRevokedSize / 2);
     for (PuttingThread* writer : {&one, &two}) writer->await(writer->done, 20);
     const Status status = target->revoke(kDefaultTimeout);
     EXPECT_TRUE(status.ok()) << status.toString();
@@ -178,14 +179,14 @@ TEST_P(Revoke, freesTheNameForOtherMemory) {
 TEST_P(Revoke, leavesTransfersOfOurOwnAlone) {
   auto target = registerTarget();
   auto remote = nodes_.open("target");
-  auto theirs = must(nodes_.b->registerMemory("theirs", must(hostBackend().allocate(0, kSize)),
-                                              Access::readWrite, /*owned=*/true));
+  auto theirs = must(nodes_.b->registerMemory(
+      "theirs", must(hostBackend().allocate(0, kRevokedSize)), Access::readWrite, /*owned=*/true));
   auto peer = nodes_.a->peers().front();
   auto back = must(nodes_.a->open(peer, "theirs", {}, kDefaultTimeout));
   ASSERT_TRUE(target->revoke(kDefaultTimeout).ok());
-  std::memset(target->host(), 3, kSize);
-  EXPECT_TRUE(back->run(OpKind::put, *target, 0, 0, kSize, kDefaultTimeout).ok());
-  EXPECT_EQ(bytesOf(*theirs), std::string(kSize, 3));
+  std::memset(target->host(), 3, kRevokedSize);
+  EXPECT_TRUE(back->run(OpKind::put, *target, 0, 0, kRevokedSize, kDefaultTimeout).ok());
+  EXPECT_EQ(bytesOf(*theirs), std::string(kRevokedSize, 3));
 }
 
 TEST_P(Revoke, meetsPeersThatAreJustOpening) {
@@ -202,8 +203,8 @@ TEST_P(Revoke, meetsPeersThatAreJustOpening) {
   for (int round = 0; round < 20; ++round) {
     auto target = registerTarget();
     EXPECT_TRUE(target->revoke(kDefaultTimeout).ok());
-    std::memset(target->host(), 7, kSize);
-    EXPECT_EQ(bytesOf(*target), std::string(kSize, 7));
+    std::memset(target->host(), 7, kRevokedSize);
+    EXPECT_EQ(bytesOf(*target), std::string(kRevokedSize, 7));
   }
   over = true;
   opener.join();
@@ -213,13 +214,13 @@ TEST_P(Revoke, endsATransferThatNobodyWaitsFor) {
   auto target = registerTarget();
   auto remote = nodes_.open("target");
   auto local = source();
-  std::vector<Block> blocks(64, Block{0, 0, kSize});
+  std::vector<Block> blocks(64, Block{0, 0, kRevokedSize});
   Ticket ticket = must(RemoteMapping::start(remote, OpKind::put, local, blocks));
   ASSERT_TRUE(target->revoke(kDefaultTimeout).ok());
-  std::memset(target->host(), 7, kSize);
+  std::memset(target->host(), 7, kRevokedSize);
   const Status status = ticket.wait();
   EXPECT_TRUE(status.ok() || status.code() == Code::notFound) << status.toString();
-  EXPECT_EQ(bytesOf(*target), std::string(kSize, 7));
+  EXPECT_EQ(bytesOf(*target), std::string(kRevokedSize, 7));
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -248,7 +249,7 @@ TEST(RevokeWithAUser, waitsForOurOwnThreadsBeyondItsTimeout) {
 
 TEST(RevokeOfMappedMemory, leavesAPointerThatDoesNoHarm) {
   NodePair nodes;
-  auto target = must(nodes.a.allocate("target", kSize));
+  auto target = must(nodes.a.allocate("target", kRevokedSize));
   auto remote = must(nodes.toA.open("target"));
   auto* there = static_cast<char*>(remote.data());
   ASSERT_NE(there, nullptr);
@@ -261,15 +262,15 @@ TEST(RevokeOfMappedMemory, leavesAPointerThatDoesNoHarm) {
 
 TEST(RemoteRegionData, isNullWhereNothingIsMapped) {
   NodePair nodes({"tcp"});
-  auto target = must(nodes.a.allocate("target", kSize));
+  auto target = must(nodes.a.allocate("target", kRevokedSize));
   EXPECT_EQ(must(nodes.toA.open("target")).data(), nullptr);
 }
 
 // A process of its own that opens "target" of the Node behind the pipe, and puts until that fails.
 int putUntilItFails(int addressPipe) {
   std::string address(256, '\0');
-  address.resize(
-      static_cast<size_t>(std::max<ssize_t>(0, read(addressPipe, address.data(), address.size()))));
+  address.resize(static_cast<size_t>(
+      std::max<ssize_t>(0, ::read(addressPipe, address.data(), address.size()))));
   Node node = must(Node::create(named("child")));
   Peer peer = must(node.connect(address));
   auto remote = must(peer.open("target"));
@@ -293,7 +294,7 @@ TEST(RevokeFromAStoppedProcess, namesAndDisconnectsIt) {
   Node owner = must(Node::create(options));
   auto target = must(owner.allocate("target", 4096));
   const std::string address = must(owner.listen("tcp://127.0.0.1:0"));
-  ASSERT_EQ(write(ends[1], address.data(), address.size()), static_cast<ssize_t>(address.size()));
+  ASSERT_EQ(::write(ends[1], address.data(), address.size()), static_cast<ssize_t>(address.size()));
   must(owner.nextNote());
   ASSERT_EQ(kill(child, SIGSTOP), 0);
   int state = 0;

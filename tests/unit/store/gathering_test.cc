@@ -6,14 +6,14 @@
 #include "fakes/must.h"
 #include "hmc/store.h"
 #include "store/server.h"
+#include "unit/store/waits.h"
 
 namespace hmc {
 namespace {
 
+using store::kLong;
+using store::kShort;
 using test::must;
-
-constexpr std::chrono::seconds kLong{60};
-constexpr std::chrono::milliseconds kShort{50};
 
 class GatheringTest : public testing::Test {
  protected:

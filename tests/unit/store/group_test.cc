@@ -11,14 +11,12 @@
 #include "fakes/must.h"
 #include "store/memory_store.h"
 #include "store/server.h"
+#include "unit/store/waits.h"
 
 namespace hmc::store {
 namespace {
 
 using test::must;
-
-constexpr std::chrono::seconds kLong{60};
-constexpr std::chrono::milliseconds kShort{50};
 
 GroupOptions ranks(uint32_t capacity, std::optional<uint32_t> rank = std::nullopt) {
   GroupOptions options;

@@ -10,14 +10,14 @@
 #include "fakes/must.h"
 #include "store/group.h"
 #include "store/server.h"
+#include "unit/store/waits.h"
 
 namespace hmc::store {
 namespace {
 
 using test::must;
 
-constexpr std::chrono::seconds kLong{60};
-constexpr std::chrono::milliseconds kTtl{1000};
+constexpr std::chrono::milliseconds kJournalTtl{1000};
 const State::Time kNow = State::Time() + std::chrono::hours(1);
 
 class JournalTest : public testing::Test {
@@ -77,7 +77,7 @@ TEST_F(JournalTest, LeasesComeBackWithTheirKeysAndTheirWholeTime) {
   {
     State state;
     auto journal = must(Journal::open(folder, state, kNow));
-    for (uint64_t lease : {1, 2, 3}) ASSERT_TRUE(state.grant(lease, kTtl, kNow).ok());
+    for (uint64_t lease : {1, 2, 3}) ASSERT_TRUE(state.grant(lease, kJournalTtl, kNow).ok());
     ASSERT_TRUE(state.set("one", "", 1).ok());
     ASSERT_TRUE(state.set("two", "", 2).ok());
     ASSERT_TRUE(state.set("three", "", 3).ok());
@@ -90,10 +90,10 @@ TEST_F(JournalTest, LeasesComeBackWithTheirKeysAndTheirWholeTime) {
   auto journal = must(Journal::open(folder, state, later));
   EXPECT_EQ(text(state), "free= one= three= ");
   EXPECT_FALSE(state.keepAlive(2, later));
-  EXPECT_TRUE(state.keepAlive(3, later + kTtl / 2));
-  state.expire(later + kTtl - std::chrono::milliseconds(1));
+  EXPECT_TRUE(state.keepAlive(3, later + kJournalTtl / 2));
+  state.expire(later + kJournalTtl - std::chrono::milliseconds(1));
   EXPECT_EQ(text(state), "free= one= three= ");
-  state.expire(later + kTtl);
+  state.expire(later + kJournalTtl);
   EXPECT_EQ(text(state), "free= three= ");
 }
 

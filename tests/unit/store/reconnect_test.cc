@@ -6,6 +6,7 @@
 #include "fakes/must.h"
 #include "store/server.h"
 #include "store/store.h"
+#include "unit/store/waits.h"
 
 // A server that goes and comes back with an empty memory.
 
@@ -13,9 +14,6 @@ namespace hmc::store {
 namespace {
 
 using test::must;
-
-constexpr std::chrono::seconds kLong{60};
-constexpr std::chrono::milliseconds kShort{50};
 
 class Reconnect : public testing::Test {
  protected:

@@ -9,14 +9,12 @@
 #include "store/group.h"
 #include "store/memory_store.h"
 #include "store/server.h"
+#include "unit/store/waits.h"
 
 namespace hmc::store {
 namespace {
 
 using test::must;
-
-constexpr std::chrono::seconds kLong{60};
-constexpr std::chrono::milliseconds kShort{50};
 
 // Calls the function as each rank, in a thread of its own.
 template <class Function>

@@ -11,14 +11,12 @@
 #include "control/control.h"
 #include "fakes/must.h"
 #include "store/store.h"
+#include "unit/store/waits.h"
 
 namespace hmc::store {
 namespace {
 
 using test::must;
-
-constexpr std::chrono::seconds kLong{60};
-constexpr std::chrono::milliseconds kShort{50};
 
 std::unique_ptr<Server> serve(const std::string& secret = "") {
   return must(Server::start("tcp://127.0.0.1:0", {.secret = secret}));

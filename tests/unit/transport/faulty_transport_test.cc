@@ -6,7 +6,6 @@
 #include "fakes/linked_test.h"
 
 namespace hmc::fakes {
-
 namespace {
 
 const Status kBroken(Code::failed, "broken by the test");
@@ -38,8 +37,6 @@ class FaultyTransport : public test::LinkedTest<Transport> {
   std::string from_ = std::string(100, 'f');
   std::string to_ = std::string(100, '.');
 };
-
-}  // namespace
 
 TEST_F(FaultyTransport, withoutFaultsIsTheTransportInside) {
   Completion completion(1);
@@ -121,4 +118,5 @@ TEST_F(FaultyTransport, diesWithEverythingPendingAndToCome) {
   EXPECT_EQ(later.status().code(), Code::disconnected);
 }
 
+}  // namespace
 }  // namespace hmc::fakes

@@ -7,17 +7,16 @@
 
 // The target side of a ring, against an origin that writes there what it likes.
 namespace hmc::ipc {
-
 namespace {
 
-constexpr size_t kSize = 4096;
+constexpr size_t kServedSize = 4096;
 
 class IpcService : public testing::Test {
  protected:
   void SetUp() override {
     std::memset(memory_, '.', sizeof(memory_));
-    readWrite_ = exports_.add(hostRegion(memory_ + kSize, kSize), Access::readWrite);
-    read_ = exports_.add(hostRegion(memory_ + kSize, kSize), Access::read);
+    readWrite_ = exports_.add(hostRegion(memory_ + kServedSize, kServedSize), Access::readWrite);
+    read_ = exports_.add(hostRegion(memory_ + kServedSize, kServedSize), Access::read);
     service_.addLink(link_, lease_);
     service_.start();
     theirs_.emplace(must(SharedBlock<ServicePage>::fetch(fds_->name(), token_, kPatience)));
@@ -75,7 +74,7 @@ class IpcService : public testing::Test {
     return true;
   }
 
-  char memory_[3 * kSize];  // what is shared lies in the middle
+  char memory_[3 * kServedSize];  // what is shared lies in the middle
   std::unique_ptr<FdExchange> fds_ = must(FdExchange::create());
   const SharedBlock<ServicePage> page_ = must(SharedBlock<ServicePage>::create());
   const std::string token_ = must(page_.offer(*fds_));
@@ -91,14 +90,12 @@ class IpcService : public testing::Test {
 constexpr uint32_t kPut = 0;
 constexpr uint32_t kGet = 1;
 
-}  // namespace
-
 TEST_F(IpcService, appliesWhatIsAllowed) {
   auto ring = must(SharedBlock<Ring>::create());
   ASSERT_EQ(request(ring, link_), Ring::accepted);
-  std::memset(ring->data[5], 'x', kSize);
+  std::memset(ring->data[5], 'x', kServedSize);
   EXPECT_EQ(post(*ring, 5, kPut, readWrite_, 10, 20), Code::ok);
-  EXPECT_EQ(std::string(memory_ + kSize + 9, 22), "." + std::string(20, 'x') + ".");
+  EXPECT_EQ(std::string(memory_ + kServedSize + 9, 22), "." + std::string(20, 'x') + ".");
   EXPECT_EQ(post(*ring, 6, kGet, read_, 9, 2), Code::ok);
   EXPECT_EQ(std::string(ring->data[6], 2), ".x");
 }
@@ -108,8 +105,8 @@ TEST_F(IpcService, refusesWhateverPassesTheEnd) {
   ASSERT_EQ(request(ring, link_), Ring::accepted);
   std::memset(ring->data[0], 'x', kSlotBytes);
   for (uint32_t kind : {kPut, kGet}) {
-    EXPECT_EQ(post(*ring, 0, kind, readWrite_, kSize, 1), Code::outOfRange);
-    EXPECT_EQ(post(*ring, 0, kind, readWrite_, kSize - 1, 2), Code::outOfRange);
+    EXPECT_EQ(post(*ring, 0, kind, readWrite_, kServedSize, 1), Code::outOfRange);
+    EXPECT_EQ(post(*ring, 0, kind, readWrite_, kServedSize - 1, 2), Code::outOfRange);
     EXPECT_EQ(post(*ring, 0, kind, readWrite_, ~uint64_t{0}, 1), Code::outOfRange);
     EXPECT_EQ(post(*ring, 0, kind, readWrite_, ~uint64_t{7}, 16), Code::outOfRange);
     EXPECT_EQ(post(*ring, 0, kind, readWrite_, 0, ~uint32_t{0}), Code::outOfRange);
@@ -131,7 +128,7 @@ TEST_F(IpcService, aPieceLargerThanASlotIsRefusedEvenWhereItWouldFit) {
 TEST_F(IpcService, refusesUnknownRegionsKindsAndWritesToReadOnlyMemory) {
   auto ring = must(SharedBlock<Ring>::create());
   ASSERT_EQ(request(ring, link_), Ring::accepted);
-  std::memset(ring->data[0], 'x', kSize);
+  std::memset(ring->data[0], 'x', kServedSize);
   EXPECT_EQ(post(*ring, 0, kPut, readWrite_ + 100, 0, 1), Code::notFound);
   EXPECT_EQ(post(*ring, 0, kPut, 0, 0, 1), Code::notFound);
   EXPECT_EQ(post(*ring, 0, 7, readWrite_, 0, 1), Code::invalidArgument);
@@ -144,7 +141,7 @@ TEST_F(IpcService, refusesUnknownRegionsKindsAndWritesToReadOnlyMemory) {
 TEST_F(IpcService, appliesNothingOnceTheLeaseIsOver) {
   auto ring = must(SharedBlock<Ring>::create());
   ASSERT_EQ(request(ring, link_), Ring::accepted);
-  std::memset(ring->data[0], 'x', kSize);
+  std::memset(ring->data[0], 'x', kServedSize);
   lease_->revoke();
   EXPECT_EQ(post(*ring, 0, kPut, readWrite_, 0, 1), Code::disconnected);
   EXPECT_TRUE(untouched());
@@ -184,4 +181,5 @@ TEST_F(IpcService, doesNotMapARingThatIsTooSmallOrCanShrink) {
   EXPECT_FALSE(SharedBlock<Ring>::fetch(fds_->name(), token_, kPatience).ok()) << "too small";
 }
 
+}  // namespace
 }  // namespace hmc::ipc

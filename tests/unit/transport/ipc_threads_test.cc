@@ -7,7 +7,6 @@
 
 // Many threads on one link, and its end under them.
 namespace hmc::ipc {
-
 namespace {
 
 constexpr size_t kThreads = 4;
@@ -47,8 +46,6 @@ struct LinkMaker {
       must(pair.origin->registerRegion(hostRegion(text.data(), text.size()), Access::readWrite));
   std::unique_ptr<Link> back;
 };
-
-}  // namespace
 
 TEST_P(IpcThreads, hammerOneLink) {
   IpcPair pair(options(), options());
@@ -166,4 +163,5 @@ TEST_P(IpcThreads, closeWhileOthersPost) {
 
 INSTANTIATE_TEST_SUITE_P(All, IpcThreads, testing::Bool(), pathName);
 
+}  // namespace
 }  // namespace hmc::ipc

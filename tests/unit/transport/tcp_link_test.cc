@@ -5,7 +5,6 @@
 
 // Our side of a tcp link: how it comes up or does not, and what it makes of a bad target.
 namespace hmc::tcp {
-
 namespace {
 
 LinkOptions linkOptions(bool initiator, const std::string& host = "127.0.0.1") {
@@ -93,8 +92,6 @@ class TcpOrigin : public testing::Test {
   std::unique_ptr<Link> link_;
   std::unique_ptr<RemoteMemory> remote_;
 };
-
-}  // namespace
 
 TEST_F(TcpOrigin, takesAnHonestAnswer) {
   Status status =
@@ -249,8 +246,6 @@ TEST(TcpLink, optionsAndMemoryThatCannotBeAreAStatus) {
   EXPECT_EQ(transport->registerRegion(device, Access::read).status().code(), Code::unsupported);
 }
 
-namespace {
-
 // Two transports and a link between them.
 struct Two {
   Two(int streamsOfA, int streamsOfB, const std::string& host = "127.0.0.1",
@@ -284,8 +279,6 @@ bool hasIpv6() {
   return listenOn("::1").ok();
 }
 
-}  // namespace
-
 TEST(TcpLink, worksOverIpv6) {
   if (!hasIpv6()) GTEST_SKIP() << "no IPv6 here";
   Two two(2, 2, "::1");
@@ -313,8 +306,6 @@ TEST(TcpLink, aTransportThatWasIdleForLongAnswersAgain) {
   EXPECT_FALSE(two.a->progress(std::chrono::milliseconds(100)));
   expectPutArrives(*two.a, *two.dialler, *two.b);
 }
-
-namespace {
 
 // Puts and gets that fill every window.
 void expectMuchArrives(Transport& here, Link& link, Transport& there) {
@@ -356,8 +347,6 @@ size_t openSockets() {
   return count;
 }
 
-}  // namespace
-
 TEST(TcpLink, movesManyMegabytesInBothDirections) {
   Two two(2, 2);
   expectMuchArrives(*two.a, *two.dialler, *two.b);
@@ -380,4 +369,5 @@ TEST(TcpLink, dialsMoreStreamsWhenThereIsMuchToMove) {
   EXPECT_EQ(openSockets(), before + kListener + 2 * 6);
 }
 
+}  // namespace
 }  // namespace hmc::tcp

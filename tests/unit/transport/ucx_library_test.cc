@@ -10,7 +10,6 @@
 
 // This program never loads UCX: what is found is only looked at.
 namespace hmc::ucx {
-
 namespace {
 
 namespace fs = std::filesystem;
@@ -42,8 +41,6 @@ class UcxLibrary : public testing::Test {
   fs::path tree_;
   Search search_;
 };
-
-}  // namespace
 
 TEST_F(UcxLibrary, everyPlaceComesBeforeTheFollowingOnes) {
   expectFound(add("usr/lib/python3.11/dist-packages/libucx/lib"));
@@ -112,4 +109,5 @@ TEST_F(UcxLibrary, whatCannotBeLoadedIsAStatusOfTheCallThatNeedsIt) {
             Code::unsupported);
 }
 
+}  // namespace
 }  // namespace hmc::ucx

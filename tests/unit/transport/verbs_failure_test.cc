@@ -12,7 +12,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr std::chrono::seconds kPatience{30};
+constexpr std::chrono::seconds kFailurePatience{30};
 constexpr std::chrono::milliseconds kLease{300};
 
 class VerbsFailure : public testing::Test {
@@ -29,14 +29,14 @@ class VerbsFailure : public testing::Test {
     ASSERT_TRUE(ours_->connect(theirs_->address()).ok());
     local_ = *a_->registerRegion({from_.data(), from_.size(), Device{}}, Access::readWrite);
     target_ = *b_->registerRegion({to_.data(), to_.size(), Device{}}, Access::readWrite);
-    auto remote = ours_->importKey(target_->key(), kPatience, nullptr);
+    auto remote = ours_->importKey(target_->key(), kFailurePatience, nullptr);
     ASSERT_TRUE(remote.ok()) << remote.status().toString();
     remote_ = *std::move(remote);
   }
   Status put() {
     Completion completion(1);
     Op op{OpKind::put, from_.data(), local_.get(), remote_.get(), 0, from_.size(), &completion};
-    const Deadline deadline(kPatience);
+    const Deadline deadline(kFailurePatience);
     bool posted = false;
     while (!completion.done() && !deadline.passed()) {
       posted = posted || ours_->post({&op, 1}) == 1;
@@ -59,7 +59,8 @@ TEST_F(VerbsFailure, ofTheDeviceEndsItsLinksAndSaysSo) {
   EXPECT_EQ(from_, to_);
   test::fakeVerbs<void()>("fakeDeviceFails")();
   Status status;
-  for (const Deadline deadline(kPatience); status.ok() && !deadline.passed();) status = put();
+  for (const Deadline deadline(kFailurePatience); status.ok() && !deadline.passed();)
+    status = put();
   EXPECT_EQ(status.code(), Code::disconnected);
   EXPECT_THAT(status.message(),
               testing::AnyOf(HasSubstr("fake0 has failed"), HasSubstr("the peer has closed")));
@@ -70,7 +71,7 @@ TEST_F(VerbsFailure, ofTheReadAfterAPutPostsThePutAgain) {
   auto device =
       b_->registerRegion({to_.data(), to_.size(), {DeviceKind::cuda, 0}}, Access::readWrite);
   ASSERT_TRUE(device.ok()) << device.status().toString();
-  remote_ = *ours_->importKey((*device)->key(), kPatience, nullptr);
+  remote_ = *ours_->importKey((*device)->key(), kFailurePatience, nullptr);
   const int before = test::fakeVerbs<int()>("fakeReads")();
   test::fakeVerbs<void(int)>("fakeBreaksAtReads")(2);
   Status status = put();

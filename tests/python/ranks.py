@@ -5,7 +5,7 @@ from peers import Child
 HEAD = """
 import os, sys, hmc
 from hmc import collective
-from hmc.group import READY, TAKEN
+from hmc.group import BARRIER, READY, TAKEN
 sess = hmc.create_session(buffer_size=1 << 20)
 """
 # What a launcher says is all that they need to know.

@@ -99,6 +99,8 @@ class HMC_API Communicator {
   // May be called again for another type or port.
   status_t initServer(const std::string& bind_ip, uint16_t data_port, uint16_t ctrl_tcp_port,
                       const std::string& ctrl_uds_path, ConnType serverType);
+  // At a port that the system picks, one for each ip: *port says which.
+  status_t initServer(const std::string& ip, uint16_t* port);
   status_t closeServer();
   // Waits for a peer that has not started yet. SUCCESS if already connected.
   status_t connectTo(CtrlId peer_id, CtrlId self_id, const std::string& peer_ip, uint16_t data_port,

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,8 +17,10 @@ namespace hmc {
 
 namespace store {
 class Server;
+}
+namespace pool {
 class GatheringImpl;
-}  // namespace store
+}
 
 struct StoreServerOptions {
   std::string secret;                 // clients need the same; empty: none
@@ -48,31 +51,37 @@ class HMC_API StoreServer {
 };
 
 struct GatheringOptions {
-  uint32_t rank = 0;
-  uint32_t size = 1;             // ranks are 0 to size - 1
+  std::string store;             // its address; empty: the launcher's
+  std::optional<uint32_t> rank;  // none: the launcher's
+  uint32_t size = 0;             // ranks are 0 to size - 1; 0: the launcher's
   std::string name = "default";  // several gatherings may use one store
-  std::string secret;            // the store's
+  std::string secret;            // the store's; empty: that of HMC_SECRET
 };
 
-// Processes that know one address and tell each other something, once, started in any order. For
-// one thread at a time.
+// Processes that know one address, or have one launcher, and tell each other something, once. They
+// start in any order. For one thread at a time.
 class HMC_API Gathering {
  public:
-  // Rank 0 serves the store at that address, unless somebody does already, while this lives.
-  static Result<Gathering> begin(const std::string& store, const GatheringOptions& options,
-                                 const std::string& mine);
+  static Result<Gathering> begin(const GatheringOptions& options);
+  // Rank 0 serves the store, unless somebody does already, while this lives. The end of a store
+  // that all have met at waits a while for those that have not heard of it.
   ~Gathering();
   Gathering(Gathering&&) noexcept;
   Gathering& operator=(Gathering&&) noexcept;
 
+  uint32_t rank() const;
+  uint32_t size() const;
+  // The address from which this host reaches the store: "10.0.0.2".
+  Result<std::string> host() const;
+
   // What everyone has to tell, by rank. deadlineExceeded names who has not come; then it can be
   // called again. alreadyExists when another process has our rank.
   Result<std::vector<std::string>> wait(
-      std::chrono::nanoseconds timeout = std::chrono::seconds(30));
+      const std::string& mine, std::chrono::nanoseconds timeout = std::chrono::seconds(30));
 
  private:
-  explicit Gathering(std::unique_ptr<store::GatheringImpl> impl);
-  std::unique_ptr<store::GatheringImpl> impl_;
+  explicit Gathering(std::unique_ptr<pool::GatheringImpl> impl);
+  std::unique_ptr<pool::GatheringImpl> impl_;
 };
 
 }  // namespace hmc

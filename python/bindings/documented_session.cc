@@ -311,6 +311,12 @@ void bindSession(py::module_& module) {
       .def("_connect", &SessionCore::connect, py::arg("ip"), py::arg("port"), py::arg("conn"),
            py::arg("timeout"), py::arg("link") = nullptr, py::arg("peer_id") = py::none(),
            py::arg("self_id") = py::none())
+      .def("_pick_port",
+           [](const SessionCore& self, const std::string& ip) {
+             uint16_t port = 0;
+             self.run([&](Communicator& c) { return c.initServer(ip, &port); });
+             return port;
+           })
       .def("_disconnect",
            [](SessionCore& self, py::handle ip, py::handle port, py::handle type) {
              self.disconnect(textArgument(ip, "ip"), optionalPort(port), connArgument(type));

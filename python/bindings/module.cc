@@ -21,5 +21,6 @@ PYBIND11_MODULE(_core, module) {
   hmc::python::bindPeer(module);
   hmc::python::bindNode(module);
   hmc::python::bindPool(module);
+  hmc::python::bindGathering(module);
   hmc::python::bindBaselines(module);
 }

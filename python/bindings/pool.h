@@ -81,5 +81,6 @@ void bindSlot(pybind11::module_& module);
 void bindPoolTransfer(pybind11::module_& module);
 void bindPoolCopies(PublicClass<PoolOf>& pool);
 void bindPool(pybind11::module_& module);
+void bindGathering(pybind11::module_& module);
 
 }  // namespace hmc::python

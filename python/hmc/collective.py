@@ -56,9 +56,9 @@ def _exchange(group: Group, offer: Callable[[int], int], want: Callable[[int], T
         place, size = want(rank)
         ids[rank] = group.fetch(rank, group.hear(rank, READY, timeout), place, size, conn, chunk)
         if one_by_one:
-            group.session.wait(ids[rank])
+            group.finish(rank, ids.pop(rank))
     for rank in reversed(others):
-        group.session.wait(0 if one_by_one else ids[rank])
+        group.finish(rank, ids.get(rank, 0))
         group.say(rank, TAKEN)
     _wait_until_taken(group, others, timeout)
 
@@ -141,7 +141,8 @@ def broadcast(group: Group, data: _Array, *, root: int = 0, conn: _Conn = "auto"
     if place:
         parent = (place - distance + root) % group.world
         remote = group.hear(parent, READY, timeout)
-        group.session.wait(group.fetch(parent, remote, bias, span.nbytes, _conn(conn), chunk_bytes))
+        group.finish(parent, group.fetch(parent, remote, bias, span.nbytes, _conn(conn),
+                                         chunk_bytes))
         group.say(parent, TAKEN)
     else:
         group.session.buf.put(data, offset=bias)

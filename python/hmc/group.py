@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import json
+import os
 import sys
+import time
 import zlib
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
-from . import rendezvous
+from . import _core
 from .enums import ConnType, MemoryType
-from .errors import HMCError
+from .errors import DeadlineExceeded, HMCError, NotConnected, PeerLost
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, List, Optional, Sequence
     from .session import Session
 
-# What a message says: a part is ready to fetch, it has been taken, the sender is at the barrier.
-READY, TAKEN, BARRIER = 1, 2, 3
+# What a message says: the sender is connected, a part is ready to fetch, it has been taken, the
+# sender is at the barrier.
+HELLO, READY, TAKEN, BARRIER = 0, 1, 2, 3
 
 
 @dataclass(frozen=True)
@@ -110,18 +114,36 @@ class Group:
         return tag & (1 << 40) - 1
 
     def fetch(self, rank: int, remote: int, local: int, nbytes: int, conn: int, chunk: int) -> int:
-        """Start to copy bytes of a rank's buffer into ours; return an id for Session.wait()."""
+        """Start to copy bytes of a rank's buffer into ours; return an id for finish()."""
         if nbytes == 0:
             return 0
         peer = self.members[rank]
-        if nbytes <= chunk:
-            return self.session.get_nb(peer.ip, peer.port_for(conn), local, remote, nbytes, conn)
-        self.session.get_pipeline(peer.ip, peer.port_for(conn), local, remote, nbytes,
-                                  chunk_size=chunk, conn=conn)
+        try:
+            if nbytes <= chunk:
+                return self.session.get_nb(peer.ip, peer.port_for(conn), local, remote, nbytes,
+                                           conn)
+            self.session.get_pipeline(peer.ip, peer.port_for(conn), local, remote, nbytes,
+                                      chunk_size=chunk, conn=conn)
+        except HMCError as error:
+            raise _named(rank, error) from None
         return 0
 
+    def finish(self, rank: int, fetched: int) -> None:
+        """Wait for what fetch() returned."""
+        try:
+            self.session.wait(fetched)
+        except HMCError as error:
+            raise _named(rank, error) from None
 
-def init_group(*, session: Session, my_ip: str, port_ucx: int = 0, port_rdma: int = 0,
+
+def _named(rank: int, error: HMCError) -> HMCError:
+    # All were connected when the group came to be.
+    if isinstance(error, NotConnected):
+        return PeerLost("rank %d: %s" % (rank, error))
+    return type(error)("rank %d: %s" % (rank, error))
+
+
+def init_group(*, session: Session, my_ip: str = "", port_ucx: int = 0, port_rdma: int = 0,
                port_ctrl: int = 0, group_id: str = "default", ctrl_tcp_port: Optional[int] = None,
                ctrl_uds_dir: str = "/tmp", start_servers: bool = True, server_barrier: bool = True,
                rank: Optional[int] = None, world: Optional[int] = None,
@@ -129,36 +151,58 @@ def init_group(*, session: Session, my_ip: str, port_ucx: int = 0, port_rdma: in
                timeout: float = 60) -> Group:
     """Make a Group of this session and those of the other processes, and connect them all.
 
-    There are three ways to say who takes part: `members`, the list of all, with our `rank`;
-    `store`, an address such as "10.0.0.1:29500" at which rank 0 collects the others, with `rank`
-    and `world`; or, without either, torch.distributed, which must be initialised. The others have
-    `timeout` seconds to connect.
+    `members`, the list of all, with our `rank`, says who takes part. Without it and without
+    `store`, torch.distributed says so if it is initialised. Else the ranks meet at `store`, an
+    address such as "10.0.0.1:29500", which rank 0 serves if nobody does; what is left out of
+    `store`, `rank` and `world` is the launcher's (hmc pool run, torchrun, mpirun, srun).
+
+    Without `my_ip`, the session's local_ip or the address that reaches the store is ours. Without
+    ports, the system picks one. With CTRL_TRANSPORT=uds, tags go through unix sockets in
+    `ctrl_uds_dir`. All ranks have `timeout` seconds to come and to connect.
     """
-    dist = None
-    if members is None and store is None:
-        dist = _torch_distributed()
-        rank, world = dist.get_rank(), dist.get_world_size()
-    elif members is not None:
+    end = time.monotonic() + timeout
+    gathering = None
+    dist = _torch_distributed() if members is None and store is None else None
+    if members is not None:
         world = len(members)
+    elif dist is not None:
+        rank, world = dist.get_rank(), dist.get_world_size()
+    else:
+        gathering = _core.Gathering(_url(store), rank, world or 0, group_id)
+        rank, world = gathering.rank, gathering.size
     if rank is None or world is None:
-        raise TypeError("init_group needs rank= (and with store= also world=)")
-    port_ctrl = port_ctrl or ctrl_tcp_port or 0
-    me = GroupMember(rank, world, my_ip, port_ucx, port_rdma, port_ctrl, int(session.buf.mem_type),
-                     session.buf.device_id, session.buf.size)
+        raise TypeError("init_group with members= needs rank=, too")
+    my_ip = my_ip or session.local_ip or (gathering or _core.Gathering("", rank, world)).host
+    # Every group on this host has sockets of the same names, so they are only used on request.
+    folder = ctrl_uds_dir if os.environ.get("CTRL_TRANSPORT", "").lower() == "uds" else ""
+    me = GroupMember(rank, world, my_ip, port_ucx, port_rdma, port_ctrl or ctrl_tcp_port or 0,
+                     int(session.buf.mem_type), session.buf.device_id, session.buf.size)
     if start_servers and world > 1:
-        session.init_server(bind_ip=my_ip, ucx_port=port_ucx, rdma_port=port_rdma,
-                            ctrl_tcp_port=port_ctrl, self_id=rank, ctrl_uds_dir=ctrl_uds_dir)
-    if members is None:
-        members = [GroupMember.from_dict(one)
-                   for one in _everyone(me.to_dict(), rank, world, store, dist, timeout)]
-    group = Group(session=session, members=members, rank=rank, group_id=group_id)
-    for peer in group.members[:rank]:
-        session.connect(peer_id=peer.rank, self_id=rank, peer_ip=peer.ip,
-                        data_port=peer.port_for(ConnType.AUTO), ctrl_tcp_port=peer.port_ctrl,
-                        uds_dir=ctrl_uds_dir, conn=ConnType.AUTO, timeout=timeout)
+        me = _listen(session, me, folder)
+    try:
+        if gathering is not None:
+            told = gathering.wait(json.dumps(me.to_dict()).encode(), _left(end))
+            members = [GroupMember.from_dict(json.loads(one)) for one in told]
+        elif dist is not None:
+            members = [me] * world
+            dist.all_gather_object(members, me)
+        group = Group(session=session, members=members or [me], rank=rank, group_id=group_id)
+        _connect(group, folder, end)
+    finally:
+        # Rank 0's store ends here: every rank that has greeted it needs the store no more.
+        gathering = None
     if server_barrier:
-        barrier(group, timeout=timeout)
+        barrier(group, timeout=_left(end))
     return group
+
+
+def _listen(session: Session, me: GroupMember, folder: str) -> GroupMember:
+    """Listen at the ports of `me`, or at one that the system picks; return where we listen."""
+    if not me.port_ucx and not me.port_rdma:
+        me = replace(me, port_ucx=session._pick_port(me.ip))
+    session.init_server(bind_ip=me.ip, ucx_port=me.port_ucx, rdma_port=me.port_rdma,
+                        ctrl_tcp_port=me.port_ctrl, self_id=me.rank, ctrl_uds_dir=folder)
+    return me
 
 
 def barrier(group: Group, *, timeout: Optional[float] = None) -> None:
@@ -171,22 +215,37 @@ def barrier(group: Group, *, timeout: Optional[float] = None) -> None:
         distance *= 2
 
 
-def _everyone(mine: Dict[str, Any], rank: int, world: int, store: Optional[str], dist: Any,
-              timeout: float) -> List[Dict[str, Any]]:
-    if world == 1:
-        return [mine]
-    if store is not None:
-        return rendezvous.gather(store, rank, world, mine, timeout)
-    everyone: List[Any] = [None] * world
-    dist.all_gather_object(everyone, mine)
-    return everyone
+def _connect(group: Group, folder: str, end: float) -> None:
+    """Return when this rank is connected to all others.
+
+    Each dials the lower ones and greets them, and hears the greetings of the higher ones.
+    """
+    for peer in group.members:
+        try:
+            if peer.rank < group.rank:
+                group.session.connect(
+                    peer_id=peer.rank, self_id=group.rank, peer_ip=peer.ip,
+                    data_port=peer.port_for(ConnType.AUTO), ctrl_tcp_port=peer.port_ctrl,
+                    uds_dir=folder, conn=ConnType.AUTO, timeout=_left(end))
+                group.say(peer.rank, HELLO)
+            elif peer.rank > group.rank:
+                group.hear(peer.rank, HELLO, _left(end))
+        except HMCError as error:
+            if _left(end) > 0.01:  # the core counts in milliseconds
+                raise
+            raise DeadlineExceeded("rank %d of %d did not connect in time: %s"
+                                   % (peer.rank, group.world, error)) from None
+
+
+def _left(end: float) -> float:
+    return max(end - time.monotonic(), 0.001)
+
+
+def _url(store: Optional[str]) -> str:
+    return "tcp://" + store if store and "://" not in store else store or ""
 
 
 def _torch_distributed() -> Any:
-    torch = sys.modules.get("torch")
-    dist = getattr(torch, "distributed", None)
-    if dist is None or not dist.is_available() or not dist.is_initialized():
-        raise HMCError("init_group was given neither members= nor store=, and torch.distributed is "
-                       "not initialised: call torch.distributed.init_process_group() first, or "
-                       "pass rank=, world= and store=\"HOST:PORT\"")
-    return dist
+    """torch.distributed if it is initialised."""
+    dist = getattr(sys.modules.get("torch"), "distributed", None)
+    return dist if dist is not None and dist.is_available() and dist.is_initialized() else None

@@ -73,7 +73,8 @@ class Session(_core.SessionCore):
         """Listen for peers, which may then connect, read and write.
 
         init_server(bind_ip=..., ucx_port=..., rdma_port=..., ctrl_tcp_port=..., self_id=...) opens
-        a listener for each port given, and a unix socket for the tags of peers on this host.
+        a listener for each port given, and a unix socket for the tags of peers on this host, unless
+        ctrl_uds_dir is "".
 
         init_server(ip, port, conn) opens one listener; call it again for another one.
         """
@@ -86,7 +87,7 @@ class Session(_core.SessionCore):
         was_serving = self._serving
         uds_path = ""
         if self_id is not None:
-            uds_path = _uds_path(ctrl_uds_dir or self.ctrl_uds_dir, self_id)
+            uds_path = _uds_path(self._folder(ctrl_uds_dir), self_id)
         ports = [(rdma_port, ConnType.RDMA), (ucx_port, ConnType.UCX)]
         listeners = [(number, kind) for number, kind in ports if number]
         if not listeners and not ctrl_tcp_port:
@@ -148,7 +149,7 @@ class Session(_core.SessionCore):
 
     def _control_link(self, peer_id: int, ip: str, ctrl_tcp_port: Optional[int],
                       uds_dir: Optional[str]) -> _core.CtrlLink:
-        path = _uds_path(uds_dir or self.ctrl_uds_dir, peer_id)
+        path = _uds_path(self._folder(uds_dir), peer_id)
         wanted = os.environ.get("CTRL_TRANSPORT", "").lower()
         if wanted not in ("", "tcp", "uds"):
             raise InvalidArgument("CTRL_TRANSPORT is %r: it must be tcp or uds" % wanted)
@@ -156,6 +157,9 @@ class Session(_core.SessionCore):
         if wanted == "uds" or not wanted and near:
             return _core.CtrlLink(transport=CtrlTransport.UDS, uds_path=path)
         return _core.CtrlLink(transport=CtrlTransport.TCP, ip=ip, port=_port(ctrl_tcp_port or 0))
+
+    def _folder(self, given: Optional[str]) -> str:
+        return self.ctrl_uds_dir if given is None else given
 
     def disconnect(self, ip: str, port: Optional[int] = None, conn: _Conn = None) -> None:
         """Close a connection: disconnect(ip, port, conn), or disconnect(ip, conn)."""

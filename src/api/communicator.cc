@@ -212,6 +212,14 @@ status_t Communicator::initServer(const std::string& bind_ip, uint16_t data_port
   return report(impl.listeners().open(listeners));
 }
 
+status_t Communicator::initServer(const std::string& ip, uint16_t* port) {
+  HMC_IMPL();
+  if (!port) return report(Status(Code::invalidArgument, "initServer: port is null"));
+  auto opened = impl.listeners().openAnyPort(ip);
+  if (opened.ok()) *port = *opened;
+  return report(opened.status());
+}
+
 status_t Communicator::closeServer() {
   HMC_IMPL();
   impl.listeners().closeAll();

@@ -43,6 +43,11 @@ bool answersTo(const PeerState& peer, const std::string& ip) {
   return channel.remoteHost() == ip || (unixSocket && isAddressOfThisHost(ip));
 }
 
+// On one host the kernel chooses the address that a connection comes from, not the peer.
+bool sharesHostOf(const PeerState& peer, const std::string& ip) {
+  return isAddressOfThisHost(ip) && isAddressOfThisHost(peer.channel().remoteHost());
+}
+
 bool answersTo(const PeerState& peer, uint16_t port) {
   const auto listeners = peer.attributes().listeners;
   if (port == 0) return listeners.empty();
@@ -107,7 +112,14 @@ Result<std::shared_ptr<Connection>> Connections::find(const Target& target) {
   }
   const auto& [ip, port, type] = target;
   auto peers = peersAt(ip);
-  std::erase_if(peers, [&](const auto& peer) { return !answersTo(*peer, target.port); });
+  const auto elsewhere = [&](const auto& peer) { return !answersTo(*peer, target.port); };
+  std::erase_if(peers, elsewhere);
+  if (peers.empty() && port != 0) {
+    peers = node_->peers();
+    std::erase_if(peers, [&](const auto& peer) {
+      return elsewhere(peer) || !peer->channel().status().ok() || !sharesHostOf(*peer, ip);
+    });
+  }
   if (peers.empty()) return nobody(fmt::format("{}:{} ({})", ip, port, connTypeName(type)));
   if (peers.size() > 1) return ambiguous(ip, peers);
   return open(peers.front(), target, settings_.transfer);

@@ -12,7 +12,11 @@ namespace hmc {
 
 namespace {
 constexpr std::chrono::milliseconds kRedial{20};
+
+uint16_t portOf(const std::string& bound) {
+  return static_cast<uint16_t>(std::atoi(bound.c_str() + bound.rfind(':') + 1));
 }
+}  // namespace
 
 std::string tcpAddress(const std::string& ip, uint16_t port) {
   bool bare6 = ip.find(':') != std::string::npos && ip.front() != '[';
@@ -56,6 +60,17 @@ Status Listeners::open(const std::vector<Wanted>& wanted) {
   return Status();
 }
 
+Result<uint16_t> Listeners::openAnyPort(const std::string& ip) {
+  const std::string any = tcpAddress(ip, 0);
+  std::lock_guard lock(mutex_);
+  if (open_.count(any) == 0) {
+    HMC_ASSIGN(const std::string bound, node_->listen(any, "data"));
+    open_[any] = bound;
+    open_[tcpAddress(ip, portOf(bound))] = bound;  // so that naming the port finds it open
+  }
+  return portOf(open_[any]);
+}
+
 void Listeners::closeAll() {
   std::map<std::string, std::string> closing;
   {
@@ -78,8 +93,7 @@ bool Listeners::any() const {
 uint16_t Listeners::firstTcpPort() const {
   std::lock_guard lock(mutex_);
   for (const auto& [wanted, bound] : open_) {
-    if (bound.rfind("tcp://", 0) == 0)
-      return static_cast<uint16_t>(std::atoi(bound.c_str() + bound.rfind(':') + 1));
+    if (bound.rfind("tcp://", 0) == 0) return portOf(bound);
   }
   return 0;
 }

@@ -23,6 +23,8 @@ class Listeners {
     std::string label;
   };
   Status open(const std::vector<Wanted>& wanted);
+  // At a port that the system picks, one for each ip.
+  Result<uint16_t> openAnyPort(const std::string& ip);
   // Closes every listener, and the conversations that came through them.
   void closeAll();
   bool any() const;

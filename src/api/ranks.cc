@@ -101,9 +101,10 @@ Result<Message> Ranks::receive(uint32_t rank, KindSet kinds, std::chrono::millis
   HMC_ASSIGN(auto peer, find(rank, deadline));
   for (;;) {
     auto message = peer->channel().receive(kinds, deadline);
-    if (message.ok() || peer->channel().status().ok()) return message;
-    peer = successor(rank, peer);
-    if (!peer) return message;
+    if (message.ok()) return message;
+    const bool ended = !peer->channel().status().ok();
+    if (ended) peer = successor(rank, peer);
+    if (!ended || !peer) return message.status().within(fmt::format("rank {}", rank));
   }
 }
 

@@ -216,12 +216,14 @@ Result<Launch> readLaunch(const Environment& environment) {
   return LaunchReader(environment).read();
 }
 
+std::optional<std::string> environmentVariable(const char* name) {
+  const char* value = std::getenv(name);
+  if (value == nullptr) return std::nullopt;
+  return std::string(value);
+}
+
 Result<Launch> readLaunch() {
-  return readLaunch([](const char* name) -> std::optional<std::string> {
-    const char* value = std::getenv(name);
-    if (value == nullptr) return std::nullopt;
-    return std::string(value);
-  });
+  return readLaunch(environmentVariable);
 }
 
 }  // namespace hmc::pool

@@ -22,6 +22,7 @@ struct Launch {
 
 // The value of an environment variable.
 using Environment = std::function<std::optional<std::string>(const char* name)>;
+std::optional<std::string> environmentVariable(const char* name);  // this process's
 
 // An error names the variable that is wrong, or the one to set where no launcher names a store.
 Result<Launch> readLaunch(const Environment& environment);

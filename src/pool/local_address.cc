@@ -35,14 +35,14 @@ Result<std::string> addressTowards(const addrinfo& where) {
                   NI_NUMERICHOST) != 0) {
     return error(Code::failed, "an address of this host has no numbers");
   }
-  return where.ai_family == AF_INET6 ? fmt::format("[{}]", text) : std::string(text);
+  return std::string(text);
 }
 
 }  // namespace
 
-Result<std::string> listenAddressFor(const std::string& store) {
+Result<std::string> ownAddressFor(const std::string& store) {
   if (store.rfind("unix://", 0) == 0 || store.find("://") == std::string::npos) {
-    return std::string("tcp://127.0.0.1:0");
+    return std::string("127.0.0.1");
   }
   const std::string host = hostOf(store);
   addrinfo* found = nullptr;
@@ -54,8 +54,13 @@ Result<std::string> listenAddressFor(const std::string& store) {
                  gai_strerror(failed));
   }
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> freed(found, freeaddrinfo);
-  HMC_ASSIGN(const std::string address, addressTowards(*found));
-  return "tcp://" + address + ":0";
+  return addressTowards(*found);
+}
+
+Result<std::string> listenAddressFor(const std::string& store) {
+  HMC_ASSIGN(const std::string address, ownAddressFor(store));
+  const bool brackets = address.find(':') != std::string::npos;
+  return fmt::format("tcp://{}{}{}:0", brackets ? "[" : "", address, brackets ? "]" : "");
 }
 
 }  // namespace hmc::pool

@@ -33,9 +33,12 @@ class ServedStore {
   ServedStore(const ServedStore&) = delete;
   ServedStore& operator=(const ServedStore&) = delete;
 
+  // Its end shall wait for nobody: what the others want of it has failed.
+  void endAtOnce() { patience_ = std::chrono::milliseconds(0); }
+
  private:
   const std::unique_ptr<store::Server> server_;
-  const std::chrono::milliseconds patience_;
+  std::chrono::milliseconds patience_;
 };
 
 struct StoreOfPool {

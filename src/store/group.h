@@ -98,7 +98,7 @@ class Rendezvous {
   const uint32_t rank_;
   const uint32_t size_;
   uint64_t round_ = 0;
-  bool arrived_ = false;  // in this round
+  bool sent_ = false;  // that we have come to this round: the store may know
 };
 
 }  // namespace hmc::store

@@ -42,7 +42,7 @@ std::string Rendezvous::roundKey(uint64_t round) const {
 Status Rendezvous::barrier(Deadline deadline) {
   HMC_TRY(meet(deadline));
   ++round_;
-  arrived_ = false;
+  sent_ = false;
   return Status();
 }
 
@@ -61,7 +61,7 @@ Result<std::vector<std::string>> Rendezvous::allgather(std::string_view mine, De
   all.reserve(size_);
   for (Entry& entry : entries) all.push_back(std::move(entry.value));
   ++round_;
-  arrived_ = false;
+  sent_ = false;
   return all;
 }
 
@@ -81,19 +81,16 @@ Status Rendezvous::meet(Deadline deadline) {
 Result<size_t> Rendezvous::arrive(Deadline deadline) {
   const std::string key = roundKey(round_) + "arrived";
   const std::string mine = Writer().u32(rank_).take();
-  for (bool asked = arrived_;; asked = true) {
+  for (;;) {
     // Where an answer was lost, or an earlier call gave up, we may be in it.
-    if (asked) {
+    if (sent_) {
       const auto there = store_->get(key, deadline);
       if (!there.ok() && there.status().code() != Code::notFound) return there.status();
-      arrived_ = there.ok() && has(ranksIn(*there), rank_);
-      if (arrived_) return there->size() / kRankSize;
+      if (there.ok() && has(ranksIn(*there), rank_)) return there->size() / kRankSize;
     }
+    sent_ = true;
     const auto size = store_->append(key, mine, deadline);
-    if (size.ok()) {
-      arrived_ = true;
-      return *size / kRankSize;
-    }
+    if (size.ok()) return *size / kRankSize;
     if (size.status().code() != Code::disconnected) return size.status();
   }
 }

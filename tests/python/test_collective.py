@@ -1,32 +1,13 @@
 """Collectives of several processes, at every number of them."""
 
-import concurrent.futures
-import contextlib
-import socket
-import sys
-import time
-from concurrent.futures import ThreadPoolExecutor
-
 import pytest
 
 import hmc
-from hmc import collective, rendezvous
-from peers import HERE, PATIENCE, Child, free_port
+from hmc import collective
+from peers import HERE
+from ranks import END, HEAD, MEET, run_all
 
 np = pytest.importorskip("numpy")
-
-HEAD = """
-import sys, hmc
-from hmc import collective
-rank, world, ports, store, folder = (int(sys.argv[1]), int(sys.argv[2]), eval(sys.argv[3]),
-                                     sys.argv[4], sys.argv[5])
-sess = hmc.create_session(buffer_size=1 << 20, local_ip="127.0.0.1")
-ucx, ctrl = ports[rank]
-where = dict(session=sess, my_ip="127.0.0.1", port_ucx=ucx, port_ctrl=ctrl, ctrl_uds_dir=folder)
-"""
-BY_STORE = HEAD + """
-group = collective.init_group(**where, rank=rank, world=world, store=store)
-"""
 
 EVERYTHING = """
 import numpy as np
@@ -77,41 +58,20 @@ for dtype in (torch.bfloat16, torch.float32, torch.int64):
     collective.alltoall(group, torch.full((world,), rank).to(dtype), recv)
     assert recv.tolist() == list(range(world))
 """
-END = """
-collective.barrier(group)
-print("done")
-"""
 
 
-def run_all(code, world, tmp_path, **environment):
-    ports = [(free_port(), free_port()) for _ in range(world)]
-    store = "%s:%d" % (HERE, free_port())
-    children = []
-    try:
-        for rank in range(world):
-            children.append(Child(code, rank, world, ports, store, tmp_path, **environment))
-        for child in children:
-            assert child.answer() == "done"
-        for child in children:
-            status, _ = child.finish()
-            assert status == 0, child.errors
-    finally:
-        for child in children:
-            child.__exit__()
-
-
-@pytest.mark.parametrize("world", [1, 2, 3, 4, 5, 9])
+@pytest.mark.parametrize("world", [1, 2, 3, 4, 5, 8, 9])
 def test_every_operation_is_right(world, tmp_path):
-    run_all(BY_STORE + EVERYTHING + END, world, tmp_path)
+    run_all(HEAD + MEET + EVERYTHING + END, world, tmp_path)
 
 
 def test_operations_work_over_sockets(tmp_path):
-    run_all(BY_STORE + EVERYTHING + END, 3, tmp_path, HMC_TRANSPORTS="tcp")
+    run_all(HEAD + MEET + EVERYTHING + END, 3, tmp_path, lambda rank: {"HMC_TRANSPORTS": "tcp"})
 
 
 def test_adds_tensors(tmp_path):
     pytest.importorskip("torch")
-    run_all(BY_STORE + IN_TORCH + END, 3, tmp_path)
+    run_all(HEAD + MEET + IN_TORCH + END, 3, tmp_path)
 
 
 def test_finds_the_members_through_torch(tmp_path):
@@ -120,87 +80,11 @@ def test_finds_the_members_through_torch(tmp_path):
         pytest.skip("this torch is built without torch.distributed")
     run_all(HEAD + """
 import torch.distributed as dist
-dist.init_process_group("gloo", init_method="tcp://" + store, rank=rank, world_size=world)
-group = collective.init_group(**where)
+rank, world = int(sys.argv[1]), 2
+dist.init_process_group("gloo", init_method="file://" + sys.argv[2], rank=rank, world_size=world)
+group = collective.init_group(session=sess, my_ip="127.0.0.1")
 assert (group.rank, group.world) == (rank, world)
-""" + IN_TORCH + END, 2, tmp_path)
-
-
-def test_takes_the_members_as_a_list(tmp_path):
-    run_all(HEAD + """
-members = [collective.GroupMember(r, world, "127.0.0.1", a, 0, b) for r, (a, b) in enumerate(ports)]
-group = collective.init_group(**where, rank=rank, members=members)
-""" + IN_TORCH.replace("import torch", "import numpy").split("for dtype")[0] + END, 3, tmp_path)
-
-
-def test_a_wrong_secret_is_refused(tmp_path):
-    code = HEAD + """
-try:
-    collective.init_group(**where, rank=rank, world=world, store=store, timeout=60)
-except hmc.PermissionDenied as error:
-    print("refused")
-except hmc.HMCError as error:
-    print(type(error).__name__, error)
-"""
-    ports = [(free_port(), free_port()) for _ in range(2)]
-    store = "%s:%d" % (HERE, free_port())
-    with Child(code, 0, 2, ports, store, tmp_path, HMC_SECRET="one"), \
-            Child(code, 1, 2, ports, store, tmp_path, HMC_SECRET="two") as second:
-        assert second.answer() == "refused"
-
-
-def connected(store, end):
-    """A connection to rank 0, which may not listen yet."""
-    host, port = store.split(":")
-    while True:
-        with contextlib.suppress(ConnectionRefusedError):
-            return socket.create_connection((host, int(port)), timeout=PATIENCE)
-        assert time.monotonic() < end
-
-
-def test_strangers_hold_nobody_up():
-    store = "%s:%d" % (HERE, free_port())
-    with ThreadPoolExecutor(2) as pool, contextlib.ExitStack() as strangers:
-        first = pool.submit(rendezvous.gather, store, 0, 2, "zero", PATIENCE)
-        for word in (b"", b"GET / HTTP/1.1\r\n\r\n", b"0 {}\n", b"0 " + b"9" * (2 << 20)):
-            stranger = connected(store, time.monotonic() + PATIENCE)
-            strangers.enter_context(stranger)
-            with contextlib.suppress(OSError):  # rejected before all of it was sent
-                stranger.sendall(word)
-        second = pool.submit(rendezvous.gather, store, 1, 2, "one", PATIENCE)
-        assert first.result(PATIENCE) == second.result(PATIENCE) == ["zero", "one"]
-
-
-def test_a_rank_that_is_taken_is_refused():
-    store = "%s:%d" % (HERE, free_port())
-    with ThreadPoolExecutor(4) as pool:
-        first = pool.submit(rendezvous.gather, store, 0, 3, "zero", PATIENCE)
-        twins = [pool.submit(rendezvous.gather, store, 1, 3, "one", PATIENCE) for _ in range(2)]
-        done = concurrent.futures.wait(twins, PATIENCE, concurrent.futures.FIRST_COMPLETED).done
-        with pytest.raises(hmc.InvalidArgument, match="refused us: rank 1 is taken"):
-            done.pop().result()
-        assert rendezvous.gather(store, 2, 3, "two", PATIENCE) == first.result(PATIENCE)
-
-
-def test_a_rank_0_that_ends_too_early_is_named():
-    store = "%s:%d" % (HERE, free_port())
-    with ThreadPoolExecutor(1) as pool, hmc.Node(listen="tcp://" + store) as node:
-        joining = pool.submit(rendezvous.gather, store, 1, 3, "one", PATIENCE)
-        node.next_note(PATIENCE)
-        node.close()
-        with pytest.raises(hmc.PeerLost, match="ended before all ranks had joined"):
-            joining.result(PATIENCE)
-
-
-def test_ranks_that_do_not_connect_are_named(tmp_path):
-    with hmc.create_session(buffer_size=4096) as session:
-        with pytest.raises(hmc.DeadlineExceeded, match="rank 1, 2 of 3 did not connect in time"):
-            collective.init_group(session=session, my_ip=HERE, port_ucx=free_port(), rank=0,
-                                  world=3, store="%s:%d" % (HERE, free_port()), timeout=0.2,
-                                  ctrl_uds_dir=str(tmp_path))
-        with pytest.raises(hmc.DeadlineExceeded, match="rank 0 does not answer"):
-            collective.init_group(session=session, my_ip=HERE, rank=1, world=3, timeout=0.2,
-                                  start_servers=False, store="%s:%d" % (HERE, free_port()))
+""" + IN_TORCH + END, 2, tmp_path, arguments=lambda rank: (rank, tmp_path / "torch"))
 
 
 def alone(size=4096):
@@ -238,14 +122,3 @@ def test_a_group_knows_its_members():
 def test_says_what_is_wrong(call, sentence):
     with pytest.raises((ValueError, TypeError), match=sentence):
         call(alone())
-
-
-def test_needs_to_be_told_who_takes_part():
-    if "torch" in sys.modules and sys.modules["torch"].distributed.is_initialized():
-        pytest.skip("torch.distributed is initialised in this process")
-    with hmc.create_session(buffer_size=4096) as session:
-        with pytest.raises(hmc.HMCError, match='init_process_group.*store="HOST:PORT"'):
-            collective.init_group(session=session, my_ip=HERE, port_ucx=1)
-        with pytest.raises(hmc.InvalidArgument, match="'nowhere' is no address"):
-            collective.init_group(session=session, my_ip=HERE, rank=1, world=2, store="nowhere",
-                                  start_servers=False)

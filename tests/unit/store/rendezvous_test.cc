@@ -127,6 +127,20 @@ TEST(ServedRendezvous, LargeGathersFitThroughTheServer) {
   });
 }
 
+// The request that is given up is under way, and the store carries it out.
+TEST(ServedRendezvous, ARankThatGaveUpAndCallsAgainCountsOnce) {
+  auto server = must(Server::start("tcp://127.0.0.1:0", {}));
+  auto store = must(openStore(server->address(), {}, kLong));
+  Rendezvous zero(store, "r", 0, 2);
+  for (int turn = 0; turn < 20; ++turn) {
+    EXPECT_EQ(zero.barrier(Deadline::now()).code(), Code::deadlineExceeded);
+  }
+  EXPECT_EQ(zero.barrier(kShort).code(), Code::deadlineExceeded) << "rank 1 has not come";
+  Rendezvous one(must(openStore(server->address(), {}, kLong)), "r", 1, 2);
+  EXPECT_TRUE(one.barrier(kLong).ok());
+  EXPECT_TRUE(zero.barrier(kLong).ok());
+}
+
 TEST(ServedRendezvous, ABarrierThatTheStoreHasForgottenCanBeCalledAgain) {
   auto server = must(Server::start("tcp://127.0.0.1:0", {}));
   const std::string address = server->address();

@@ -17,8 +17,9 @@ using test::must;
 
 class GatheringTest : public testing::Test {
  protected:
-  static GatheringOptions rank(uint32_t rank, uint32_t size, const std::string& name = "default") {
+  GatheringOptions rank(uint32_t rank, uint32_t size, const std::string& name = "default") {
     GatheringOptions options;
+    options.store = address;
     options.rank = rank;
     options.size = size;
     options.name = name;
@@ -26,7 +27,7 @@ class GatheringTest : public testing::Test {
   }
   auto gather(const GatheringOptions& options, const std::string& mine) {
     return std::async(std::launch::async, [this, options, mine] {
-      return must(must(Gathering::begin(address, options, mine)).wait(kLong));
+      return must(must(Gathering::begin(options)).wait(mine, kLong));
     });
   }
   // A port that was free a moment ago.
@@ -54,8 +55,8 @@ TEST_F(GatheringTest, TheStoreOfRankZeroIsThereUntilAllHaveHeard) {
     std::vector<std::future<Status>> all;
     for (uint32_t which : {0, 1, 2, 3}) {
       all.push_back(std::async(std::launch::async, [this, which] {
-        auto gathering = must(Gathering::begin(address, rank(which, 4), ""));
-        return gathering.wait(std::chrono::seconds(20)).status();
+        auto gathering = must(Gathering::begin(rank(which, 4)));
+        return gathering.wait("", std::chrono::seconds(20)).status();
       }));
     }
     for (auto& one : all) {
@@ -74,8 +75,7 @@ TEST_F(GatheringTest, AStoreServesOneAfterTheOtherAndSeveralAtOnce) {
         std::vector<std::string> heard;
         for (int turn = 0; turn < 5; ++turn) {
           const std::string mine = name + std::to_string(which) + std::to_string(turn);
-          for (auto& one :
-               must(must(Gathering::begin(address, rank(which, 2, name), mine)).wait(kLong)))
+          for (auto& one : must(must(Gathering::begin(rank(which, 2, name))).wait(mine, kLong)))
             heard.push_back(std::move(one));
         }
         return heard;
@@ -94,23 +94,42 @@ TEST_F(GatheringTest, AStoreServesOneAfterTheOtherAndSeveralAtOnce) {
 }
 
 TEST_F(GatheringTest, WhoDoesNotComeIsNamedAndWaitingCanGoOn) {
-  auto first = must(Gathering::begin(address, rank(0, 3), "zero"));
-  const Status late = first.wait(kShort).status();
+  auto first = must(Gathering::begin(rank(0, 3)));
+  const Status late = first.wait("zero", kShort).status();
   EXPECT_EQ(late.code(), Code::deadlineExceeded);
   EXPECT_THAT(late.message(), testing::HasSubstr("rank 1, 2 of 3"));
   auto second = gather(rank(1, 3), "one");
   auto third = gather(rank(2, 3), "two");
-  EXPECT_THAT(must(first.wait(kLong)), testing::ElementsAre("zero", "one", "two"));
+  EXPECT_THAT(must(first.wait("zero", kLong)), testing::ElementsAre("zero", "one", "two"));
   (void)second.get();
   (void)third.get();
 }
 
+TEST_F(GatheringTest, ARankThatIsTakenIsRefused) {
+  auto server = must(store::Server::start(address, {}));
+  auto first = must(Gathering::begin(rank(1, 2)));
+  EXPECT_EQ(first.wait("one", kShort).status().code(), Code::deadlineExceeded);
+  auto twin = must(Gathering::begin(rank(1, 2)));
+  const Status taken = twin.wait("one", kLong).status();
+  EXPECT_EQ(taken.code(), Code::alreadyExists);
+  EXPECT_THAT(taken.message(), testing::HasSubstr("rank 1 of default"));
+}
+
+TEST_F(GatheringTest, SomebodyAloneNeedsNoStore) {
+  GatheringOptions options;
+  options.size = 1;
+  auto alone = must(Gathering::begin(options));
+  EXPECT_EQ(alone.rank(), 0u);
+  EXPECT_EQ(must(alone.host()), "127.0.0.1");
+  EXPECT_THAT(must(alone.wait("me", kLong)), testing::ElementsAre("me"));
+}
+
 TEST_F(GatheringTest, ARankZeroThatDoesNotAnswerIsNamed) {
-  auto second = must(Gathering::begin(address, rank(1, 2), "one"));
-  const Status late = second.wait(kShort).status();
+  auto second = must(Gathering::begin(rank(1, 2)));
+  const Status late = second.wait("one", kShort).status();
   EXPECT_EQ(late.code(), Code::deadlineExceeded);
   EXPECT_THAT(late.message(), testing::HasSubstr("rank 0 does not answer at " + address));
-  EXPECT_EQ(Gathering::begin(address, rank(2, 2), "").status().code(), Code::invalidArgument);
+  EXPECT_EQ(Gathering::begin(rank(2, 2)).status().code(), Code::invalidArgument);
 }
 
 }  // namespace

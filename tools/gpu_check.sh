@@ -83,13 +83,13 @@ report() {
   echo "- CPU: $(grep -m 1 'model name' /proc/cpuinfo | sed 's/.*: //'), $(nproc) cores"
   echo "- command: \`tools/gpu_check.sh${1:+ FOLDER}\`"
   printf '\n%s\n' "$table"
-  for name in info targets_1 targets_2 targets_3 python_targets ipc_table; do
+  for name in info targets_1 targets_2 targets_3 pool_targets python_targets ipc_table; do
     [ -f "$out/$name.txt" ] && code "$name" "$out/$name.txt"
   done
   for log in "$out"/*.txt; do
     name=$(basename "$log" .txt)
     case $table in *"| $name | FAIL"*) ;; *) continue ;; esac
-    case $name in info | targets_* | python_targets | ipc_table) continue ;; esac
+    case $name in info | targets_* | pool_targets | python_targets | ipc_table) continue ;; esac
     tail -40 "$log" > "$out/.end" && code "the end of $name, which failed" "$out/.end"
   done
   rm -f "$out/.end"
@@ -131,6 +131,7 @@ else
 fi
 step info 20 $hmc info
 for i in 1 2 3; do step targets_$i 60 $hmc bench --targets --memory cuda:0; done
+step pool_targets 60 $hmc bench pool --memory cuda:0
 step python_targets 60 env PYTHONPATH=$build/python python3 -m hmc bench --python --memory cuda:0
 uhm=$build/apps/uhm_app
 for mode in uhm rdma_cpu g2h2g serial ucx pipeline; do

@@ -44,6 +44,8 @@ class HMC_API StoreServer {
 
   // With the port that was picked.
   const std::string& address() const;
+  // How many it has been asked so far, those included that keep leases alive.
+  uint64_t requests() const;
 
  private:
   explicit StoreServer(std::unique_ptr<store::Server> server);

@@ -73,14 +73,15 @@ bool noAcceleratorInProcess() {
 }
 
 // Loading an accelerator's library and getting memory from it takes milliseconds, so an answer of
-// the last microseconds is still true. Asking the loader costs as much as copying a kilobyte.
+// the last tens of microseconds is still true. Asking the loader costs as much as copying two
+// kilobytes.
 #if defined(__x86_64__)
-constexpr uint64_t kFresh = 10000;
+constexpr uint64_t kFresh = 100000;
 uint64_t ticks() {
   return __builtin_ia32_rdtsc();
 }
 #elif defined(__aarch64__)
-constexpr uint64_t kFresh = 100;  // the counter may run at 25 MHz
+constexpr uint64_t kFresh = 1000;  // the counter may run at 25 MHz
 uint64_t ticks() {
   uint64_t now = 0;
   asm volatile("mrs %0, cntvct_el0" : "=r"(now));

@@ -25,6 +25,11 @@ bool hasFastStringCopy() {
   return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (b & kErms) != 0;
 }
 
+bool isMadeByAmd() {
+  __builtin_cpu_init();
+  return __builtin_cpu_is("amd") != 0;
+}
+
 constexpr size_t kPage = 4096;
 constexpr size_t kPages = 4;
 static_assert(kStreamingGroup == kPages * kPage);
@@ -63,6 +68,20 @@ HMC_STREAMING_LOOP(streamAvx512, "avx512f", __m512i, _mm512_loadu_si512, _mm512_
 }  // namespace
 
 const bool kHasFastStringCopy = hasFastStringCopy();
+const bool kStringCopyMayCrawl = isMadeByAmd();
+
+// Lines of the destination, whose first and last may be written twice.
+void copyLines(char* dst, const char* src, size_t size) {
+  constexpr size_t kLine = 64;
+  std::memcpy(dst, src, kLine);
+  for (size_t at = kLine - reinterpret_cast<uintptr_t>(dst) % kLine; at < size - kLine;
+       at += kLine) {
+    std::memcpy(dst + at, src + at, kLine);
+    // Else the compiler makes one memcpy() of all of them, which is what we are avoiding.
+    asm volatile("" : : : "memory");
+  }
+  std::memcpy(dst + size - kLine, src + size - kLine, kLine);
+}
 
 #endif
 
@@ -104,7 +123,7 @@ void streamHost(void* dst, const void* src, size_t size) {
   auto* to = static_cast<char*>(dst);
   auto* from = static_cast<const char*>(src);
   const size_t done = host_copy::copyStreaming(to, from, size);
-  std::memcpy(to + done, from + done, size - done);
+  host_copy::copyCached(to + done, from + done, size - done);
 }
 
 void moveHost(void* dst, const void* src, size_t size) {

@@ -114,9 +114,29 @@ Status Copier::copySlowly(void* to, const void* from, size_t size, Timeout timeo
   const Deadline deadline(timeout);
   HMC_TRY(copyDirectly(to, from, size, deadline));
   if (size == 0) return Status();
+  if (const auto outcome = transferAlone(to, from, size, deadline)) return *outcome;
   HMC_ASSIGN(const auto state, start({{to, from, size}}, deadline));
   const Status outcome = state->wait(deadline);
   return state->done() ? outcome : state->cancel();
+}
+
+// Between registered memory of ours and a slot that is not mapped here: one put or get of the
+// engine, without the lists of a batch. Nothing for any other copy.
+std::optional<Status> Copier::transferAlone(void* to, const void* from, size_t size,
+                                            Deadline deadline) const {
+  if (Status member = members_.status(); !member.ok()) return member;
+  const auto target = resolve(to, size, deadline);
+  if (!target.ok()) return target.status();
+  const auto source = resolve(from, size, deadline);
+  if (!source.ok()) return source.status();
+  const bool put = target->peers != nullptr;
+  const End& far = put ? *target : *source;
+  const End& near = put ? *source : *target;
+  if (!far.peers || far.region.ptr || near.peers || !near.own) return std::nullopt;
+  Status outcome = far.peers->run(put ? OpKind::put : OpKind::get, *near.own, near.offset,
+                                  far.offset, size, deadline.left());
+  if (outcome.code() == Code::disconnected) members_.renew(far.place, far.peers.get());
+  return outcome;
 }
 
 Status Copier::copy2d(const Rows& rows, Timeout timeout) {

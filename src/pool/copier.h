@@ -2,6 +2,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <shared_mutex>
 #include <span>
 #include <vector>
@@ -70,6 +71,8 @@ class Copier {
   bool copyAtOnce(void* to, const void* from, size_t size, bool partOfMuch = false,
                   Between* between = nullptr) const;
   Status copySlowly(void* to, const void* from, size_t size, Timeout timeout);
+  std::optional<Status> transferAlone(void* to, const void* from, size_t size,
+                                      Deadline deadline) const;
   Status checkRows(const void* at, size_t pitch, const Rows& rows) const;
   Status copyDirectly(void*& to, const void*& from, size_t& size, Deadline deadline) const;
   Status stoppedHalfway(const void* to, const void* from, size_t size, Deadline deadline) const;

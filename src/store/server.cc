@@ -1,5 +1,6 @@
 #include "store/server.h"
 
+#include <atomic>
 #include <condition_variable>
 #include <map>
 #include <mutex>
@@ -27,7 +28,7 @@ constexpr std::chrono::milliseconds kStopped{1000};
 constexpr size_t kMostParked = size_t{1} << 16;
 constexpr size_t kMostLists = 64;
 
-// Everything but start(), awaitNoClients() and the destructor is the control thread's.
+// Everything but start(), requests(), awaitNoClients() and the destructor is the control thread's.
 class ServerImpl final : public Server, private control::ControlEvents {
  public:
   explicit ServerImpl(const ServerOptions& options) : state_(State::Limits{options.capacity}) {}
@@ -35,6 +36,7 @@ class ServerImpl final : public Server, private control::ControlEvents {
 
   Status open(const std::string& address, const ServerOptions& options);
   const std::string& address() const override { return address_; }
+  uint64_t requests() const override { return requests_.load(std::memory_order_relaxed); }
   bool awaitNoClients(Deadline deadline) override;
 
  private:
@@ -86,6 +88,7 @@ class ServerImpl final : public Server, private control::ControlEvents {
   std::map<uint64_t, ParkedAwait> awaits_;
   std::map<uint64_t, Channel::Answered> watches_;  // who waits for the next changes of a watch
   uint64_t lastId_ = 0;
+  std::atomic<uint64_t> requests_{0};
   std::mutex mutex_;
   std::condition_variable changed_;
   size_t clients_ = 0;  // guarded by mutex_: how many sessions there are
@@ -155,6 +158,7 @@ bool ServerImpl::awaitNoClients(Deadline deadline) {
 
 void ServerImpl::answer(const ServedChannel& channel, uint16_t method, std::string_view bytes,
                         Channel::Answered reply) {
+  requests_.fetch_add(1, std::memory_order_relaxed);
   auto decoded = decodeRequest(method, bytes);
   if (!decoded.ok()) return reply(decoded.status());
   const Request& request = *decoded;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -23,6 +24,8 @@ class Server : public Interface {
                                                const ServerOptions& options);
   // With the port that was picked.
   virtual const std::string& address() const = 0;
+  // How many it has been asked so far, those included that keep leases alive.
+  virtual uint64_t requests() const = 0;
   // Waits until no client is connected. False when one still is at the deadline. The connection of
   // a process that ended is gone at once, whatever its leases say.
   virtual bool awaitNoClients(Deadline deadline) = 0;

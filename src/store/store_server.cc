@@ -20,4 +20,8 @@ const std::string& StoreServer::address() const {
   return server_->address();
 }
 
+uint64_t StoreServer::requests() const {
+  return server_->requests();
+}
+
 }  // namespace hmc

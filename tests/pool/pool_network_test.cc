@@ -41,9 +41,11 @@ TEST_F(PoolNetworkTest, copiesReachSlotsOfOtherHosts) {
     expectOk(right.ask("load 1" + what), "same");
     expectOk(right.ask("put 1" + what));
     expectOk(left.ask("get 1" + what), "same");
-    // From our slot, and between two members of the other host, through ours.
+    // To our slot and from it, and between two members of the other host, through ours.
     expectOk(left.ask("move 1" + what + " 0 host 0"));
     expectOk(left.ask("load 0 host 0 " + std::to_string(size) + " 7"), "same");
+    expectOk(left.ask("move 0 host 0 " + std::to_string(size) + " 7 2 host 8192"));
+    expectOk(third.ask("load 2 host 8192 " + std::to_string(size) + " 7"), "same");
     expectOk(left.ask("move 1" + what + " 2 host 4096"));
     expectOk(third.ask("load 2 host 4096 " + std::to_string(size) + " 7"), "same");
     // A slot that is mapped here goes to another host as it is.
@@ -63,8 +65,12 @@ TEST_F(PoolNetworkTest, aMemberOfAnotherHostThatIsKilledLeavesWithItsLease) {
   right.kill();
   expectOk(left.ask("event"), "left 1");
   EXPECT_EQ(left.ask("put 1 host 0 8 3").code, "not_found");
+  EXPECT_EQ(left.ask("move 0 host 0 8 3 1 host 0").code, "not_found");
   PoolMember& again = on(cable_.right(), 1, kNetworkOptions);
   expectOk(left.ask("event"), "joined 1");
+  expectOk(left.ask("store-at 0 host 4096 100000 6"));
+  expectOk(left.ask("move 0 host 4096 100000 6 1 host 4096"));
+  expectOk(again.ask("load 1 host 4096 100000 6"), "same");
   expectOk(left.ask("put 1 host 0 100000 5"));
   expectOk(again.ask("load 1 host 0 100000 5"), "same");
 }

@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <sstream>
 
 #include <fmt/core.h>
@@ -101,6 +102,19 @@ std::optional<std::string> findProgram(const std::string& name) {
     if (isProgram(file)) return file;
   }
   return std::nullopt;
+}
+
+Result<std::string> findOwnFile(const std::string& name) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  fs::path folder = fs::read_symlink("/proc/self/exe", ignored);
+  while (folder.has_relative_path()) {
+    folder = folder.parent_path();
+    const fs::path file = folder / name;
+    if (fs::exists(file, ignored)) return file.string();
+  }
+  return Status(Code::notFound,
+                fmt::format("{} is missing: it is installed with this program", name));
 }
 
 Status needProgram(const std::string& name, const char* package) {

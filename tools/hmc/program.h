@@ -16,6 +16,9 @@ namespace hmc::tool {
 
 // Where the shell would find a program of that name.
 std::optional<std::string> findProgram(const std::string& name);
+// A file of ours, such as "share/hmc/name", beside or above the running program: installed, or in a
+// build folder.
+Result<std::string> findOwnFile(const std::string& name);
 // An error that names the Debian package when there is no such program.
 Status needProgram(const std::string& name, const char* package);
 // The error for output in which nothing could be read; quotes its beginning.

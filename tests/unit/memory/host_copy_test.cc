@@ -65,6 +65,44 @@ TEST(HostCopy, copiesEveryByteOfSmallSizesAndNoOther) {
   }
 }
 
+// Where a processor's own copy crawls, another one is taken.
+TEST(HostCopy, isExactWhereBothSidesBeginAtAboutTheSameOffsetOfAPage) {
+  constexpr size_t kPage = 4096;
+  constexpr size_t kRoom = size_t{300} << 10;
+  alignas(kPage) static char source[kRoom];
+  alignas(kPage) static char target[kRoom];
+  for (size_t i = 0; i < kRoom; ++i) source[i] = static_cast<char>(i * 7 + i / 256 + 1);
+  for (size_t offset : {size_t{0}, size_t{5}, size_t{64}}) {
+    for (size_t distance = 0; distance <= 33; ++distance) {
+      for (size_t size : {size_t{2047}, size_t{2048}, size_t{2049}, size_t{2111}, size_t{4096},
+                          size_t{65536}, size_t{290000}}) {
+        char* const to = target + kPage + offset + distance;
+        std::memset(target, 'x', kRoom);
+        copyHost(to, source + offset, size);
+        ASSERT_EQ(std::memcmp(to, source + offset, size), 0) << size << " at " << distance;
+        ASSERT_EQ(to[-1], 'x') << size << " at " << distance;
+        ASSERT_EQ(to[size], 'x') << size << " at " << distance;
+      }
+    }
+  }
+}
+
+#if defined(__x86_64__)
+// On any processor.
+TEST(HostCopy, isExactByLines) {
+  constexpr size_t kFrom = host_copy::kStringCopyFrom;
+  const std::string source = pattern(kFrom + 300);
+  for (size_t size = kFrom; size < kFrom + 130; ++size) {
+    for (size_t offset : {0, 1, 63}) {
+      std::string dst(offset + size + 64, '#');
+      host_copy::copyLines(dst.data() + offset, source.data() + 5, size);
+      ASSERT_EQ(dst, std::string(offset, '#') + source.substr(5, size) + std::string(64, '#'))
+          << size << " bytes at +" << offset;
+    }
+  }
+}
+#endif
+
 TEST(HostCopy, movesMemoryThatOverlaps) {
   for (size_t size : {size_t{10}, size_t{5000}, kStreamingThreshold + 5}) {
     const std::string source = pattern(size + 3);

@@ -120,6 +120,15 @@ TEST(StoreServer, TheKeysOfAProcessThatIsKilledGoAfterItsLease) {
   close(toChild[1]);
 }
 
+TEST(StoreServer, CountsWhatItIsAsked) {
+  auto server = serve();
+  auto store = must(openStore(server->address(), {}, kLong));
+  const uint64_t before = server->requests();
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(store->set("key", "value", kLong).ok());
+  EXPECT_FALSE(store->get("none", kLong).ok());
+  EXPECT_EQ(server->requests() - before, 4U);
+}
+
 TEST(StoreServer, AwaitsTheEndOfItsClients) {
   auto server = serve();
   EXPECT_TRUE(server->awaitNoClients(kLong));

@@ -158,12 +158,19 @@ void addBench(CLI::App& app, int& exitStatus) {
 
   auto poolOptions = std::make_shared<bench::PoolBenchOptions>();
   auto* pool = bench->add_subcommand(
-      "pool", "Measures copies, joins and leaves of a pool, beside memcpy and a Node's transfers.");
+      "pool",
+      "Measures what a pool is made of: copies, joins, leaves, barriers and the store, each beside "
+      "the best that this machine can do.");
   pool->add_option("--seconds", poolOptions->seconds, "Time for each measurement and its ceiling")
       ->capture_default_str()
       ->check(CLI::Range(0.001, 60.0));
+  addDevice(*pool, "--memory", poolOptions->memory,
+            "A device such as cuda:0: measure slots on it instead");
   pool->add_flag("--json", poolOptions->json, "Print JSON instead of tables");
-  pool->callback([poolOptions, &exitStatus] { exitStatus = bench::runPoolBench(*poolOptions); });
+  pool->callback([poolOptions, &exitStatus] {
+    keepLogToErrors();
+    exitStatus = bench::runPoolBench(*poolOptions);
+  });
 
   auto memberOptions = std::make_shared<bench::PoolMemberOptions>();
   auto* member = app.add_subcommand("bench-pool-member", "Another member of the pool")->group("");
@@ -171,8 +178,16 @@ void addBench(CLI::App& app, int& exitStatus) {
   member->add_option("--name", memberOptions->name)->required();
   member->add_option("--bytes", memberOptions->bytes)->required();
   member->add_option("--transport", memberOptions->transport);
+  addDevice(*member, "--memory", memberOptions->memory, "");
   member->callback(
       [memberOptions, &exitStatus] { exitStatus = bench::servePoolMember(*memberOptions); });
+
+  auto rankOptions = std::make_shared<bench::PoolRankOptions>();
+  auto* rank = app.add_subcommand("bench-pool-rank", "Another rank of a barrier")->group("");
+  rank->add_option("--store", rankOptions->store)->required();
+  rank->add_option("--rank", rankOptions->rank)->required();
+  rank->add_option("--ranks", rankOptions->ranks)->required();
+  rank->callback([rankOptions, &exitStatus] { exitStatus = bench::servePoolRank(*rankOptions); });
 
   auto* server =
       app.add_subcommand("bench-server", "The other process of the benchmark")->group("");

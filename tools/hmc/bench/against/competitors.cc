@@ -21,18 +21,6 @@ void Comparison::addBandwidth(Measurement about, double each) {
   measurements.push_back(std::move(about));
 }
 
-Result<std::string> findSharedFile(const std::string& name) {
-  namespace fs = std::filesystem;
-  std::error_code ignored;
-  fs::path folder = fs::read_symlink("/proc/self/exe", ignored);
-  while (folder.has_relative_path()) {
-    folder = folder.parent_path();
-    const fs::path file = folder / "share" / "hmc" / name;
-    if (fs::exists(file, ignored)) return file.string();
-  }
-  return Status(Code::notFound, fmt::format("{} is missing: it is installed to share/hmc", name));
-}
-
 const std::vector<Competitor>& allCompetitors() {
   static const std::vector<Competitor> kCompetitors{
       {"ucx", "UCX, through its ucx_perftest", runUcx},

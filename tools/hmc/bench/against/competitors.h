@@ -73,7 +73,4 @@ Comparison parseMpi(const std::string& printed, const std::string& who);
 // The same of nixl_agents.py.
 Comparison parseNixl(const std::string& printed, const std::string& who);
 
-// A file of ours in share/hmc beside or above the running program, installed or in a build folder.
-Result<std::string> findSharedFile(const std::string& name);
-
 }  // namespace hmc::bench

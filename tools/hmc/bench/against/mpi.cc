@@ -38,7 +38,7 @@ class TemporaryFolder {
 };
 
 Result<std::string> compileAndRun(const Workload& workload) {
-  TOOL_ASSIGN(const std::string source, findSharedFile("mpi_window.c"));
+  TOOL_ASSIGN(const std::string source, tool::findOwnFile("share/hmc/mpi_window.c"));
   const TemporaryFolder folder;
   if (folder.path().empty()) return Status(Code::failed, "no temporary folder can be made");
   const std::string program = (folder.path() / "mpi_window").string();

@@ -65,7 +65,7 @@ Status runNixl(const Workload& workload, Progress& progress, Comparison& found) 
     }
   }
   TOOL_ASSIGN(const std::string version, nixlVersion(workload.timeout));
-  TOOL_ASSIGN(const std::string script, findSharedFile("nixl_agents.py"));
+  TOOL_ASSIGN(const std::string script, tool::findOwnFile("share/hmc/nixl_agents.py"));
   progress.expect(1);
   progress.next("NIXL, all sizes");
   std::vector<std::string> words{kPython, script, placeOf(workload.here), placeOf(workload.there)};

@@ -1,24 +1,15 @@
-#include "bench/pool_bench.h"
-
 #include <malloc.h>
-#include <unistd.h>
 
-#include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <numeric>
-#include <optional>
 
 #include <fmt/core.h>
 
-#include "bench/report/progress.h"
-#include "bench/report/report.h"
+#include "bench/pool/rows.h"
 #include "bench/report/units.h"
 #include "bench/server.h"
 #include "bench/session.h"
 #include "bench/targets.h"
-#include "hmc/pool.h"
 #include "peer_options.h"
 
 namespace hmc::bench {
@@ -26,63 +17,15 @@ namespace hmc::bench {
 namespace {
 
 constexpr size_t kSlot = 64 * kMiB;
-constexpr uint32_t kCapacity = 16;
-constexpr size_t kPresent = 8;  // members while others join and leave
-constexpr int kRounds = 20;     // of join and leave
-constexpr int kKills = 5;
 constexpr size_t kServed = 64;
-constexpr size_t kSteps = 17;
-
-// The fragments of one block of a KV cache, in a published measurement of MemFabric.
-constexpr size_t kFragments = 61;
-constexpr size_t kLargeFragment = 128 * kKiB;
-constexpr size_t kSmallFragment = 16 * kKiB;
-constexpr size_t kFragmentBytes = kFragments * (kLargeFragment + kSmallFragment);
-
-PoolOptions poolOptions(const std::string& name, size_t bytes, const std::string& transport) {
-  PoolOptions options;
-  options.name = name;
-  options.capacity = kCapacity;
-  options.hostSize = bytes;
-  options.node = tool::optionsFromEnvironment("bench pool");
-  if (!transport.empty()) options.node.transports = {transport};
-  return options;
-}
-
-// A store and members of its pools, all of them processes of this program.
-struct Others {
-  static Result<Others> start() {
-    TOOL_ASSIGN(auto store, tool::startOtherProcess({"store", "--listen", "tcp://127.0.0.1:0"}));
-    return Others{std::move(store), {}};
-  }
-  Status add(const std::string& name, size_t bytes, const std::string& transport = "") {
-    std::vector<std::string> words{
-        "bench-pool-member",  "--store", store.address, "--name", name, "--bytes",
-        std::to_string(bytes)};
-    if (!transport.empty()) words.insert(words.end(), {"--transport", transport});
-    TOOL_ASSIGN(auto member, tool::startOtherProcess(words));
-    members.push_back(std::move(member));
-    return Status();
-  }
-
-  tool::OtherProcess store;
-  std::vector<tool::OtherProcess> members;
-};
-
-struct PoolBench {
-  Others& others;
-  const Clock::duration time;
-  std::function<void(const std::string&)> step;
-  Run& run;
-};
 
 // A pool of two, and memory of ours beside it.
 struct Pair {
   static Result<Pair> join(PoolBench& bench, const std::string& name,
                            const std::string& transport) {
-    TOOL_TRY(bench.others.add(name, kSlot, transport));
-    TOOL_ASSIGN(auto pool,
-                Pool::join(bench.others.store.address, poolOptions(name, kSlot, transport)));
+    const PoolMemberOptions options{"", name, kSlot, transport, Device()};
+    TOOL_TRY(bench.others.add(options));
+    TOOL_ASSIGN(auto pool, Pool::join(bench.others.store.address, poolOptions(options)));
     TOOL_ASSIGN(const PoolSlot slot, pool.slot(pool.rank() == 0 ? 1 : 0));
     return Pair{std::move(pool), static_cast<char*>(slot.address), std::vector<char>(kSlot, 1)};
   }
@@ -94,15 +37,7 @@ struct Pair {
   }
   // One block of a KV cache: apart from each other in the slot, side by side in our memory.
   Job putFragments() {
-    std::vector<PoolCopy> copies;
-    size_t from = 0;
-    for (size_t size : {kLargeFragment, kSmallFragment}) {
-      for (size_t i = 0; i < kFragments; ++i) {
-        copies.push_back({slot + 2 * from, own.data() + from, size});
-        from += size;
-      }
-    }
-    return [this, copies = std::move(copies)]() -> Status {
+    return [this, copies = fragmentCopies(slot, own.data())]() -> Status {
       TOOL_ASSIGN(auto ticket, pool.startCopy(copies));
       return ticket.wait();
     };
@@ -146,8 +81,7 @@ Status copies(PoolBench& bench, Pair& pair) {
 }
 
 Status fragments(PoolBench& bench, Pair& pair, const std::string& transport) {
-  const std::string what =
-      fmt::format("{} x 128 KiB + {} x 16 KiB, {}", kFragments, kFragments, transport);
+  const std::string what = fragmentsText(transport);
   bench.step(what);
   TOOL_ASSIGN(const Compared compared,
               compare(pair.putFragments(), pair.put(kFragmentBytes), 2 * bench.time));
@@ -245,111 +179,16 @@ Status betweenHosts(PoolBench& bench) {
   return servingMany(bench, *session);
 }
 
-Target within(std::string what, const Samples& times, double limitMs) {
-  Target target;
-  target.what = std::move(what);
-  target.measured = timeText(median(times));
-  target.ratio = median(times) / 1e6;
-  target.limit = fmt::format("<= {:.0f} ms", limitMs);
-  target.met = target.ratio <= limitMs;
-  return target;
-}
+}  // namespace
 
-Status joinsAndLeaves(PoolBench& bench) {
-  for (size_t i = 0; i < kPresent; ++i) TOOL_TRY(bench.others.add("crowd", 2 * kMiB));
-  Samples joins;
-  Samples leaves;
-  bench.step(fmt::format("join and leave with {} members", kPresent));
-  for (int i = 0; i < kRounds; ++i) {
-    auto start = Clock::now();
-    TOOL_ASSIGN(auto pool,
-                Pool::join(bench.others.store.address, poolOptions("crowd", 2 * kMiB, "")));
-    joins.push_back(nanosecondsSince(start));
-    start = Clock::now();
-    TOOL_TRY(pool.leave());
-    leaves.push_back(nanosecondsSince(start));
-  }
-  bench.run.targets.push_back(within(fmt::format("join with {} members", kPresent), joins, 20));
-  bench.run.targets.push_back(within(fmt::format("leave with {} members", kPresent), leaves, 20));
-  return Status();
-}
-
-// Waits for a member to come or go.
-Status awaitEvent(Pool& pool, PoolEvent::Kind kind, uint32_t rank) {
-  while (true) {
-    TOOL_ASSIGN(const PoolEvent event, pool.nextEvent());
-    if (event.kind == kind && event.rank == rank) return Status();
-  }
-}
-
-Status kills(PoolBench& bench) {
-  bench.step("a killed member is noticed");
-  TOOL_ASSIGN(auto pool,
-              Pool::join(bench.others.store.address, poolOptions("crowd", 2 * kMiB, "")));
-  Samples times;
-  for (int i = 0; i < kKills; ++i) {
-    TOOL_TRY(bench.others.add("crowd", 2 * kMiB));
-    const auto rank = static_cast<uint32_t>(std::stoul(bench.others.members.back().address));
-    TOOL_TRY(awaitEvent(pool, PoolEvent::Kind::joined, rank));
-    const auto start = Clock::now();
-    bench.others.members.pop_back();
-    TOOL_TRY(awaitEvent(pool, PoolEvent::Kind::left, rank));
-    times.push_back(nanosecondsSince(start));
-  }
-  bench.run.targets.push_back(within("a killed member is noticed", times, 100));
-  return Status();
-}
-
-Status measureAll(const PoolBenchOptions& options, Run& run) {
-  run.header = describeMachine();
-  run.header.emplace_back("method", fmt::format("{} s per measurement, ours and its ceiling in "
-                                                "turns, medians",
-                                                options.seconds));
-  TOOL_ASSIGN(auto others, Others::start());
-  Progress progress(kSteps);
-  PoolBench bench{
-      others,
-      std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options.seconds)),
-      [&](const std::string& what) { progress.next(what); }, run};
+Status measurePoolCopies(PoolBench& bench) {
   {
     TOOL_ASSIGN(Pair pair, Pair::join(bench, "mapped", ""));
     TOOL_TRY(copies(bench, pair));
     TOOL_TRY(pointers(bench, pair));
     TOOL_TRY(fragments(bench, pair, "mapped"));
   }
-  TOOL_TRY(betweenHosts(bench));
-  TOOL_TRY(joinsAndLeaves(bench));
-  return kills(bench);
-}
-
-}  // namespace
-
-int runPoolBench(const PoolBenchOptions& options) {
-  Run run;
-  const Status status = measureAll(options, run);
-  if (!run.targets.empty()) {
-    const std::string text =
-        options.json ? jsonText(run) : tableText(run, wantsColour(STDOUT_FILENO));
-    std::fwrite(text.data(), 1, text.size(), stdout);
-  }
-  if (!status.ok()) {
-    fmt::print(stderr, "hmc: {}\n", status.message());
-    return 1;
-  }
-  return std::all_of(run.targets.begin(), run.targets.end(),
-                     [](const Target& target) { return target.met; })
-             ? 0
-             : 1;
-}
-
-int servePoolMember(const PoolMemberOptions& options) {
-  auto pool =
-      Pool::join(options.store, poolOptions(options.name, options.bytes, options.transport));
-  if (!tool::tellParent(pool.ok() ? Result<std::string>(std::to_string(pool->rank()))
-                                  : Result<std::string>(pool.status()))) {
-    return 1;
-  }
-  for (;;) pause();
+  return betweenHosts(bench);
 }
 
 }  // namespace hmc::bench

@@ -7,11 +7,12 @@
 #include <unistd.h>
 
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 
-namespace hmc::store::test {
+#include "store_load/give_up.h"
+
+namespace hmc::store {
 
 // Asks an etcd on loopback in its first language, gRPC, as cheaply as can be: requests are bytes
 // that were put together before, and of the answers only their frames are looked at.
@@ -32,7 +33,8 @@ class GrpcConnection {
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     const int on = 1;
     setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    if (connect(fd_, reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0) std::abort();
+    if (connect(fd_, reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0)
+      giveUp("etcd does not listen");
     // No settings of ours, and room for all answers.
     say("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(kSettings, 0, 0, "") +
         frame(kWindowUpdate, 0, 0, big32(0x7fffffff - 65535)));
@@ -53,7 +55,7 @@ class GrpcConnection {
   size_t receive() {
     char bytes[4096];
     const ssize_t got = recv(fd_, bytes, sizeof(bytes), MSG_DONTWAIT);
-    if (got <= 0) std::abort();
+    if (got <= 0) giveUp("etcd has closed the connection");
     heard_.append(bytes, static_cast<size_t>(got));
     size_t answers = 0;
     size_t at = 0;
@@ -100,7 +102,7 @@ class GrpcConnection {
   void say(const std::string& bytes) const {
     if (::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL) !=
         static_cast<ssize_t>(bytes.size())) {
-      std::abort();
+      giveUp("etcd does not read");
     }
   }
   size_t number(size_t at, size_t bytes) const {
@@ -111,11 +113,11 @@ class GrpcConnection {
   size_t take(char type, char flags, const std::string& payload) {
     if (type == kSettings && (flags & kAck) == 0) say(frame(kSettings, kAck, 0, ""));
     if (type == kPing && (flags & kAck) == 0) say(frame(kPing, kAck, 0, payload));
-    if (type == kReset || type == kGoAway) std::abort();
+    if (type == kReset || type == kGoAway) giveUp("etcd has ended the call");
     // A refusal has no data.
     if (type == kData) answered_ = true;
     if (type != kHeaders || (flags & kEndStream) == 0) return 0;
-    if (!answered_) std::abort();
+    if (!answered_) giveUp("etcd has refused the call");
     return 1;
   }
 
@@ -127,4 +129,4 @@ class GrpcConnection {
   std::string heard_;
 };
 
-}  // namespace hmc::store::test
+}  // namespace hmc::store

@@ -131,6 +131,26 @@ TEST(HostCopy, isExactAtEveryVectorWidthOfThisProcessor) {
   }
 }
 
+// One of them goes downwards.
+TEST(HostCopy, isExactWhereverTheTwoSidesBeginInTheirPages) {
+  constexpr size_t kPage = 4096;
+  constexpr size_t kGroups = 3;
+  const std::string source = pattern(kGroups * kStreamingGroup + 2 * kPage);
+  std::vector<char> room((kGroups + 1) * kStreamingGroup + kPage, '#');
+  char* const dst = room.data() + (-reinterpret_cast<uintptr_t>(room.data()) % kPage) + 64;
+  const size_t first = (-reinterpret_cast<uintptr_t>(source.data()) % kPage);
+  for (const auto& loop : host_copy::streamingLoops()) {
+    for (size_t offset : {0, 1, 48, 63, 64, 65, 80, 1000, 3900, 4095}) {
+      std::fill(room.begin(), room.end(), '#');
+      loop.copy(dst, source.data() + first + offset, kGroups);
+      const size_t size = kGroups * kStreamingGroup;
+      ASSERT_EQ(std::memcmp(dst, source.data() + first + offset, size), 0) << loop.name << offset;
+      ASSERT_EQ(dst[-1], '#') << loop.name << offset;
+      ASSERT_EQ(dst[size], '#') << loop.name << offset;
+    }
+  }
+}
+
 TEST(HostCopy, isExactWhenItStreamsPiecesOfAnySize) {
   const std::string source = pattern(3 * kStreamingGroup);
   for (size_t size : {size_t{0}, size_t{1}, size_t{63}, size_t{64}, kStreamingGroup - 1,

@@ -117,7 +117,7 @@ Result<std::shared_ptr<Connection>> Connections::find(const Target& target) {
   if (peers.empty() && port != 0) {
     peers = node_->peers();
     std::erase_if(peers, [&](const auto& peer) {
-      return elsewhere(peer) || !peer->channel().status().ok() || !sharesHostOf(*peer, ip);
+      return elsewhere(peer) || !peer->channel().status().ok() || !sharesHostOf(*peer, target.ip);
     });
   }
   if (peers.empty()) return nobody(fmt::format("{}:{} ({})", ip, port, connTypeName(type)));

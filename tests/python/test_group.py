@@ -1,5 +1,6 @@
 """How the ranks of a group find each other, and part."""
 
+import contextlib
 import os
 import re
 import select
@@ -12,7 +13,7 @@ import pytest
 
 import hmc
 from hmc import collective
-from peers import HERE, PATIENCE, free_port
+from peers import HERE, PATIENCE
 from ranks import END, HEAD, MEET, Ranks, placed, run_all
 
 pytest.importorskip("numpy")
@@ -28,14 +29,26 @@ where = dict(session=sess, my_ip="127.0.0.1", port_ucx=ucx, port_ctrl=ctrl, ctrl
 """
 
 
+@pytest.fixture
+def held_port():
+    """Gives ports that no other process is given while the test runs; listeners may use them."""
+    with contextlib.ExitStack() as holders:
+        def hold():
+            holder = holders.enter_context(socket.socket())
+            holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            holder.bind((HERE, 0))
+            return holder.getsockname()[1]
+        yield hold
+
+
 @pytest.mark.parametrize("how", [
     "world=world, store=store",
     "members=[collective.GroupMember(r, world, '127.0.0.1', a, 0, b)"
     " for r, (a, b) in enumerate(ports)]"])
 @pytest.mark.parametrize("transport", ["", "tcp", "uds"])
-def test_everything_can_be_said_by_hand(how, transport, tmp_path):
-    ports = [(free_port(), free_port()) for _ in range(3)]
-    store = "%s:%d" % (HERE, free_port())
+def test_everything_can_be_said_by_hand(how, transport, held_port, tmp_path):
+    ports = [(held_port(), held_port()) for _ in range(3)]
+    store = "%s:%d" % (HERE, held_port())
     code = BY_HAND + "group = collective.init_group(**where, %s)" % how + """
 sockets = os.path.exists(folder + "/hmc_ctrl_rank_%d.sock" % rank)
 assert sockets == (os.environ["CTRL_TRANSPORT"] == "uds")
@@ -45,21 +58,22 @@ assert sockets == (os.environ["CTRL_TRANSPORT"] == "uds")
         ranks.finish()
 
 
-def torchrun(rank, port, tmp_path):
-    return {"RANK": str(rank), "WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": "4", "MASTER_ADDR": HERE,
-            "MASTER_PORT": str(port - 10000)}  # the store's is `port`
+def torchrun(rank, job, tmp_path):
+    # A loopback address that no other test has, because the store's port follows from torch's.
+    return {"RANK": str(rank), "WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": "4", "MASTER_PORT": "29500",
+            "MASTER_ADDR": "127.%d.%d.%d" % (1 + job % 250, job // 250 % 250, 1 + job // 62500)}
 
 
-def mpirun(rank, port, tmp_path):
+def mpirun(rank, job, tmp_path):
     return {"OMPI_COMM_WORLD_RANK": str(rank), "OMPI_COMM_WORLD_SIZE": "4",
             "OMPI_COMM_WORLD_LOCAL_SIZE": "4", "PMIX_RANK": str(rank),
-            "PMIX_NAMESPACE": "prterun-host/%d@1" % port, "XDG_RUNTIME_DIR": str(tmp_path)}
+            "PMIX_NAMESPACE": "prterun-host/%d@1" % job, "XDG_RUNTIME_DIR": str(tmp_path)}
 
 
 @pytest.mark.parametrize("launcher", [torchrun, mpirun])
 def test_ranks_of_a_launcher_meet(launcher, tmp_path):
-    port = free_port()
-    with Ranks(HEAD + MEET + END, 4, lambda rank: launcher(rank, port, tmp_path)) as ranks:
+    job = os.getpid()
+    with Ranks(HEAD + MEET + END, 4, lambda rank: launcher(rank, job, tmp_path)) as ranks:
         ranks.finish()
 
 
@@ -244,8 +258,8 @@ def test_a_wrong_secret_is_refused(tmp_path):
         assert ranks[1].answer().startswith("PermissionDenied")
 
 
-def test_ranks_that_do_not_connect_are_named():
-    store = "%s:%d" % (HERE, free_port())
+def test_ranks_that_do_not_connect_are_named(held_port):
+    store = "%s:%d" % (HERE, held_port())
     with hmc.create_session(buffer_size=4096) as session:
         with pytest.raises(hmc.DeadlineExceeded, match="rank 1, 2 of 3 did not connect in time"):
             collective.init_group(session=session, rank=0, world=3, store=store, timeout=2)
@@ -254,8 +268,8 @@ def test_ranks_that_do_not_connect_are_named():
 
 
 @pytest.mark.parametrize("rank", [0, 1])
-def test_members_that_are_listed_and_do_not_come_are_named(rank):
-    members = [collective.GroupMember(which, 2, HERE, free_port(), 0, 0) for which in (0, 1)]
+def test_members_that_are_listed_and_do_not_come_are_named(rank, held_port):
+    members = [collective.GroupMember(which, 2, HERE, held_port(), 0, 0) for which in (0, 1)]
     with hmc.create_session(buffer_size=4096) as session:
         with pytest.raises(hmc.DeadlineExceeded,
                            match="rank %d of 2 did not connect in time" % (1 - rank)):

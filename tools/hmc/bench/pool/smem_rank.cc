@@ -7,9 +7,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 
 #include <fmt/core.h>
 
+#include "hmc/info.h"
 #include "try.h"
 
 namespace hmc::bench {
@@ -39,8 +41,16 @@ struct SmemCalls {
 #undef HMC_ROW
 };
 
+// Beside libhmc, or where the loader looks. In this order: a sanitizer's dlopen() does not look
+// into the folders of this program's own libraries.
+void* openSmem() {
+  const auto beside = std::filesystem::path(buildReport().library).replace_filename(kSmemLibrary);
+  void* library = dlopen(beside.c_str(), RTLD_NOW | RTLD_LOCAL);
+  return library ? library : dlopen(kSmemLibrary, RTLD_NOW | RTLD_LOCAL);
+}
+
 Result<SmemCalls> loadSmem() {
-  void* library = dlopen(kSmemLibrary, RTLD_NOW | RTLD_LOCAL);
+  void* library = openSmem();
   if (library == nullptr) {
     return Status(Code::notFound,
                   fmt::format("{} could not be loaded: {}", kSmemLibrary, dlerror()));

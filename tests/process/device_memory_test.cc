@@ -112,10 +112,16 @@ TEST_P(DeviceMemory, isPutAndGotAsAPipeline) {
 
 TEST_P(DeviceMemory, saysWhatCarriesIt) {
   const std::string path = client.communicator->path(kHere, server.dataPort, type);
-  if (type == ConnType::IPC) EXPECT_THAT(path, testing::StartsWith("ipc"));
-  if (type == ConnType::TCP) EXPECT_THAT(path, testing::StartsWith("tcp"));
+  if (type == ConnType::IPC) {
+    EXPECT_THAT(path, testing::StartsWith("ipc"));
+  }
+  if (type == ConnType::TCP) {
+    EXPECT_THAT(path, testing::StartsWith("tcp"));
+  }
 #ifdef HMC_FAKE_VERBS
-  if (type == ConnType::RDMA) EXPECT_THAT(path, testing::StartsWith("verbs"));
+  if (type == ConnType::RDMA) {
+    EXPECT_THAT(path, testing::StartsWith("verbs"));
+  }
 #endif
   EXPECT_THAT(client.communicator->path("10.9.8.7", 1, type), testing::HasSubstr("10.9.8.7"));
 }

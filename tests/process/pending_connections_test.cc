@@ -126,9 +126,9 @@ TEST_F(PendingConnections, thatSayGarbageAreSentAway) {
       clients.push_back(std::make_unique<RawClient>(port));
       clients.back()->say(bytes);
     }
-    RawClient client(port);
-    client.say("GET / HTTP/1.1\r\nHost: here\r\n\r\n");
-    EXPECT_TRUE(client.isSentAway());
+    RawClient browser(port);
+    browser.say("GET / HTTP/1.1\r\nHost: here\r\n\r\n");
+    EXPECT_TRUE(browser.isSentAway());
   }
   expectServed(2);
   expectNewcomersServed();
@@ -144,7 +144,7 @@ TEST_F(PendingConnections, thatAnnounceFourGigabytesGetNoMemoryForThem) {
       clients.back()->say(std::string(1000, 'x'));
     }
   }
-  for (auto& client : clients) EXPECT_TRUE(client->isSentAway());
+  for (auto& raw : clients) EXPECT_TRUE(raw->isSentAway());
   expectServed(3);
   EXPECT_LT(usageOf(server).kilobytes - before, 64 * 1024);
   expectNewcomersServed();
@@ -153,8 +153,8 @@ TEST_F(PendingConnections, thatAnnounceFourGigabytesGetNoMemoryForThem) {
 TEST_F(PendingConnections, leaveNothingBehind) {
   auto visit = [&] {
     for (int i = 0; i < 50; ++i) {
-      RawClient client(listeners()[static_cast<size_t>(i) % 2]);
-      if (i % 3 != 0) client.say(noise(200));
+      RawClient raw(listeners()[static_cast<size_t>(i) % 2]);
+      if (i % 3 != 0) raw.say(noise(200));
     }
   };
   visit();

@@ -13,14 +13,14 @@ namespace hmc::tcp {
 
 // One connection over which a peer asks. Bytes go from the socket straight into place, and from
 // memory straight into the socket. Nothing here blocks on the peer, and nothing is allocated on its
-// word. Only the holder of the service's mutex uses it.
+// word. Only the service's thread uses it.
 class TargetStream {
  public:
-  // Sends `greeting` first, if there is one.
   // Where a stream reads requests; most of them wait without one.
   using Buffer = std::array<char, 16384>;
 
-  // `spare` outlives it: a buffer that no stream needs now, if there is one.
+  // Sends `greeting` first, if there is one. `spare` outlives it: a buffer that no stream needs
+  // now, if there is one.
   TargetStream(Fd fd, Exports& exports, Lease& lease, std::string greeting,
                std::unique_ptr<Buffer>& spare);
 

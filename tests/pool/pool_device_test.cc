@@ -53,6 +53,7 @@ TEST_F(PoolTest, theDeviceSlotOfAKilledMemberIsGivenAgain) {
     victim.kill();
     expectOk(first.ask("event"), "left 1");
     EXPECT_EQ(first.ask("put 1 device 0 8 1").code, "not_found");
+    awaitMembers(first, 1);
     PoolMember& again = member(1, kOptions);
     expectOk(first.ask("event"), "joined 1");
     expectOk(first.ask("put 1 device 0 100000 6"));

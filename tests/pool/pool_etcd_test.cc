@@ -28,6 +28,7 @@ TEST_F(PoolInEtcd, membersJoinCopyDieAndComeBack) {
   expectOk(second.ask("load 1 host 0 100000 3"), "same");
   second.kill();
   expectOk(first.ask("event"), "left 1");
+  awaitMembers(first, 1);
   PoolMember& third = member(1, kEtcdOptions);
   expectOk(first.ask("event"), "joined 1");
   expectOk(third.ask("put 0 host 0 100000 4"));

@@ -64,10 +64,10 @@ TEST_F(PoolTest, aCopyToAMemberThatDiedDoesNotGoOnInTheNext) {
     EXPECT_TRUE(first.answer().ok);
     expectOk(first.ask("await-ranks 0 2"));
   }
-  expectOk(keeper_->ask("await " + store_ + " 2"));
+  awaitMembers(*keeper_, 2);
   PoolMember next;
   next.say("join " + store_ + " " + options);
-  expectOk(keeper_->ask("await " + store_ + " 3"));
+  awaitMembers(*keeper_, 3);
   first.resume();
   const Reply ended = first.answer();
   EXPECT_FALSE(ended.ok) << ended;
@@ -87,7 +87,7 @@ TEST_F(PoolTest, copiesGoOnWithoutTheStore) {
   EXPECT_FALSE(refused.ok) << refused;
   // It comes back with nothing in its memory.
   startStore(store_);
-  expectOk(late.ask("await " + store_ + " 2"));
+  awaitMembers(late, 2);
   expectOk(late.join(store_, kFaultOptions), "2");
   expectOk(late.ask("put 1 host 0 100000 4"));
   expectOk(second.ask("load 1 host 0 100000 4"), "same");

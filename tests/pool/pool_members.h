@@ -51,6 +51,12 @@ class PoolTest : public testing::Test {
     return *members_.back();
   }
 
+  // Until the store knows of that many. A member hears of a death on its own host before the store
+  // does, and until then the dead one's rank is taken.
+  void awaitMembers(PoolMember& by, size_t count) {
+    expectOk(by.ask("await " + store_ + " " + std::to_string(count)));
+  }
+
   static void expectOk(const Reply& reply, const std::string& text = "") {
     EXPECT_TRUE(reply.ok) << reply;
     EXPECT_EQ(reply.text, text);

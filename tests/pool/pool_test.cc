@@ -118,6 +118,7 @@ TEST_F(PoolTest, aKilledMemberIsNoticedAndItsRankGivenAgain) {
   // The others go on.
   expectOk(first.ask("put 2 host 0 100000 3"));
   expectOk(third.ask("load 2 host 0 100000 3"), "same");
+  awaitMembers(first, 2);
   PoolMember& again = member(1, kFour);
   expectOk(first.ask("event"), "joined 1");
   expectOk(first.ask("load 1 host 0 1000 1"), "different");

@@ -95,6 +95,16 @@ TEST_P(MemoryContractPlaces, beginAtAnAddressThatWasAskedFor) {
   EXPECT_TRUE(backend->detach({place(1), kMemory, shared.device}).ok());
 }
 
+TEST_P(MemoryContractPlaces, beginWhereTheyWereAskedForHoweverFewTheyAre) {
+  char* const there = place(1);
+  const size_t few = reservation->alignment;
+  reservation.reset();
+  auto small = backend->reserve(few, there);
+  ASSERT_TRUE(small.ok()) << small.status().toString();
+  EXPECT_EQ((*small)->region.ptr, there);
+  EXPECT_EQ((*small)->region.size, few);
+}
+
 TEST_P(MemoryContractPlaces, areRefusedOutsideAndBetweenAndTwice) {
   int local = 0;
   EXPECT_EQ(refusal(&local), Code::invalidArgument);

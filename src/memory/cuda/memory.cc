@@ -233,11 +233,16 @@ Result<std::unique_ptr<Reservation>> Memory::reserve(size_t size, void* at) {
   }
   HMC_ASSIGN(const size_t granule, granularity());
   const size_t whole = (size + granule - 1) / granule * granule;
+  // Fewer addresses the driver takes from where it likes, whatever it was asked for.
+  constexpr size_t kFewest = size_t{32} << 20;
+  const size_t reserved = std::max(whole, kFewest);
   CuPointer base = 0;
-  HMC_CUDA(driver_, cuMemAddressReserve, &base, whole, granule, reinterpret_cast<CuPointer>(at), 0);
+  HMC_CUDA(driver_, cuMemAddressReserve, &base, reserved, granule, reinterpret_cast<CuPointer>(at),
+           0);
   auto range = std::make_shared<ReservedRange>();
-  range->addresses = std::shared_ptr<void>(
-      pointer(base), [this, base, whole](void*) { (void)driver_.cuMemAddressFree(base, whole); });
+  range->addresses = std::shared_ptr<void>(pointer(base), [this, base, reserved](void*) {
+    (void)driver_.cuMemAddressFree(base, reserved);
+  });
   range->first = pointer(base);
   if (at && range->first != at) return addressesTaken(size, at);
   range->size = whole;

@@ -117,7 +117,35 @@ TEST_P(MemoryContract, copiesListsOfAnyLengthWithinADeviceAndToPinnedMemory) {
   }
 }
 
-// The same for blocks of one size, of which whoever copies them may make use.
+// Few blocks of very different sizes: a device may have several workers for one of them.
+TEST_P(MemoryContract, copiesShortListsOfLargeAndSmallBlocks) {
+  constexpr size_t kSizes[] = {300001, 1, 65536, 0, 130, 262144, 127, 129, 99999};
+  constexpr size_t kStep = 310000;
+  for (size_t rounds : {size_t{1}, size_t{20}}) {
+    const size_t count = rounds * std::size(kSizes);
+    Region from = allocate(count * kStep, lastDevice());
+    Region to = allocate(count * kStep, lastDevice());
+    const std::string bytes = pattern(count * kStep, 23);
+    write(from, bytes);
+    std::vector<Block> blocks;
+    uint64_t total = 0;
+    std::string expected(count * kStep, '\0');
+    for (size_t i = 0; i < count; ++i) {
+      const size_t size = kSizes[i % std::size(kSizes)];
+      blocks.push_back({i * kStep + i % 5 * 16, i * kStep + i % 3, size});
+      expected.replace(blocks[i].remoteOffset, size, bytes, blocks[i].localOffset, size);
+      total += size;
+    }
+    const DeviceQueue queue{to.device};
+    EXPECT_TRUE(backend->copy({to, from, blocks, total}, queue).ok());
+    drain(queue);
+    EXPECT_TRUE(read(to) == expected) << rounds;
+    release(from);
+    release(to);
+  }
+}
+
+// Blocks of one size, of which whoever copies them may make use.
 TEST_P(MemoryContract, copiesListsOfBlocksOfOneSize) {
   constexpr size_t kStep = 160;
   for (size_t each : {size_t{1}, size_t{48}, size_t{77}}) {

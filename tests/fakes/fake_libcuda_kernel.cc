@@ -23,6 +23,12 @@ struct Sides {
   unsigned toRemote;
 };
 
+struct Shares {
+  unsigned count;
+  unsigned width;
+  unsigned split;
+};
+
 constexpr unsigned kMostThreads = 1024;  // of a block
 
 // A kernel reads and writes the host's memory only where it is pinned, and no memory of another
@@ -121,9 +127,9 @@ FAKE CuResult cuLaunchKernel(CuFunction function, unsigned blocks, unsigned bloc
   }
   // Arguments are copied now: the caller's are gone when the kernel runs.
   const Sides sides = *static_cast<const Sides*>(arguments[0]);
-  const unsigned count = *static_cast<const unsigned*>(arguments[2]);
-  const unsigned width = *static_cast<const unsigned*>(arguments[3]);
-  if (width == 0 || threads % width != 0) return kInvalidValue;
+  const auto [count, width, split] = *static_cast<const Shares*>(arguments[2]);
+  const bool shared = width != 0 && threads % width == 0 && split < 32;
+  if (!shared || (uint64_t{count} << split) > UINT32_MAX) return kInvalidValue;
   if (function->name == "hmcCopyFew") {
     auto* first = static_cast<const Block*>(arguments[1]);
     const std::vector<Block> few(first, first + count);
@@ -132,8 +138,8 @@ FAKE CuResult cuLaunchKernel(CuFunction function, unsigned blocks, unsigned bloc
   }
   const CuPointer list = *static_cast<const CuPointer*>(arguments[1]);
   if (function->name == "hmcCopyEven") {
-    const Even even{list, count, *static_cast<const uint64_t*>(arguments[4]),
-                    *static_cast<const unsigned*>(arguments[5])};
+    const Even even{list, count, *static_cast<const uint64_t*>(arguments[3]),
+                    *static_cast<const unsigned*>(arguments[4])};
     return enqueue("of cuLaunchKernel", stream,
                    [=](const CUctx_st& on) { return copyEven(sides, even, on); });
   }

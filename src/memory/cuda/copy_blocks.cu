@@ -117,32 +117,45 @@ struct EvenBlocks {
   }
 };
 
-// A block of memory is the work of `width` threads, a divisor of the launch's block.
+// How a list is shared out: `width` threads, a divisor of the launch's block, work on a part of a
+// block of memory, and each block of memory has 2^split parts.
+struct Shares {
+  unsigned count;  // blocks of memory
+  unsigned width;
+  unsigned split;
+};
+
+// Parts begin at multiples of this, so that what is aligned stays so.
+static const u64 kPartUnit = 128;
+
 template <class List>
-static __device__ void copyAll(const Sides& sides, const List& list, unsigned count,
-                               unsigned width) {
-  const unsigned groups = HMC_THREADS / width;
-  for (unsigned i = HMC_BLOCK * groups + HMC_THREAD / width; i < count; i += HMC_BLOCKS * groups) {
-    const Block block = list.at(i);
-    copyBlock(sides.dst + (sides.toRemote ? block.remote : block.local),
-              sides.src + (sides.toRemote ? block.local : block.remote), block.size,
-              HMC_THREAD % width, width);
+static __device__ void copyAll(const Sides& sides, const List& list, const Shares& shares) {
+  const unsigned groups = HMC_THREADS / shares.width;
+  const unsigned parts = shares.count << shares.split;
+  for (unsigned i = HMC_BLOCK * groups + HMC_THREAD / shares.width; i < parts;
+       i += HMC_BLOCKS * groups) {
+    const Block block = list.at(i >> shares.split);
+    const u64 most = ((block.size >> shares.split) / kPartUnit + 1) * kPartUnit;
+    const u64 wanted = (i & ((1u << shares.split) - 1)) * most;
+    const u64 first = wanted < block.size ? wanted : block.size;
+    const u64 left = block.size - first;
+    copyBlock(sides.dst + first + (sides.toRemote ? block.remote : block.local),
+              sides.src + first + (sides.toRemote ? block.local : block.remote),
+              left < most ? left : most, HMC_THREAD % shares.width, shares.width);
   }
 }
 
 // The list in host memory that the driver has pinned.
-extern "C" __global__ void hmcCopyList(const Sides sides, const Block* list, unsigned count,
-                                       unsigned width) {
-  copyAll(sides, AnyBlocks{list}, count, width);
+extern "C" __global__ void hmcCopyList(const Sides sides, const Block* list, const Shares shares) {
+  copyAll(sides, AnyBlocks{list}, shares);
 }
 
-extern "C" __global__ void hmcCopyEven(const Sides sides, const Place* list, unsigned count,
-                                       unsigned width, u64 size, unsigned shift) {
-  copyAll(sides, EvenBlocks{list, size, shift}, count, width);
+extern "C" __global__ void hmcCopyEven(const Sides sides, const Place* list, const Shares shares,
+                                       u64 size, unsigned shift) {
+  copyAll(sides, EvenBlocks{list, size, shift}, shares);
 }
 
 // The list in the arguments of the launch.
-extern "C" __global__ void hmcCopyFew(const Sides sides, const Blocks blocks, unsigned count,
-                                      unsigned width) {
-  copyAll(sides, AnyBlocks{blocks.list}, count, width);
+extern "C" __global__ void hmcCopyFew(const Sides sides, const Blocks blocks, const Shares shares) {
+  copyAll(sides, AnyBlocks{blocks.list}, shares);
 }

@@ -35,6 +35,8 @@ constexpr unsigned kWarp = 32;
 constexpr unsigned kBlocksPerProcessor = 4;
 // From this mean size on, two warps work on a block of memory.
 constexpr size_t kForTwoWarps = size_t{8} << 10;
+// What a block of threads should have to do at the least.
+constexpr size_t kSmallestPart = size_t{16} << 10;
 // The copy engine is quicker for single blocks, and for those of this mean size.
 constexpr size_t kMean = size_t{1} << 20;
 
@@ -65,12 +67,17 @@ Status CopyKernel::prepare() {
 CopyKernel::Grid CopyKernel::gridFor(const CopyBatch& batch) const {
   const bool host = batch.to.device.isHost() || batch.from.device.isHost();
   const size_t count = batch.blocks.size();
+  const size_t mean = meanOf(batch);
   const size_t most = host ? processors_ : processors_ * kBlocksPerProcessor;
-  unsigned width = host || meanOf(batch) < kForTwoWarps ? kWarp : 2 * kWarp;
-  // Few blocks of memory get more threads each.
-  while (width < kThreads && 2 * count * width <= most * kThreads) width *= 2;
-  const size_t wanted = (count * width + kThreads - 1) / kThreads;
-  return {width, static_cast<unsigned>(std::min(wanted, most))};
+  Shares shares{static_cast<unsigned>(count), host || mean < kForTwoWarps ? kWarp : 2 * kWarp, 0};
+  // Few blocks of memory get more threads each, and then more than one block of threads.
+  while (shares.width < kThreads && 2 * count * shares.width <= most * kThreads) shares.width *= 2;
+  if (shares.width == kThreads) {
+    while (2 * count << shares.split <= most && mean >> (shares.split + 1) >= kSmallestPart)
+      ++shares.split;
+  }
+  const size_t wanted = ((count << shares.split) * shares.width + kThreads - 1) / kThreads;
+  return {shares, static_cast<unsigned>(std::min(wanted, most))};
 }
 
 Status CopyKernel::launch(const CopyBatch& batch, CuStream stream) {
@@ -81,8 +88,7 @@ Status CopyKernel::launch(const CopyBatch& batch, CuStream stream) {
   Sides sides(batch);
   Few few;
   std::copy(batch.blocks.begin(), batch.blocks.end(), few.list);
-  auto count = static_cast<unsigned>(batch.blocks.size());
-  void* arguments[] = {&sides, &few, &count, &grid.width};
+  void* arguments[] = {&sides, &few, &grid.shares};
   return run(few_, arguments, grid.blocks, stream);
 }
 
@@ -92,11 +98,10 @@ Status CopyKernel::launchList(const CopyBatch& batch, CuStream stream, Grid grid
   if (!shift) std::memcpy(list.host, batch.blocks.data(), batch.blocks.size_bytes());
   Sides sides(batch);
   CuPointer at = address(list.host);
-  auto count = static_cast<unsigned>(batch.blocks.size());
   uint64_t size = batch.each;
   unsigned unit = shift.value_or(0);
-  // hmcCopyList takes the first four.
-  void* arguments[] = {&sides, &at, &count, &grid.width, &size, &unit};
+  // hmcCopyList takes the first three.
+  void* arguments[] = {&sides, &at, &grid.shares, &size, &unit};
   Status status = run(shift ? even_ : list_, arguments, grid.blocks, stream);
   // The list's word is due also after a failure: what was enqueued may still read it.
   (void)driver_.cuStreamWriteValue32_v2(stream, list.word->address(), ++list.word->goal, 0);

@@ -31,10 +31,15 @@ class CopyKernel {
   };
 
   Status prepare();
-  // How many threads of how many blocks work on one block of memory.
-  struct Grid {
+  // As in copy_blocks.cu: `width` threads work on a part of a block of memory, which has 2^split.
+  struct Shares {
+    unsigned count;  // blocks of memory
     unsigned width;
-    unsigned blocks;
+    unsigned split;
+  };
+  struct Grid {
+    Shares shares;
+    unsigned blocks;  // of threads
   };
   Grid gridFor(const CopyBatch& batch) const;
   Status launchList(const CopyBatch& batch, CuStream stream, Grid grid);

@@ -128,8 +128,10 @@ struct Shares {
 // Parts begin at multiples of this, so that what is aligned stays so.
 static const u64 kPartUnit = 128;
 
+// Always inline: as a function it would copy a list in the arguments to the stack first.
 template <class List>
-static __device__ void copyAll(const Sides& sides, const List& list, const Shares& shares) {
+static __device__ __attribute__((always_inline)) void copyAll(const Sides& sides, const List& list,
+                                                              const Shares& shares) {
   const unsigned groups = HMC_THREADS / shares.width;
   const unsigned parts = shares.count << shares.split;
   for (unsigned i = HMC_BLOCK * groups + HMC_THREAD / shares.width; i < parts;

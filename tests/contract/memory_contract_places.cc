@@ -96,7 +96,7 @@ TEST_P(MemoryContractPlaces, beginAtAnAddressThatWasAskedFor) {
 }
 
 TEST_P(MemoryContractPlaces, beginWhereTheyWereAskedForHoweverFewTheyAre) {
-  char* const there = place(1);
+  char* const there = place(0);
   const size_t few = reservation->alignment;
   reservation.reset();
   auto small = backend->reserve(few, there);

@@ -1,23 +1,18 @@
 #include "contract/transport_contract.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
 #include "base/error.h"
 #include "fakes/link_options.h"
+#include "fakes/pattern.h"
 #include "memory/backends.h"
 #include "memory/copy.h"
 
 namespace hmc::contract {
 
 namespace {
-
-char patternByte(uint64_t seed, uint64_t position) {
-  uint64_t x = (seed + 1) * 0x9e3779b97f4a7c15ull + position;
-  x ^= x >> 29;
-  x *= 0xbf58476d1ce4e5b9ull;
-  return static_cast<char>(x >> 56);
-}
 
 MemoryKind backendMemory(std::string name, Device device) {
   return {std::move(name), [device](size_t size) -> Result<std::unique_ptr<Memory>> {
@@ -58,8 +53,7 @@ std::string subjectName(const testing::TestParamInfo<Subject>& info) {
 }
 
 void fill(const Region& region, uint64_t seed) {
-  std::string bytes(region.size, '\0');
-  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = patternByte(seed, i);
+  std::string bytes = test::pattern(region.size, seed);
   if (region.device.isHost()) {
     std::memcpy(region.ptr, bytes.data(), bytes.size());
   } else {
@@ -77,14 +71,13 @@ std::string differs(const Region& region, uint64_t seed, uint64_t from) {
     if (!status.ok()) return status.toString();
     bytes = staged.data();
   }
-  for (size_t i = 0; i < region.size; ++i) {
-    if (bytes[i] != patternByte(seed, from + i)) {
-      return fmt::format("byte {} of {} is {:#04x} instead of {:#04x}", i, region.size,
-                         static_cast<unsigned char>(bytes[i]),
-                         static_cast<unsigned char>(patternByte(seed, from + i)));
-    }
-  }
-  return "";
+  const std::string expected = test::pattern(region.size, seed, from);
+  if (std::memcmp(bytes, expected.data(), expected.size()) == 0) return "";
+  const auto at = static_cast<size_t>(
+      std::mismatch(expected.begin(), expected.end(), bytes).first - expected.begin());
+  return fmt::format("byte {} of {} is {:#04x} instead of {:#04x}", at, region.size,
+                     static_cast<unsigned char>(bytes[at]),
+                     static_cast<unsigned char>(expected[at]));
 }
 
 bool drive(Transport& transport, const Completion& completion, Deadline deadline) {

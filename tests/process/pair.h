@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "fakes/pattern.h"
 #include "fakes/unseen_order.h"
 #include "peer.h"
 
@@ -66,10 +67,7 @@ struct Party {
     return copy;
   }
   static std::string pattern(size_t size, int seed) {
-    std::string text(size, '\0');
-    for (size_t i = 0; i < size; ++i)
-      text[i] = static_cast<char>((i * 131 + static_cast<size_t>(seed) * 71) >> 2);
-    return text;
+    return test::pattern(size, static_cast<uint64_t>(seed));
   }
 
   std::shared_ptr<ConnBuffer> buffer;

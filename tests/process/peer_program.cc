@@ -4,21 +4,12 @@
 #include <sstream>
 #include <vector>
 
+#include "fakes/pattern.h"
 #include "fakes/unseen_order.h"
 
 namespace hmc::test {
 
 namespace {
-
-char patternAt(size_t position, int seed) {
-  return static_cast<char>((position * 31 + static_cast<size_t>(seed) * 101) >> 3);
-}
-
-std::vector<char> pattern(size_t size, int seed) {
-  std::vector<char> bytes(size);
-  for (size_t i = 0; i < size; ++i) bytes[i] = patternAt(i, seed);
-  return bytes;
-}
 
 std::string oneLine(std::string text) {
   std::replace(text.begin(), text.end(), '\n', '|');
@@ -150,18 +141,18 @@ void PeerProgram::addTransfers() {
     size_t offset = 0, size = 0;
     int seed = 0;
     in >> offset >> size >> seed;
-    return answerFor(writeBuffer(pattern(size, seed).data(), size, offset));
+    return answerFor(writeBuffer(pattern(size, static_cast<uint64_t>(seed)).data(), size, offset));
   };
   commands_["check"] = [this](std::istream& in) -> std::string {
     size_t offset = 0, size = 0;
     int seed = 0;
     in >> offset >> size >> seed;
-    std::vector<char> bytes(size);
+    std::string bytes(size, '\0');
     if (readBuffer(bytes.data(), size, offset) != status_t::SUCCESS)
       return answerFor(status_t::ERROR);
-    auto wanted = pattern(size, seed);
+    const std::string wanted = pattern(size, static_cast<uint64_t>(seed));
+    if (bytes == wanted) return "ok";
     auto differs = std::mismatch(bytes.begin(), bytes.end(), wanted.begin());
-    if (differs.first == bytes.end()) return "ok";
     return "error DIFFERENT at byte " + std::to_string(differs.first - bytes.begin());
   };
 }

@@ -103,9 +103,9 @@ def all_steps(build, snippets):
         Step("snippets_test", [str(tests / "process/snippets/snippets_test")], SHORT,
              {**STRICT, **UCX_OVER_TCP}),
         Step("seed_snippets", seed_snippets(build, snippets, "--only", "run"), SHORT, STRICT),
-        Step("bench", [hmc, "bench", "--targets", "--transport", "verbs", "--seconds", "0.5"], LONG,
+        Step("bench", [hmc, "bench", "--targets", "--transport", "verbs", "--seconds", "0.1"], LONG,
              expect="ib_write_bw", statuses=(0, 1)),
-        Step("bench_ucx", [hmc, "bench", "--targets", "--transport", "ucx", "--seconds", "0.5"], LONG,
+        Step("bench_ucx", [hmc, "bench", "--targets", "--transport", "ucx", "--seconds", "0.1"], LONG,
              {**UCX_OVER_VERBS, **BARE_UCX}, expect="bare UCP", statuses=(0, 1)),
         # Last, because it changes the routes.
         Step("cable", [cable, "plug"], SHORT),

@@ -73,8 +73,8 @@ std::string differs(const Region& region, uint64_t seed, uint64_t from) {
   }
   const std::string expected = test::pattern(region.size, seed, from);
   if (std::memcmp(bytes, expected.data(), expected.size()) == 0) return "";
-  const auto at = static_cast<size_t>(
-      std::mismatch(expected.begin(), expected.end(), bytes).first - expected.begin());
+  const auto at = static_cast<size_t>(std::mismatch(expected.begin(), expected.end(), bytes).first -
+                                      expected.begin());
   return fmt::format("byte {} of {} is {:#04x} instead of {:#04x}", at, region.size,
                      static_cast<unsigned char>(bytes[at]),
                      static_cast<unsigned char>(expected[at]));

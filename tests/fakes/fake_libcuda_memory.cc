@@ -211,8 +211,8 @@ FAKE CuResult cuMemAddressReserve(CuPointer* base, size_t size, size_t alignment
   const bool aligned = (alignment & (alignment - 1)) == 0 && alignment <= kGranule;
   if (size == 0 || !isWhole(size) || !aligned || flags != 0) return kInvalidValue;
   std::lock_guard lock(driver().mutex);
-  // A hint is a wish: where something lies there, the addresses are others. So they are where they are
-  // few (seen with driver 580 on an H200).
+  // A hint is a wish: where something lies there, the addresses are others. So they are where they
+  // are few (seen with driver 580 on an H200).
   constexpr size_t kFewest = size_t{32} << 20;
   CuPointer found = hint != 0 && size >= kFewest ? reserveThere(size, hint) : 0;
   if (found == 0) found = reserveAddresses(size, PROT_NONE);

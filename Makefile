@@ -15,9 +15,8 @@ CACHE := $(if $(shell command -v ccache),-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 TESTED := -DCMAKE_BUILD_TYPE=Debug -DHMC_BUILD_TESTS=ON -DCMAKE_CXX_FLAGS_DEBUG
 DEV := $(TESTED)="-O2 -g1" -DBUILD_PYTHON_MOD=ON
 ASAN := $(TESTED)="-O0 -g1" -DHMC_SANITIZE=address$(comma)undefined
-# Without UCX, whose hooks and mappings the sanitizer does not survive every time, and without the
-# command, which has few threads of its own.
-TSAN := $(TESTED)="-O1 -g1" -DHMC_SANITIZE=thread -DHMC_UCX_INCLUDE=OFF -DHMC_BUILD_TOOLS=OFF
+# Without UCX, whose hooks and mappings the sanitizer does not survive every time.
+TSAN := $(TESTED)="-O1 -g1" -DHMC_SANITIZE=thread -DHMC_UCX_INCLUDE=OFF
 
 .PHONY: help setup setup-tests build build-dev build-asan build-tsan demo test test-rdma quick asan tsan check install clean
 

@@ -72,7 +72,7 @@ std::string differs(const Region& region, uint64_t seed, uint64_t from) {
     bytes = staged.data();
   }
   const std::string expected = test::pattern(region.size, seed, from);
-  if (std::memcmp(bytes, expected.data(), expected.size()) == 0) return "";
+  if (std::string_view(bytes, region.size) == expected) return "";
   const auto at = static_cast<size_t>(std::mismatch(expected.begin(), expected.end(), bytes).first -
                                       expected.begin());
   return fmt::format("byte {} of {} is {:#04x} instead of {:#04x}", at, region.size,

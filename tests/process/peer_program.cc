@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <sstream>
-#include <vector>
 
 #include "fakes/pattern.h"
 #include "fakes/unseen_order.h"

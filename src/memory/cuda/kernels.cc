@@ -72,10 +72,8 @@ CopyKernel::Grid CopyKernel::gridFor(const CopyBatch& batch) const {
   Shares shares{static_cast<unsigned>(count), host || mean < kForTwoWarps ? kWarp : 2 * kWarp, 0};
   // Few blocks of memory get more threads each, and then more than one block of threads.
   while (shares.width < kThreads && 2 * count * shares.width <= most * kThreads) shares.width *= 2;
-  if (shares.width == kThreads) {
-    while (2 * count << shares.split <= most && mean >> (shares.split + 1) >= kSmallestPart)
-      ++shares.split;
-  }
+  while (2 * count << shares.split <= most && mean >> (shares.split + 1) >= kSmallestPart)
+    ++shares.split;
   const size_t wanted = ((count << shares.split) * shares.width + kThreads - 1) / kThreads;
   return {shares, static_cast<unsigned>(std::min(wanted, most))};
 }

@@ -53,8 +53,8 @@ class Repeated {
 class LargeTransfer : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(LargeTransfer, arrivesWhole) {
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-  GTEST_SKIP() << "with a sanitizer it takes minutes, or more memory than there is";
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "the thread sanitizer keeps several times as much memory as a transfer touches";
 #endif
   auto probe = must(Node::create(named("probe")));
   for (const PathReport& path : probe.transports()) {

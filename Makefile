@@ -9,11 +9,13 @@ PYTHON ?= /usr/bin/python3
 
 comma := ,
 configure = cmake -S . -B build/$(1) -G Ninja $(CACHE) -DPython3_EXECUTABLE=$(PYTHON) $(2) $(CMAKE_FLAGS)
-CACHE := $(if $(shell command -v ccache),-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
-# Line numbers are all the debug information that a failure needs, and quick to compile; assert() is
-# on. Undefined-behaviour checks triple the time to compile with any optimisation.
+# The second setting lets ccache take part where headers are precompiled.
+CACHE := $(if $(shell command -v ccache),-DCMAKE_CXX_COMPILER_LAUNCHER="env;CCACHE_SLOPPINESS=pch_defines$(comma)time_macros;ccache")
+# Line numbers are all the debug information that a failure needs, and quick to compile.
+# Undefined-behaviour checks triple the time to compile with any optimisation.
+RELEASE := -DCMAKE_BUILD_TYPE=Release -DBUILD_PYTHON_MOD=ON
 TESTED := -DCMAKE_BUILD_TYPE=Debug -DHMC_BUILD_TESTS=ON -DCMAKE_CXX_FLAGS_DEBUG
-DEV := $(TESTED)="-O2 -g1" -DBUILD_PYTHON_MOD=ON
+DEV := $(TESTED)="-O1 -g1" -DBUILD_PYTHON_MOD=ON
 ASAN := $(TESTED)="-O0 -g1" -DHMC_SANITIZE=address$(comma)undefined
 # Without UCX, whose hooks and mappings the sanitizer does not survive every time.
 TSAN := $(TESTED)="-O1 -g1" -DHMC_SANITIZE=thread -DHMC_UCX_INCLUDE=OFF
@@ -40,7 +42,7 @@ setup-tests:
 	@$(SETUP) tests
 
 build: setup
-	$(call configure,release,-DCMAKE_BUILD_TYPE=Release -DBUILD_PYTHON_MOD=ON)
+	$(call configure,release,$(RELEASE))
 	cmake --build build/release -j $(JOBS)
 
 build-dev: setup-tests
@@ -55,7 +57,10 @@ build-tsan: setup
 	$(call configure,tsan,$(TSAN))
 	cmake --build build/tsan -j $(JOBS)
 
-demo: build
+# The demo's own programs, not all of them.
+demo: setup
+	$(call configure,release,$(RELEASE))
+	cmake --build build/release -j $(JOBS) --target hmc_command hmc_core
 	build/release/tools/hmc demo
 	PYTHONPATH=build/release/python $(PYTHON) examples/python/hello.py
 

@@ -20,6 +20,25 @@ function(hmc_unity target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${HMC_UNITY} UNITY_BUILD_BATCH_SIZE 16)
 endfunction()
 
+# What nearly every file includes, compiled once for all libraries of the project.
+file(WRITE ${PROJECT_BINARY_DIR}/headers.cc "")
+add_library(hmc_headers OBJECT ${PROJECT_BINARY_DIR}/headers.cc)
+target_link_libraries(hmc_headers PRIVATE hmc_flags Threads::Threads fmt::fmt)
+target_precompile_headers(hmc_headers PRIVATE
+  <fmt/format.h>
+  <algorithm> <array> <atomic> <charconv> <chrono> <condition_variable> <deque> <filesystem> <fstream> <functional> <map>
+  <memory> <mutex> <optional> <set> <span> <string> <thread> <unordered_map> <vector>)
+function(hmc_precompiled target)
+  target_precompile_headers(${target} REUSE_FROM hmc_headers)
+  # So that ccache can look through them.
+  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
+endfunction()
+
+# For code that no transfer passes through: a quarter less to compile.
+function(hmc_cold target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+endfunction()
+
 # hmc_part(name SOURCES ... DEPS ...)
 # One folder of src/ as an object library that libhmc is made of (hmc_NAME_objects), and as a static
 # library with its dependencies that tests link (hmc_NAME).
@@ -30,6 +49,7 @@ function(hmc_part name)
   target_link_libraries(hmc_${name}_objects PRIVATE hmc_flags Threads::Threads fmt::fmt)
   target_compile_definitions(hmc_${name}_objects PRIVATE HMC_BUILDING)
   hmc_unity(hmc_${name}_objects)
+  hmc_precompiled(hmc_${name}_objects)
   add_library(hmc_${name} STATIC EXCLUDE_FROM_ALL $<TARGET_OBJECTS:hmc_${name}_objects>)
   target_include_directories(hmc_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
   target_link_libraries(hmc_${name} PUBLIC Threads::Threads fmt::fmt ${CMAKE_DL_LIBS})
@@ -85,6 +105,7 @@ function(hmc_test_program name main)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(${name} PRIVATE hmc_flags hmc_test_flags ${main})
   target_precompile_headers(${name} REUSE_FROM hmc_test_headers)
+  target_compile_options(${name} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
 endfunction()
 
 # hmc_test_entry(name program arguments...)

@@ -12,7 +12,7 @@ packages=(
   python3-dev pybind11-dev
   iproute2
 )
-# Installed where the distribution has them; without them some tests skip themselves.
+# Installed where the distribution has them; without them some tests skip themselves or take longer.
 wanted=()
 case ${1:-} in
   "") ;;
@@ -21,7 +21,7 @@ case ${1:-} in
       git
       python3-pytest python3-numpy python3-build python3-venv python3-pip
     )
-    wanted+=(mypy python3-matplotlib python3-torch etcd-server openssl)
+    wanted+=(ccache mypy python3-matplotlib python3-torch etcd-server openssl)
     ;;
   checks) packages+=(clang-format clang-tidy) ;;
   rdma)

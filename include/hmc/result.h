@@ -13,9 +13,8 @@ template <class T>
 class Result {
  public:
   Result(T made) : value_(std::move(made)) {}           // NOLINT(google-explicit-constructor)
-  Result(Status status) : status_(std::move(status)) {  // NOLINT(google-explicit-constructor)
-    if (status_.ok()) status_ = Status(Code::failed, "a Result was made from an ok Status");
-  }
+  Result(Status status)  // NOLINT(google-explicit-constructor)
+      : status_(std::move(status).orFailed("a Result was made from an ok Status")) {}
 
   bool ok() const { return value_.has_value(); }
   explicit operator bool() const { return ok(); }

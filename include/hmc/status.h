@@ -1,6 +1,5 @@
 #pragma once
 
-#include <memory>
 #include <string>
 
 #include "hmc/export.h"
@@ -33,27 +32,42 @@ enum class Code {
 HMC_API const char* codeName(Code code);
 
 // The outcome of an operation: ok, or a code and one sentence that says what happened, with the
-// numbers in it. Copies are cheap and share the sentence.
+// numbers in it. One pointer, null when ok. Copies are cheap and share the sentence.
 class HMC_API Status {
  public:
-  Status() = default;
+  Status() noexcept = default;
   Status(Code code, std::string message);
+  Status(const Status& other) noexcept : rep_(other.rep_) {
+    if (rep_ != nullptr) keep();
+  }
+  Status(Status&& other) noexcept : rep_(other.rep_) { other.rep_ = nullptr; }
+  Status& operator=(Status other) noexcept {
+    const Rep* mine = rep_;
+    rep_ = other.rep_;
+    other.rep_ = mine;
+    return *this;
+  }
+  ~Status() {
+    if (rep_ != nullptr) drop();
+  }
 
   bool ok() const { return rep_ == nullptr; }
   explicit operator bool() const { return ok(); }
-  Code code() const { return rep_ ? rep_->code : Code::ok; }
+  Code code() const;
   const std::string& message() const;
   // "out of range: put of 4096 bytes ..."
   std::string toString() const;
   // The same code, with `where` in front of the sentence.
   Status within(const std::string& where) const;
+  // Itself, or Code::failed with this sentence when it is ok.
+  Status orFailed(const char* message) &&;
 
  private:
-  struct Rep {
-    Code code;
-    std::string message;
-  };
-  std::shared_ptr<const Rep> rep_;
+  struct Rep;
+  void keep() const noexcept;
+  void drop() const noexcept;
+
+  const Rep* rep_ = nullptr;
 };
 
 // The same as lastError(), with the code.

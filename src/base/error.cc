@@ -5,6 +5,10 @@
 
 namespace hmc {
 
+Status formatError(Code code, fmt::string_view format, fmt::format_args args) {
+  return Status(code, fmt::vformat(format, args));
+}
+
 std::string errnoText(int errnum) {
   return fmt::format("{} ({})", std::generic_category().message(errnum), errnum);
 }

@@ -10,10 +10,12 @@
 
 namespace hmc {
 
+Status formatError(Code code, fmt::string_view format, fmt::format_args args);
+
 // error(Code::outOfRange, "put of {} bytes at remote offset {} ...", n, offset)
 template <class... Args>
 Status error(Code code, fmt::format_string<Args...> format, Args&&... args) {
-  return Status(code, fmt::format(format, std::forward<Args>(args)...));
+  return formatError(code, format, fmt::make_format_args(args...));
 }
 
 // The sentence of an errno: error text and number ("Connection refused (111)").

@@ -1,6 +1,7 @@
 #include "hmc/status.h"
 
 #include <array>
+#include <atomic>
 
 #include "base/error.h"
 
@@ -32,13 +33,31 @@ const char* codeName(Code code) {
   return index < kNames.size() ? kNames[index] : "unknown";
 }
 
+struct Status::Rep {
+  Code code;
+  std::string message;
+  mutable std::atomic<size_t> owners{1};
+};
+
 Status::Status(Code code, std::string message) {
-  if (code != Code::ok) rep_ = std::make_shared<const Rep>(Rep{code, std::move(message)});
+  if (code != Code::ok) rep_ = new Rep{code, std::move(message)};
+}
+
+void Status::keep() const noexcept {
+  rep_->owners.fetch_add(1, std::memory_order_relaxed);
+}
+
+void Status::drop() const noexcept {
+  if (rep_->owners.fetch_sub(1, std::memory_order_acq_rel) == 1) delete rep_;
+}
+
+Code Status::code() const {
+  return rep_ != nullptr ? rep_->code : Code::ok;
 }
 
 const std::string& Status::message() const {
   static const std::string kEmpty;
-  return rep_ ? rep_->message : kEmpty;
+  return rep_ != nullptr ? rep_->message : kEmpty;
 }
 
 std::string Status::toString() const {
@@ -47,6 +66,10 @@ std::string Status::toString() const {
 
 Status Status::within(const std::string& where) const {
   return ok() ? Status() : Status(code(), where + ": " + message());
+}
+
+Status Status::orFailed(const char* message) && {
+  return ok() ? Status(Code::failed, message) : std::move(*this);
 }
 
 namespace {

@@ -1,6 +1,7 @@
 #include "control/frame.h"
 
 #include "base/codec.h"
+#include "base/error.h"
 
 namespace hmc::control {
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/codec.h"
+#include "base/error.h"
 #include "base/proof.h"
 #include "base/random.h"
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/codec.h"
+#include "base/error.h"
 #include "memory/backends.h"
 #include "memory/range_error.h"
 #include "node/node_impl.h"

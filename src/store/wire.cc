@@ -107,7 +107,7 @@ std::string encode(const Request& request) {
   if ((fields & kKey) != 0) writer.string(request.key);
   if ((fields & kExpected) != 0) write(writer, request.expected);
   if ((fields & kValue) != 0) write(writer, request.value);
-  if ((fields & kAmount) != 0) writer.number(request.amount);
+  if ((fields & kAmount) != 0) writer.u64(static_cast<uint64_t>(request.amount));
   if ((fields & kLease) != 0) writer.u64(request.leases.empty() ? 0 : request.leases.front());
   if ((fields & kLeases) != 0) write(writer, request.leases);
   if ((fields & kTtl) != 0) writer.u64(static_cast<uint64_t>(request.ttl.count()));

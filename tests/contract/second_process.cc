@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/codec.h"
+#include "base/error.h"
 #include "base/random.h"
 
 namespace hmc {

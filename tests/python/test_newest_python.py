@@ -47,7 +47,7 @@ def test_the_wheel_builds_and_imports_there(tmp_path):
     if not able:
         pytest.skip("no newer Python with headers and a pybind11 that knows it; looked at " +
                     (", ".join(newer) or "none"))
-    # As in test_wheel.py, whose objects ccache then has: all but those of the bindings.
+    # ccache may have its objects from an earlier run of this test.
     environment.update(CMAKE_CXX_COMPILER_LAUNCHER=shutil.which("ccache") or "",
                        CCACHE_BASEDIR=str(documents.ROOT), CMAKE_GENERATOR="Unix Makefiles")
     subprocess.run([able[-1], "-m", "pip", "install", "-q", "--no-index", "--no-build-isolation",

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/codec.h"
+#include "base/error.h"
 #include "base/random.h"
 
 namespace hmc::ipc {

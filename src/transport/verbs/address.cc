@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "base/codec.h"
+#include "base/error.h"
 
 namespace hmc::verbs {
 

@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "base/codec.h"
+#include "base/error.h"
 #include "memory/backends.h"
 
 namespace hmc::verbs {

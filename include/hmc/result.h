@@ -12,8 +12,8 @@ namespace hmc {
 template <class T>
 class Result {
  public:
-  Result(T made) : value_(std::move(made)) {}           // NOLINT(google-explicit-constructor)
-  Result(Status status)  // NOLINT(google-explicit-constructor)
+  Result(T made) : value_(std::move(made)) {}  // NOLINT(google-explicit-constructor)
+  Result(Status status)                        // NOLINT(google-explicit-constructor)
       : status_(std::move(status).orFailed("a Result was made from an ok Status")) {}
 
   bool ok() const { return value_.has_value(); }

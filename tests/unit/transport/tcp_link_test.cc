@@ -27,20 +27,22 @@ Status run(Transport& transport, Link& link, const Op& op, Completion& completio
 
 // How long to wait for a target that does not answer.
 constexpr std::chrono::seconds kLease{1};
+constexpr std::chrono::milliseconds kConnectTimeout{500};
 
 // A link of our own and, in place of a peer, a listener that accepts bare sockets.
 class TcpOrigin : public testing::Test {
  protected:
   void SetUp() override { start(); }
   // Anew, as often as a test likes.
-  void start() {
+  void start(int streams = 1) {
+    others_.clear();
     remote_.reset();
     link_.reset();
     registration_.reset();
     listening_ = *listenOn("127.0.0.1");
     const int small = 4096;
     setsockopt(listening_.fd.get(), SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
-    transport_ = *create({.streams = 1, .connectTimeout = std::chrono::milliseconds(500)});
+    transport_ = *create({.streams = streams, .connectTimeout = kConnectTimeout});
     registration_ =
         *transport_->registerRegion({memory_.data(), memory_.size(), Device{}}, Access::readWrite);
     link_ = *transport_->openLink(test::linkOptions(true, kLease));
@@ -48,17 +50,33 @@ class TcpOrigin : public testing::Test {
     ASSERT_TRUE(link_->connect(peer.encode()).ok());
     remote_ = *link_->importKey(Key{1, memory_.size(), true}.encode(), kPatience, nullptr);
   }
+  RawPeer acceptOne() {
+    pollfd waiting{listening_.fd.get(), POLLIN, 0};
+    EXPECT_EQ(poll(&waiting, 1, Deadline(kPatience).leftMs()), 1);
+    return RawPeer(acceptFrom(listening_.fd.get()));
+  }
   // The stream over which the link asks.
   RawPeer forwardStream() {
     while (true) {
-      pollfd waiting{listening_.fd.get(), POLLIN, 0};
-      EXPECT_EQ(poll(&waiting, 1, 30000), 1);
-      RawPeer peer(acceptFrom(listening_.fd.get()));
+      RawPeer peer = acceptOne();
       const std::string bytes = peer.hear(Greeting::kSize);
       if (bytes.size() != Greeting::kSize) return peer;
       if (Greeting::unpack(bytes.data()).role == static_cast<uint32_t>(Role::forward)) return peer;
       others_.push_back(std::move(peer));
     }
+  }
+  // The same, when the link has no connection on its way any more.
+  RawPeer settledForwardStream() {
+    RawPeer peer = forwardStream();
+    if (others_.empty()) others_.push_back(acceptOne());
+    return peer;
+  }
+  // From now on connections to the listener hang, as they do where packets are dropped.
+  void swallowConnections() {
+    ASSERT_EQ(listen(listening_.fd.get(), 0), 0);
+    others_.emplace_back(*dial("127.0.0.1", listening_.port));
+    pollfd waiting{others_.back().fd(), POLLOUT, 0};
+    ASSERT_EQ(poll(&waiting, 1, Deadline(kPatience).leftMs()), 1);
   }
   Op op(OpKind kind, size_t size, Completion& completion) {
     return {kind, memory_.data(), registration_.get(), remote_.get(), 0, size, &completion};
@@ -158,6 +176,66 @@ TEST_F(TcpOrigin, aGetNeedsNoFence) {
   ASSERT_EQ(link_->post({&get, 1}), 1u);
   link_->close(Status(Code::cancelled, "enough"));
   EXPECT_TRUE(completion.done());
+}
+
+// A target that takes that many puts, one after the other.
+std::jthread takePuts(RawPeer& peer, size_t count) {
+  return std::jthread([&peer, count] {
+    for (size_t i = 0; i < count; ++i) {
+      const std::string header = peer.hear(Request::kSize);
+      if (header.size() < Request::kSize) return;
+      const Request request = Request::unpack(header.data());
+      if (peer.hear(request.size).size() < request.size) return;
+      std::string done(Reply::kSize, '\0');
+      Reply{static_cast<uint32_t>(ReplyKind::done), 0, request.id, 0}.pack(done.data());
+      if (!peer.say(done)) return;
+    }
+  });
+}
+
+// More than one stream has to do, so that the link dials another.
+Status putMuch(Transport& transport, Link& link) {
+  constexpr size_t kPuts = 8;
+  std::string bytes(kPiece, 'x');
+  auto registration =
+      *transport.registerRegion({bytes.data(), bytes.size(), Device{}}, Access::readWrite);
+  auto remote = *link.importKey(Key{1, bytes.size(), true}.encode(), kPatience, nullptr);
+  Completion completion(kPuts);
+  std::vector<Op> puts(kPuts, Op{OpKind::put, bytes.data(), registration.get(), remote.get(), 0,
+                                 bytes.size(), &completion});
+  std::span<const Op> rest(puts);
+  for (Deadline deadline = kPatience; !completion.done() && !deadline.passed();) {
+    rest = rest.subspan(link.post(rest));
+    transport.progress(std::chrono::milliseconds(50));
+  }
+  return completion.done() ? completion.status() : Status(Code::failed, "it hangs");
+}
+
+TEST_F(TcpOrigin, goesOnWithOneStreamWhereTheSecondHangs) {
+  start(/*streams=*/2);
+  RawPeer peer = settledForwardStream();
+  swallowConnections();
+  auto target = takePuts(peer, 2 * 8);
+  const Status first = putMuch(*transport_, *link_);
+  EXPECT_TRUE(first.ok()) << first.toString();
+  for (Deadline late = 2 * kConnectTimeout; !late.passed();) {
+    transport_->progress(std::chrono::milliseconds(50));
+  }
+  const Status second = putMuch(*transport_, *link_);
+  EXPECT_TRUE(second.ok()) << second.toString();
+  link_->close(Status(Code::cancelled, "enough"));
+}
+
+TEST_F(TcpOrigin, goesOnWithOneStreamWhereTheSecondIsRefused) {
+  start(/*streams=*/2);
+  RawPeer peer = settledForwardStream();
+  listening_.fd.reset();
+  auto target = takePuts(peer, 2 * 8);
+  for (int i = 0; i < 2; ++i) {
+    const Status status = putMuch(*transport_, *link_);
+    EXPECT_TRUE(status.ok()) << status.toString();
+  }
+  link_->close(Status(Code::cancelled, "enough"));
 }
 
 TEST(TcpLink, aRefusedConnectionFailsWithTheReason) {

@@ -101,6 +101,7 @@ class Members {
   Other* findLocked(uint32_t rank, const std::string& incarnation);
   void reachLater(uint32_t rank, const std::string& incarnation);
   void reachNow(uint32_t rank, const std::string& incarnation, Deadline deadline);
+  Result<std::shared_ptr<PeerState>> connectTo(const Record& record, bool here, Deadline deadline);
   Result<Opened> openSlots(uint32_t rank, const Record& record,
                            const std::shared_ptr<PeerState>& peer, bool here, Deadline deadline);
   Result<Reach> openSlot(PoolSpace space, uint32_t rank, const std::shared_ptr<PeerState>& peer,

@@ -226,6 +226,14 @@ TEST_F(PoolTest, optionsThatDoNotFitAreRefusedWithBothValues) {
   expectOk(other.join(store_, "host=4194304"), "1");
 }
 
+// Node 0 is there everywhere.
+TEST_F(PoolTest, hostSlotsLieOnTheNumaNodeThatWasChosen) {
+  PoolMember& placed = member(0, kFour + " numa=0");
+  expectOk(placed.ask("placement"), "bound to 0, pages on 0");
+  PoolMember& anywhere = member(1, kFour);
+  EXPECT_EQ(anywhere.ask("placement").text.rfind("free, pages on", 0), 0u);
+}
+
 TEST_F(PoolTest, aPoolThatNobodyUsesAnyMoreMayHaveAnotherLayout) {
   PoolMember& first = member(0, kFour);
   expectOk(first.ask("leave"));

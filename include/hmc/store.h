@@ -80,6 +80,8 @@ class HMC_API Gathering {
   // called again. alreadyExists when another process has our rank.
   Result<std::vector<std::string>> wait(
       const std::string& mine, std::chrono::nanoseconds timeout = std::chrono::seconds(30));
+  // Ends a wait() of another thread, and all later ones, with cancelled. Safe from any thread.
+  void cancel();
 
  private:
   explicit Gathering(std::unique_ptr<pool::GatheringImpl> impl);

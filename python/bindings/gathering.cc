@@ -1,5 +1,7 @@
 #include <pybind11/stl.h>
 
+#include <future>
+
 #include "errors.h"
 #include "handle.h"
 #include "hmc/store.h"
@@ -21,14 +23,21 @@ Handle<Gathering> begin(const std::string& store, std::optional<uint32_t> rank, 
   return Handle<Gathering>(check(Gathering::begin(options)));
 }
 
-// In one call: its parts take several round trips, which short waits would begin again and again.
+// On a thread of its own and in one call: its parts take several round trips, which short waits
+// would begin again and again. This thread looks for signals meanwhile.
 py::list wait(const Handle<Gathering>& self, const std::string& mine, double timeout) {
+  constexpr std::chrono::milliseconds kLook{100};
   const Timeout time = timeoutFrom(timeout);
   Gathering& gathering = *self;
-  py::list everyone;
-  for (const auto& one : check(withoutGil([&] { return gathering.wait(mine, time); }))) {
-    everyone.append(py::bytes(one));
+  auto waiting = std::async(std::launch::async, [&] { return gathering.wait(mine, time); });
+  while (withoutGil([&] { return waiting.wait_for(kLook); }) != std::future_status::ready) {
+    if (PyErr_CheckSignals() == 0) continue;
+    gathering.cancel();
+    withoutGil([&] { return waiting.wait(), 0; });
+    throw py::error_already_set();
   }
+  py::list everyone;
+  for (const auto& one : check(waiting.get())) everyone.append(py::bytes(one));
   return everyone;
 }
 

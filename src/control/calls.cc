@@ -19,18 +19,24 @@ uint64_t Calls::begin(Then then) {
   return number;
 }
 
-Result<std::string> Calls::wait(uint64_t number, Deadline deadline) {
+Result<std::string> Calls::wait(uint64_t number, Deadline deadline, const std::stop_token& stop) {
+  const std::stop_callback wake(stop, [this] {
+    std::lock_guard lock(mutex_);
+    answered_.notify_all();
+  });
   std::unique_lock lock(mutex_);
   auto& slot = open_.at(number).answer;
-  while (!slot && ended_.ok() && !deadline.passed()) answered_.wait_until(lock, deadline.at());
-  Result<std::string> result =
-      slot ? *std::move(slot)
-           : Result<std::string>(!ended_.ok()
-                                     ? ended_
-                                     : error(Code::deadlineExceeded,
-                                             "{} did not answer a call before the deadline", who_));
+  while (!slot && ended_.ok() && !stop.stop_requested() && !deadline.passed())
+    answered_.wait_until(lock, deadline.at());
+  Result<std::string> result = slot ? *std::move(slot) : noAnswer(stop);
   open_.erase(number);
   return result;
+}
+
+Status Calls::noAnswer(const std::stop_token& stop) const {
+  if (!ended_.ok()) return ended_;
+  if (stop.stop_requested()) return error(Code::cancelled, "a call of {} was given up", who_);
+  return error(Code::deadlineExceeded, "{} did not answer a call before the deadline", who_);
 }
 
 void Calls::forget(uint64_t number) {

@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <stop_token>
 #include <string>
 
 #include "hmc/deadline.h"
@@ -21,7 +22,8 @@ class Calls {
   // A number for a new question; wait() or forget() it, unless `then` is there to take its answer.
   using Then = std::function<void(Result<std::string>)>;
   uint64_t begin(Then then = nullptr);
-  Result<std::string> wait(uint64_t number, Deadline deadline);
+  // `stop` ends it with cancelled.
+  Result<std::string> wait(uint64_t number, Deadline deadline, const std::stop_token& stop = {});
   void forget(uint64_t number);
 
   // An answer to nobody's question (its asker gave up) is dropped.
@@ -30,6 +32,8 @@ class Calls {
   void end(const Status& why);
 
  private:
+  Status noAnswer(const std::stop_token& stop) const;  // with mutex_
+
   const std::string who_;
   // Guards everything below.
   std::mutex mutex_;

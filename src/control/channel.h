@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <string_view>
 
@@ -63,9 +64,10 @@ class Channel {
   // Is a message of those kinds waiting?
   virtual bool unread(KindSet kinds = KindSet::all()) const = 0;
 
-  // Asks the peer's ControlEvents::answer(), which runs on its control thread, and waits.
-  virtual Result<std::string> call(uint16_t method, std::string_view request,
-                                   Deadline deadline) = 0;
+  // Asks the peer's ControlEvents::answer(), which runs on its control thread, and waits. `stop`
+  // ends the waiting with cancelled; the peer may answer all the same.
+  virtual Result<std::string> call(uint16_t method, std::string_view request, Deadline deadline,
+                                   const std::stop_token& stop = {}) = 0;
 
   // The same without waiting. `then` gets the answer, or why none comes: once, from the control
   // thread, from whoever ends the channel, or from within this call. It must not block.

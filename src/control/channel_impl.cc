@@ -78,8 +78,8 @@ Result<Message> ChannelImpl::receive(KindSet kinds, Deadline deadline) {
   return result;
 }
 
-Result<std::string> ChannelImpl::call(uint16_t method, std::string_view request,
-                                      Deadline deadline) {
+Result<std::string> ChannelImpl::call(uint16_t method, std::string_view request, Deadline deadline,
+                                      const std::stop_token& stop) {
   if (request.size() > kLargestMessage) {
     return error(Code::invalidArgument, "a call of {} bytes to {}: {} is the most", request.size(),
                  who_, kLargestMessage);
@@ -96,7 +96,7 @@ Result<std::string> ChannelImpl::call(uint16_t method, std::string_view request,
     return sent;
   }
   socketReader_.rest();
-  auto answer = calls_.wait(number, deadline);
+  auto answer = calls_.wait(number, deadline, stop);
   socketReader_.resume();
   return answer;
 }

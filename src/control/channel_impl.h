@@ -82,7 +82,8 @@ class ChannelImpl final : public Channel, public std::enable_shared_from_this<Ch
     return inbox_.tryReceive(kind, data, size);
   }
   bool unread(KindSet kinds) const override { return inbox_.unread(kinds); }
-  Result<std::string> call(uint16_t method, std::string_view request, Deadline deadline) override;
+  Result<std::string> call(uint16_t method, std::string_view request, Deadline deadline,
+                           const std::stop_token& stop) override;
   void ask(uint16_t method, std::string_view request, Answered then) override;
   void close(const Status& why) override;
 

@@ -110,7 +110,7 @@ std::vector<StreamingLoop> streamingLoops() {
 
 namespace {
 
-// How many bytes from the front were copied; the caller does the rest.
+// How many bytes from the front were copied; the caller does the rest, and the fence.
 size_t copyStreaming(char* dst, const char* src, size_t size) {
   static const auto kWidest = [] {
     const auto loops = streamingLoops();
@@ -121,10 +121,6 @@ size_t copyStreaming(char* dst, const char* src, size_t size) {
   std::memcpy(dst, src, head);
   const size_t groups = (size - head) / kStreamingGroup;
   kWidest(dst + head, src + head, groups);
-#if defined(__x86_64__)
-  // Non-temporal stores are not ordered with the flag that tells a peer the bytes are there.
-  _mm_sfence();
-#endif
   return head + groups * kStreamingGroup;
 }
 
@@ -132,11 +128,19 @@ size_t copyStreaming(char* dst, const char* src, size_t size) {
 
 }  // namespace host_copy
 
-void streamHost(void* dst, const void* src, size_t size) {
+void StreamedCopies::copy(void* dst, const void* src, size_t size) {
   auto* to = static_cast<char*>(dst);
   auto* from = static_cast<const char*>(src);
   const size_t done = host_copy::copyStreaming(to, from, size);
+  pending_ = pending_ || done > 0;
   host_copy::copyCached(to + done, from + done, size - done);
+}
+
+void StreamedCopies::finish() {
+#if defined(__x86_64__)
+  if (pending_) _mm_sfence();
+#endif
+  pending_ = false;
 }
 
 void moveHost(void* dst, const void* src, size_t size) {

@@ -12,8 +12,23 @@ namespace hmc {
 // smaller copies stay in the cache.
 inline constexpr size_t kStreamingThreshold = size_t{4} << 20;
 
-// A piece of something large: non-temporal stores from some KiB on.
-void streamHost(void* dst, const void* src, size_t size);
+// Pieces of something large: non-temporal stores from some KiB on. One thread at a time.
+class StreamedCopies {
+ public:
+  void copy(void* dst, const void* src, size_t size);
+  // Before whatever tells others that the bytes are there: the stores are not ordered with it.
+  void finish();
+
+ private:
+  bool pending_ = false;
+};
+
+// One such piece, finished.
+inline void streamHost(void* dst, const void* src, size_t size) {
+  StreamedCopies one;
+  one.copy(dst, src, size);
+  one.finish();
+}
 
 // As copyHost() where the two may overlap.
 void moveHost(void* dst, const void* src, size_t size);

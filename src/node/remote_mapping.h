@@ -4,6 +4,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -102,15 +103,31 @@ class RemoteMapping {
     return !revokedMeanwhile();
   }
   // The same for any memory of the host, of any size: for callers that bound how long a copy takes.
-  // With `stream`, it is a piece of something large.
-  bool copyMapped(OpKind kind, char* local, uint64_t remoteOffset, size_t size, bool stream) const {
-    if (!mapped_.data || (kind == OpKind::put && !writable_) || !fits(remoteOffset, size, size_) ||
-        mapped_.closed->load(std::memory_order_acquire)) {
-      return false;
-    }
-    const MappedCopy copy(kind, local, mapped_.data + remoteOffset, size);
-    stream ? streamHost(copy.dst, copy.src, size) : copy.run();
+  bool copyMapped(OpKind kind, char* local, uint64_t remoteOffset, size_t size) const {
+    if (!fits(remoteOffset, size, size_) || !mayCopyMapped(kind)) return false;
+    MappedCopy(kind, local, mapped_.data + remoteOffset, size).run();
     mappedCounters_->count(1, size);
+    return !revokedMeanwhile();
+  }
+  // The same for several copies (`to`, `from`, `size`), one of whose ends is at data(): checked,
+  // counted and ordered with later stores once for all of them. With `stream`, they are pieces of
+  // something large.
+  template <class Copy>
+  bool copyMapped(OpKind kind, std::span<const Copy> copies, bool stream) const {
+    if (!mayCopyMapped(kind) || revoked_.load(std::memory_order_relaxed)) return false;
+    uint64_t total = 0;
+    for (const Copy& copy : copies) {
+      auto* const remote = static_cast<const char*>(kind == OpKind::put ? copy.to : copy.from);
+      if (!fits(static_cast<uint64_t>(remote - mapped_.data), copy.size, size_)) return false;
+      total += copy.size;
+    }
+    StreamedCopies streamed;
+    for (const Copy& copy : copies) {
+      stream ? streamed.copy(copy.to, copy.from, copy.size)
+             : copyHost(copy.to, copy.from, copy.size);
+    }
+    streamed.finish();
+    mappedCounters_->count(copies.size(), total);
     return !revokedMeanwhile();
   }
   // For the handles of node.h; `self` is what they share.
@@ -148,6 +165,10 @@ class RemoteMapping {
   bool copies(OpKind kind, const LocalMemory& local) const {
     return mapped_.data && local.host() && local.node() == node_.get() &&
            (kind == OpKind::get || writable_) && !fork_.inChild() &&
+           !mapped_.closed->load(std::memory_order_acquire);
+  }
+  bool mayCopyMapped(OpKind kind) const {
+    return mapped_.data && (kind == OpKind::get || writable_) &&
            !mapped_.closed->load(std::memory_order_acquire);
   }
   // Asked after a copy, which may have gone to the pages that took the region's place. The

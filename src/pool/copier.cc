@@ -2,33 +2,12 @@
 
 #include <algorithm>
 #include <mutex>
-#include <tuple>
 
 #include "base/error.h"
-#include "memory/backends.h"
 #include "memory/host_copy.h"
-#include "pool/parts.h"
+#include "pool/copy_batch.h"
 
 namespace hmc::pool {
-
-// One end is a peer's slot, the other memory that this process sees.
-struct Transfer {
-  size_t element;
-  OpKind kind;
-  std::shared_ptr<RemoteMapping> peers;
-  uint64_t remoteOffset;
-  Place place;
-  Region local;
-  std::shared_ptr<LocalMemory> own;  // around `local`; prepare() makes it where there is none
-  uint64_t localOffset;
-  std::shared_ptr<RemoteMapping> seen;  // `local` is a peer's slot that is mapped here
-};
-
-struct Copier::Work {
-  bool isMuch = false;  // more bytes than fit into caches
-  std::vector<Transfer> transfers;
-  std::vector<std::unique_ptr<PoolCopyPart>> others;
-};
 
 namespace {
 
@@ -51,10 +30,61 @@ struct Direct {
   const uint64_t offset;
 };
 
+// One end of a run of copies that the processor makes: inside a slot while it lives, or memory of
+// this process.
+class DirectEnd {
+ public:
+  DirectEnd(const AddressSpace& addresses, const Members& members, const void* first)
+      : addresses_(addresses),
+        place_(addresses.find(first)),
+        use_(place_ ? members.slot(*place_) : nullptr) {}
+
+  bool has(const void* address, size_t size) const {
+    if (!place_) return !addresses_.find(address) && isOnHost(address);
+    if (!use_ || !use_->data || !use_->device.isHost()) return false;
+    const auto offset = static_cast<uint64_t>(static_cast<const char*>(address) - use_->data);
+    return fits(offset, size, use_->size);
+  }
+  // None for memory of ours.
+  const RemoteMapping* peers() const { return use_ ? use_->peers.get() : nullptr; }
+
+ private:
+  const AddressSpace& addresses_;
+  const std::optional<Place> place_;
+  const SlotUse use_;
+};
+
+bool copyBetween(const RemoteMapping* to, const RemoteMapping* from,
+                 std::span<const PoolCopy> copies, bool much) {
+  if (to == from) {
+    // Within one slot the two may overlap.
+    for (const PoolCopy& copy : copies) moveHost(copy.to, copy.from, copy.size);
+    return !to || !to->revoked();
+  }
+  if (!to) return from->copyMapped(OpKind::get, copies, much);
+  return to->copyMapped(OpKind::put, copies, much) && (!from || !from->revoked());
+}
+
 }  // namespace
 
-bool Copier::copyAtOnce(void* to, const void* from, size_t size, bool partOfMuch,
-                        Between* between) const {
+size_t Copier::copyRun(std::span<const PoolCopy> copies, bool much) const {
+  const DirectEnd to(addresses_, members_, copies.front().to);
+  const DirectEnd from(addresses_, members_, copies.front().from);
+  size_t count = 0;
+  size_t bytes = 0;
+  for (const PoolCopy& copy : copies) {
+    if (copy.size == 0 || copy.size > std::min(kAtOnce, kChunk - bytes) ||
+        !to.has(copy.to, copy.size) || !from.has(copy.from, copy.size)) {
+      break;
+    }
+    bytes += copy.size;
+    ++count;
+  }
+  const bool made = count > 0 && copyBetween(to.peers(), from.peers(), copies.first(count), much);
+  return made ? count : 0;
+}
+
+bool Copier::copyAtOnce(void* to, const void* from, size_t size, Between* between) const {
   const auto target = addresses_.find(to);
   const auto source = addresses_.find(from);
   if (size == 0 || (!target && !isOnHost(to)) || (!source && !isOnHost(from))) return false;
@@ -75,8 +105,8 @@ bool Copier::copyAtOnce(void* to, const void* from, size_t size, bool partOfMuch
     moveHost(dst, src, size);
     return !there.peers || !there.peers->revoked();
   }
-  if (!there.peers) return here.peers->copyMapped(OpKind::get, dst, here.offset, size, partOfMuch);
-  return there.peers->copyMapped(OpKind::put, src, there.offset, size, partOfMuch) &&
+  if (!there.peers) return here.peers->copyMapped(OpKind::get, dst, here.offset, size);
+  return there.peers->copyMapped(OpKind::put, src, there.offset, size) &&
          (!here.peers || !here.peers->revoked());
 }
 
@@ -88,7 +118,7 @@ Status Copier::copyDirectly(void*& to, const void*& from, size_t& size, Deadline
   Between between;
   for (bool first = true; size > 0; first = false) {
     const size_t piece = overlap ? size : std::min(size, kChunk);
-    if (!copyAtOnce(to, from, piece, false, &between)) {
+    if (!copyAtOnce(to, from, piece, &between)) {
       return first ? Status() : stoppedHalfway(to, from, size, deadline);
     }
     to = dst += piece;
@@ -130,11 +160,12 @@ std::optional<Status> Copier::transferAlone(void* to, const void* from, size_t s
   const auto source = resolve(from, size, deadline);
   if (!source.ok()) return source.status();
   const bool put = target->peers != nullptr;
-  const End& far = put ? *target : *source;
-  const End& near = put ? *source : *target;
-  if (!far.peers || far.region.ptr || near.peers || !near.own) return std::nullopt;
-  Status outcome = far.peers->run(put ? OpKind::put : OpKind::get, *near.own, near.offset,
-                                  far.offset, size, deadline.left());
+  const CopyEnd& far = put ? *target : *source;
+  const CopyEnd& near = put ? *source : *target;
+  if (!far.peers || far.visible || near.peers || !near.own) return std::nullopt;
+  Status outcome =
+      far.peers->run(put ? OpKind::put : OpKind::get, *near.own, near.offsetOf(put ? from : to),
+                     far.offsetOf(put ? to : from), size, deadline.left());
   if (outcome.code() == Code::disconnected) members_.renew(far.place, far.peers.get());
   return outcome;
 }
@@ -184,15 +215,20 @@ std::shared_ptr<LocalMemory> Copier::registeredAround(const void* address, size_
   return fits(offset, size, memory->region().size) ? memory : nullptr;
 }
 
-Result<Copier::End> Copier::resolveSlot(const Place& place, size_t size, Deadline deadline) const {
+Result<CopyEnd> Copier::resolveSlot(const Place& place, size_t size, Deadline deadline) const {
   Slot* const slot = members_.slot(place);
   for (bool again = false;; again = true) {
     {
       const SlotUse use(slot);
       if (use) {
         if (!fits(place.offset, size, use->size)) return passesTheEnd(place, size, use->size);
-        char* const data = use->data ? use->data + place.offset : nullptr;
-        return End{{data, size, use->device}, use->own, use->peers, place.offset, place};
+        return CopyEnd{addresses_.at(place.space, place.rank),
+                       use->size,
+                       use->device,
+                       use->data != nullptr,
+                       use->own,
+                       use->peers,
+                       place};
       }
     }
     if (again) return error(Code::disconnected, "rank {} left meanwhile", place.rank);
@@ -200,133 +236,21 @@ Result<Copier::End> Copier::resolveSlot(const Place& place, size_t size, Deadlin
   }
 }
 
-Result<Copier::End> Copier::resolve(const void* address, size_t size, Deadline deadline) const {
+Result<CopyEnd> Copier::resolve(const void* address, size_t size, Deadline deadline) const {
   if (const auto place = addresses_.find(address)) return resolveSlot(*place, size, deadline);
   HMC_ASSIGN(const Device device, deviceOrHost(address));
-  End end;
-  end.region = {const_cast<void*>(address), size, device};  // NOLINT: a source is only read
-  end.own = registeredAround(address, size);
-  if (end.own) end.offset = static_cast<size_t>(end.region.at(0) - end.own->region().at(0));
-  return end;
-}
-
-Status Copier::plan(const PoolCopy& copy, size_t index, Work& work, Deadline deadline) const {
-  if (copy.size == 0) return Status();
-  if (copy.size <= kAtOnce && copyAtOnce(copy.to, copy.from, copy.size, work.isMuch))
-    return Status();
-  HMC_ASSIGN(End to, resolve(copy.to, copy.size, deadline));
-  HMC_ASSIGN(End from, resolve(copy.from, copy.size, deadline));
-  if (!to.peers && !from.peers) {
-    HMC_ASSIGN(auto pending, PendingCopy::start(to.region, from.region));
-    work.others.push_back(std::make_unique<DevicePart>(index, std::move(pending)));
-    return Status();
-  }
-  if (to.peers && from.peers && !to.onHost() && !from.onHost()) {
-    HMC_ASSIGN(const Region buffer, hostBackend().allocate(0, RelayPart::kBuffer));
-    HMC_ASSIGN(auto memory, node_.registerMemory("", buffer, Access::readWrite, /*owned=*/true));
-    work.others.push_back(std::make_unique<RelayPart>(
-        index, RelayPart::Far{from.peers, from.offset}, RelayPart::Far{to.peers, to.offset},
-        copy.size, std::move(memory)));
-    return Status();
-  }
-  // Of two peers' slots the one that lies here counts as ours.
-  const bool put = to.peers && !(from.peers && to.onHost());
-  End& far = put ? to : from;
-  End& near = put ? from : to;
-  work.transfers.push_back({index, put ? OpKind::put : OpKind::get, far.peers, far.offset,
-                            far.place, near.region, near.peers ? nullptr : near.own,
-                            near.peers ? 0 : near.offset, near.peers});
-  return Status();
-}
-
-// Memory that nobody registered is registered for these copies alone, neighbours together. Where
-// that fails, those copies fail, and no others.
-void Copier::prepare(Work& work, PoolCopyState& state) const {
-  std::vector<Transfer*> unknown;
-  for (Transfer& one : work.transfers) {
-    if (!one.own) unknown.push_back(&one);
-  }
-  std::sort(unknown.begin(), unknown.end(), [](const Transfer* a, const Transfer* b) {
-    return std::less<>()(a->local.at(0), b->local.at(0));
-  });
-  for (size_t first = 0, next = 0; first < unknown.size(); first = next) {
-    Region run = unknown[first]->local;
-    for (next = first + 1; next < unknown.size(); ++next) {
-      const Region& one = unknown[next]->local;
-      const auto offset = static_cast<size_t>(one.at(0) - run.at(0));
-      if (offset > run.size || one.device != run.device) break;
-      run.size = std::max(run.size, offset + one.size);
-    }
-    const auto memory = node_.registerMemory("", run, Access::readWrite, false);
-    for (size_t i = first; i < next; ++i) {
-      if (!memory.ok()) {
-        state.settle(unknown[i]->element, memory.status());
-        continue;
-      }
-      unknown[i]->own = *memory;
-      unknown[i]->localOffset = static_cast<size_t>(unknown[i]->local.at(0) - run.at(0));
-    }
-  }
-  std::erase_if(work.transfers, [](const Transfer& one) { return !one.own; });
-}
-
-void Copier::post(Work& work, PoolCopyState& state) const {
-  struct List {
-    Transfer* first = nullptr;
-    std::vector<Block> blocks;
-    std::vector<size_t> elements;
-  };
-  std::map<std::tuple<RemoteMapping*, OpKind, LocalMemory*, RemoteMapping*>, List> lists;
-  for (Transfer& one : work.transfers) {
-    List& list = lists[{one.peers.get(), one.kind, one.own.get(), one.seen.get()}];
-    if (!list.first) list.first = &one;
-    list.elements.push_back(one.element);
-    const Block block{one.localOffset, one.remoteOffset, one.local.size};
-    if (!list.blocks.empty()) {
-      Block& last = list.blocks.back();
-      if (last.localOffset + last.size == block.localOffset &&
-          last.remoteOffset + last.size == block.remoteOffset) {
-        last.size += block.size;
-        continue;
-      }
-    }
-    list.blocks.push_back(block);
-  }
-  for (auto& [key, list] : lists) {
-    const Transfer& first = *list.first;
-    auto ticket = RemoteMapping::start(first.peers, first.kind, first.own, list.blocks);
-    if (!ticket.ok()) {
-      if (ticket.status().code() == Code::disconnected)
-        members_.renew(first.place, first.peers.get());
-      for (size_t element : list.elements) state.settle(element, ticket.status());
-      continue;
-    }
-    auto after = [this, place = first.place, peers = first.peers.get(),
-                  seen = first.seen](Status outcome) {
-      if (outcome.code() == Code::disconnected) members_.renew(place, peers);
-      if (outcome.ok() && seen && seen->revoked()) return seen->revokedStatus();
-      return outcome;
-    };
-    state.add(std::make_unique<TransferPart>(std::move(list.elements), *std::move(ticket),
-                                             std::move(after)));
-  }
-  for (auto& part : work.others) state.add(std::move(part));
+  auto own = registeredAround(address, size);
+  const Region around =
+      own ? own->region()
+          : Region{const_cast<void*>(address), size, device};  // NOLINT: a source is only read
+  return CopyEnd{around.at(0), around.size, device, true, std::move(own), nullptr, {}};
 }
 
 Result<std::shared_ptr<PoolCopyState>> Copier::start(const std::vector<PoolCopy>& copies,
                                                      Deadline deadline) {
   HMC_TRY(members_.status());
   auto state = std::make_shared<PoolCopyState>(copies.size());
-  Work work;
-  uint64_t bytes = 0;
-  for (const PoolCopy& copy : copies) bytes += copy.size;
-  work.isMuch = bytes >= kStreamingThreshold;
-  for (size_t i = 0; i < copies.size(); ++i) {
-    const Status planned = plan(copies[i], i, work, deadline);
-    if (!planned.ok()) state->settle(i, planned);
-  }
-  prepare(work, *state);
-  post(work, *state);
+  CopyBatch(*this, node_, members_, *state).run(copies, deadline);
   return state;
 }
 

@@ -15,6 +15,29 @@
 
 namespace hmc::pool {
 
+// Memory that a copy starts or ends in: a slot, registered memory of ours, or else just what the
+// copy touches.
+struct CopyEnd {
+  char* begin = nullptr;  // of a slot: the same in every process
+  uint64_t size = 0;
+  Device device;
+  bool visible = false;  // to this process, at `begin`
+  std::shared_ptr<LocalMemory> own;
+  std::shared_ptr<RemoteMapping> peers;
+  Place place;  // of a peer's slot
+
+  uint64_t offsetOf(const void* address) const {
+    return static_cast<uint64_t>(static_cast<const char*>(address) - begin);
+  }
+  bool has(const void* address, size_t bytes) const { return fits(offsetOf(address), bytes, size); }
+  bool onHost() const { return visible && device.isHost(); }
+  // Other copies may start or end here, too, without being looked up.
+  bool known() const { return own || peers; }
+  Region part(const void* address, size_t bytes) const {
+    return {visible ? begin + offsetOf(address) : nullptr, bytes, device};
+  }
+};
+
 // Copies between slots of a pool and memory of this process. Safe from any thread.
 class Copier {
  public:
@@ -38,6 +61,12 @@ class Copier {
   Status copy2d(const Rows& rows, Timeout timeout);
   Result<std::shared_ptr<PoolCopyState>> start(const std::vector<PoolCopy>& copies,
                                                Deadline deadline);
+  // What the parts of start() have in common. How many of the first copies the processor made by
+  // itself: some megabytes at the most, all between the same two slots. With `much`, more follow,
+  // and all of them do not fit into caches.
+  size_t copyRun(std::span<const PoolCopy> copies, bool much) const;
+  // Connects to a member if need be.
+  Result<CopyEnd> resolve(const void* address, size_t size, Deadline deadline) const;
 
   // Copies of this memory need not be prepared one by one.
   Status registerMemory(void* data, size_t size);
@@ -48,17 +77,6 @@ class Copier {
   static constexpr size_t kAtOnce = size_t{1} << 20;
   static constexpr size_t kChunk = size_t{8} << 20;
 
-  // One end of a copy.
-  struct End {
-    Region region;                         // as this process sees it; no pointer where it does not
-    std::shared_ptr<LocalMemory> own;      // around it, where it is known: our slot, or registered
-    std::shared_ptr<RemoteMapping> peers;  // of a peer's slot
-    uint64_t offset = 0;                   // in `own` or `peers`
-    Place place;                           // of a peer's slot
-    bool onHost() const { return region.ptr && region.device.isHost(); }
-  };
-  // Copies that one engine makes, or a device by itself.
-  struct Work;
   // Which members the pieces of one copy go between: Slot::opening().
   struct Between {
     uint64_t to = 0;
@@ -66,22 +84,16 @@ class Copier {
     bool known = false;
   };
 
-  // `partOfMuch`: other pieces follow, and all of them do not fit into caches. With `between`, only
-  // where the members are the same as in the piece before.
-  bool copyAtOnce(void* to, const void* from, size_t size, bool partOfMuch = false,
-                  Between* between = nullptr) const;
+  // With `between`, only where the members are the same as in the piece before.
+  bool copyAtOnce(void* to, const void* from, size_t size, Between* between = nullptr) const;
   Status copySlowly(void* to, const void* from, size_t size, Timeout timeout);
   std::optional<Status> transferAlone(void* to, const void* from, size_t size,
                                       Deadline deadline) const;
   Status checkRows(const void* at, size_t pitch, const Rows& rows) const;
   Status copyDirectly(void*& to, const void*& from, size_t& size, Deadline deadline) const;
   Status stoppedHalfway(const void* to, const void* from, size_t size, Deadline deadline) const;
-  Result<End> resolve(const void* address, size_t size, Deadline deadline) const;
-  Result<End> resolveSlot(const Place& place, size_t size, Deadline deadline) const;
+  Result<CopyEnd> resolveSlot(const Place& place, size_t size, Deadline deadline) const;
   std::shared_ptr<LocalMemory> registeredAround(const void* address, size_t size) const;
-  Status plan(const PoolCopy& copy, size_t index, Work& work, Deadline deadline) const;
-  void prepare(Work& work, PoolCopyState& state) const;
-  void post(Work& work, PoolCopyState& state) const;
 
   NodeImpl& node_;
   const AddressSpace& addresses_;

@@ -1,9 +1,12 @@
 #include "pool/gathering.h"
 
+#include <poll.h>
+
 #include <map>
 
 #include "base/environment.h"
 #include "base/error.h"
+#include "base/event_fd.h"
 #include "base/random.h"
 #include "pool/local_address.h"
 
@@ -16,9 +19,13 @@ namespace {
 // A rank that died before all were there is free for another process so much later.
 constexpr std::chrono::milliseconds kTtl{4000};
 
+Status givenUp() {
+  return error(Code::cancelled, "waiting for the other ranks was cancelled");
+}
+
 bool isFinal(Code code) {
-  return code == Code::permissionDenied || code == Code::invalidArgument ||
-         code == Code::unsupported;
+  return code == Code::cancelled || code == Code::permissionDenied ||
+         code == Code::invalidArgument || code == Code::unsupported;
 }
 
 // What the caller says counts like the variables that `hmc pool run` sets: before a launcher's.
@@ -63,6 +70,7 @@ GatheringImpl::~GatheringImpl() {
 }
 
 Result<std::vector<std::string>> GatheringImpl::wait(const std::string& mine, Deadline deadline) {
+  if (cancelled_.stop_requested()) return givenUp();
   if (size() == 1) return std::vector<std::string>{mine};
   if (!over_) {
     if (!store_.client) HMC_TRY(open(deadline));
@@ -75,7 +83,7 @@ Result<std::vector<std::string>> GatheringImpl::wait(const std::string& mine, De
 }
 
 Status GatheringImpl::open(Deadline deadline) {
-  auto opened = openStoreOf(joining_, deadline);
+  auto opened = openStoreOf(joining_, deadline, cancelled_.get_token());
   if (opened.ok()) {
     store_ = *std::move(opened);
     return Status();
@@ -112,13 +120,28 @@ Status GatheringImpl::meet(Deadline deadline) {
           store_.client, "gathered/" + hex(members.front().incarnation), rank(), size());
       return Status();
     }
-    const Status news = group_->nextEvent(deadline).status();
+    const Status news = awaitNews(deadline);
     if (!news.ok()) return missing(news);
   }
 }
 
+// Until somebody comes or goes.
+Status GatheringImpl::awaitNews(Deadline deadline) {
+  HMC_ASSIGN(const auto cancelled, EventFd::create("a gathering"));
+  const std::stop_callback wake(cancelled_.get_token(), [&] { cancelled.signal(); });
+  HMC_ASSIGN(const int news, group_->eventFd());
+  for (;;) {
+    pollfd watched[] = {{news, POLLIN, 0}, {cancelled.get(), POLLIN, 0}};
+    (void)poll(watched, std::size(watched), deadline.leftMs());
+    if (cancelled_.stop_requested()) return givenUp();
+    // Readable may turn out to be nothing.
+    const Status event = group_->nextEvent(Deadline::now()).status();
+    if (event.code() != Code::deadlineExceeded || deadline.passed()) return event;
+  }
+}
+
 Status GatheringImpl::exchange(const std::string& mine, Deadline deadline) {
-  auto all = rounds_->allgather(mine, deadline);
+  auto all = rounds_->allgather(mine, deadline, cancelled_.get_token());
   if (!all.ok()) return missing(all.status());
   everyone_ = *std::move(all);
   return Status();
@@ -128,7 +151,7 @@ Status GatheringImpl::exchange(const std::string& mine, Deadline deadline) {
 Status GatheringImpl::part(Deadline deadline) {
   if (!left_) HMC_TRY(group_->leave(deadline));
   left_ = true;
-  HMC_TRY(rounds_->barrier(deadline));
+  HMC_TRY(rounds_->barrier(deadline, cancelled_.get_token()));
   over_ = true;
   rounds_.reset();
   group_.reset();
@@ -175,6 +198,10 @@ uint32_t Gathering::size() const {
 
 Result<std::string> Gathering::host() const {
   return pool::ownAddressFor(impl_->store());
+}
+
+void Gathering::cancel() {
+  impl_->cancel();
 }
 
 Result<std::vector<std::string>> Gathering::wait(const std::string& mine,

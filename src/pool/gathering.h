@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -11,7 +12,7 @@
 
 namespace hmc::pool {
 
-// See hmc::Gathering. For one thread at a time.
+// See hmc::Gathering. For one thread at a time, except cancel().
 class GatheringImpl {
  public:
   explicit GatheringImpl(Joining joining) : joining_(std::move(joining)) {}
@@ -23,6 +24,7 @@ class GatheringImpl {
   uint32_t size() const { return joining_.options.capacity; }
   const std::string& store() const { return joining_.store; }
   Result<std::vector<std::string>> wait(const std::string& mine, Deadline deadline);
+  void cancel() { cancelled_.request_stop(); }
 
  private:
   Status open(Deadline deadline);
@@ -30,9 +32,11 @@ class GatheringImpl {
   Status meet(Deadline deadline);
   Status exchange(const std::string& mine, Deadline deadline);
   Status part(Deadline deadline);
+  Status awaitNews(Deadline deadline);
   Status missing(const Status& late) const;
 
   const Joining joining_;
+  std::stop_source cancelled_;
   StoreOfPool store_;
   std::unique_ptr<store::Group> group_;
   std::unique_ptr<store::Rendezvous> rounds_;  // once all are there

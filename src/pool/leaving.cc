@@ -11,6 +11,7 @@ namespace hmc::pool {
 
 void Members::went(uint32_t rank, const std::string& incarnation, const Status& why) {
   bool announced = false;
+  std::stop_source departure;
   std::lock_guard closing(slotMutex_);
   {
     std::lock_guard lock(mutex_);
@@ -19,7 +20,9 @@ void Members::went(uint32_t rank, const std::string& incarnation, const Status& 
     announced = other->announced;
     others_.erase(rank);
     changed_.notify_all();
+    departure.swap(departure_);
   }
+  departure.request_stop();
   retire(rank);
   if (announced) events_.push({PoolEvent::Kind::left, rank, why});
 }

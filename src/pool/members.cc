@@ -103,6 +103,11 @@ Status Members::awaitRanks(uint32_t count, Deadline deadline) {
                missing);
 }
 
+std::stop_token Members::nextDeparture() const {
+  std::lock_guard lock(mutex_);
+  return departure_.get_token();
+}
+
 std::string Members::signature() const {
   std::lock_guard lock(mutex_);
   std::string combined = group_ ? group_->self().incarnation : std::string();

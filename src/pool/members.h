@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
@@ -44,6 +45,8 @@ class Members {
   // Waits until `count` ranks are here, and those of this host have mapped our slots and we theirs.
   // deadlineExceeded names who is missing.
   Status awaitRanks(uint32_t count, Deadline deadline);
+  // Stops when the next member goes.
+  std::stop_token nextDeparture() const;
   // 16 bytes that no other set of members has, or has had.
   std::string signature() const;
 
@@ -98,6 +101,7 @@ class Members {
   Other* findLocked(uint32_t rank, const std::string& incarnation);
   void reachLater(uint32_t rank, const std::string& incarnation);
   void reachNow(uint32_t rank, const std::string& incarnation, Deadline deadline);
+  Result<std::shared_ptr<PeerState>> connectTo(const Record& record, bool here, Deadline deadline);
   Result<Opened> openSlots(uint32_t rank, const Record& record,
                            const std::shared_ptr<PeerState>& peer, bool here, Deadline deadline);
   Result<Reach> openSlot(PoolSpace space, uint32_t rank, const std::shared_ptr<PeerState>& peer,
@@ -134,6 +138,7 @@ class Members {
   std::map<uint32_t, std::string> gone_;  // guarded by mutex_: those that our watch told of last
   EarlyNotes early_;                      // guarded by mutex_: who mapped us
   std::map<uint32_t, Other> others_;      // guarded by mutex_, by rank
+  std::stop_source departure_;            // guarded by mutex_: the next one
   std::map<size_t, std::shared_ptr<RemoteMapping>> retired_;  // guarded by mutex_: of who left
   BackgroundTasks tasks_;
   std::jthread thread_;  // set while we are a member

@@ -20,14 +20,21 @@ OnNumaNode::OnNumaNode(std::optional<int> node) {
         error(Code::invalidArgument, "NUMA node {} cannot be: they are 0 to {}", *node, kMost - 1);
     return;
   }
-  Mask mask{};
-  mask[static_cast<size_t>(*node / kWordBits)] = 1UL << (*node % kWordBits);
+  mask_[static_cast<size_t>(*node / kWordBits)] = 1UL << (*node % kWordBits);
   if (syscall(SYS_get_mempolicy, &before_, maskBefore_.data(), kMost, nullptr, 0) != 0 ||
-      syscall(SYS_set_mempolicy, MPOL_BIND, mask.data(), kMost) != 0) {
+      syscall(SYS_set_mempolicy, MPOL_BIND, mask_.data(), kMost) != 0) {
     status_ = errnoStatus(fmt::format("place memory on NUMA node {}", *node));
     return;
   }
   changed_ = true;
+}
+
+Status OnNumaNode::keep(const Region& region) const {
+  constexpr int kMost = static_cast<int>(kWords) * kWordBits;
+  if (!changed_) return Status();
+  if (syscall(SYS_mbind, region.ptr, region.size, MPOL_BIND, mask_.data(), kMost, 0) == 0)
+    return Status();
+  return errnoStatus("keep memory on its NUMA node");
 }
 
 OnNumaNode::~OnNumaNode() {

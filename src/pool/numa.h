@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "hmc/result.h"
+#include "memory/region.h"
 
 namespace hmc::pool {
 
@@ -17,6 +18,8 @@ class OnNumaNode {
   OnNumaNode& operator=(const OnNumaNode&) = delete;
   // Why it cannot be.
   const Status& status() const { return status_; }
+  // Pages of that memory come from there later, too, whoever touches them first.
+  Status keep(const Region& region) const;
 
  private:
   static constexpr size_t kWords = 16;
@@ -24,6 +27,7 @@ class OnNumaNode {
 
   Status status_;
   bool changed_ = false;
+  Mask mask_{};
   int before_ = 0;
   Mask maskBefore_{};
 };

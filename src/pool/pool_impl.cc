@@ -86,6 +86,7 @@ Status PoolImpl::allocate() {
     if (!region.ok())
       return region.status().within(fmt::format("the {} slot of the pool", nameOf(space)));
     memory_[indexOf(space)] = owned(*region, *backend);
+    HMC_TRY(where.keep(*region));
   }
   return Status();
 }

@@ -86,7 +86,7 @@ void Members::reachNow(uint32_t rank, const std::string& incarnation, Deadline d
     record = other->record;
     here = other->here;
   }
-  auto peer = node_.connect(record.address, {}, deadline);
+  auto peer = connectTo(record, here, deadline);
   Result<Opened> opened = peer.status();
   if (peer.ok() && (*peer)->channel().peer().id != record.node) {
     opened = error(Code::disconnected, "another process answers at {}", record.address);
@@ -117,6 +117,22 @@ void Members::reachNow(uint32_t rank, const std::string& incarnation, Deadline d
   if (!ended.ok()) return lostPeer(**peer, ended);
   // Also when it is not mapped: the other side must not wait for what will not come.
   if (here) (void)(*peer)->channel().send(MessageKind::note, 0, kMappedNote, deadline);
+}
+
+// Two members of a host reach each other at the same time. The one with the greater id dials, and
+// the other one waits for that a little.
+Result<std::shared_ptr<PeerState>> Members::connectTo(const Record& record, bool here,
+                                                      Deadline deadline) {
+  constexpr std::chrono::milliseconds kPatience{200};
+  if (here && node_.id() < record.node) {
+    auto peer = node_.waitForPeer(
+        [&](const PeerState& one) {
+          return one.channel().peer().id == record.node && one.channel().status().ok();
+        },
+        record.address, earlier(deadline, kPatience));
+    if (peer.ok()) return peer;
+  }
+  return node_.connect(record.address, {}, deadline);
 }
 
 Result<Members::Opened> Members::openSlots(uint32_t rank, const Record& record,

@@ -46,7 +46,8 @@ Result<Joining> joiningFrom(const Launch& launch, const PoolOptions& options) {
   return joining;
 }
 
-Result<StoreOfPool> openStoreOf(const Joining& joining, Deadline deadline) {
+Result<StoreOfPool> openStoreOf(const Joining& joining, Deadline deadline,
+                                const std::stop_token& stop) {
   const std::string& secret = joining.options.node.secret;
   const bool asked = joining.options.serveStore;
   StoreOfPool opened;
@@ -61,7 +62,7 @@ Result<StoreOfPool> openStoreOf(const Joining& joining, Deadline deadline) {
       if (asked) return unserved;
     }
   }
-  auto client = store::openStore(joining.store, {secret}, deadline);
+  auto client = store::openStore(joining.store, {.secret = secret, .stop = stop}, deadline);
   if (!client.ok() && !unserved.ok()) {
     return client.status().within("this process could not serve it itself (" + unserved.message() +
                                   ")");

@@ -48,7 +48,8 @@ struct StoreOfPool {
 
 // Serves the store if that is up to this process, and opens it. What rank 0 serves ends when the
 // others have left, or the lease is over: they leave at about the same time, and each needs the
-// store for that.
-Result<StoreOfPool> openStoreOf(const Joining& joining, Deadline deadline);
+// store for that. `stop` ends the waiting for another process that serves it.
+Result<StoreOfPool> openStoreOf(const Joining& joining, Deadline deadline,
+                                const std::stop_token& stop = {});
 
 }  // namespace hmc::pool

@@ -5,7 +5,6 @@
 
 #include "base/error.h"
 #include "base/random.h"
-#include "pool/slices.h"
 
 namespace hmc::pool {
 
@@ -64,7 +63,7 @@ void Symmetric::forget() {
 }
 
 void Symmetric::interrupt() {
-  interrupted_.store(true);
+  interrupted_.request_stop();
   if (barrier_) barrier_->interrupt();
 }
 
@@ -83,7 +82,11 @@ Status Symmetric::meet(Deadline deadline) {
     };
     const std::string mine = sharesMemoryWithAll() ? "1" : "0";
     const auto all = inSlices(
-        deadline, [&](Deadline slice) { return rendezvous_->allgather(mine, slice); }, replaced);
+        deadline, [this] { return wake(); },
+        [&](Deadline slice, const std::stop_token& stop) {
+          return rendezvous_->allgather(mine, slice, stop);
+        },
+        replaced);
     if (!all.ok() && !replaced().ok() && !deadline.passed()) {
       HMC_TRY(store_->removeAll(prefix_, deadline));
       continue;
@@ -98,20 +101,23 @@ Status Symmetric::meet(Deadline deadline) {
   }
 }
 
-// For calls through the store. A rank that is gone may have come before: then the next slice ends
-// well.
-std::function<Status()> Symmetric::checkOthers() const {
-  return [this, missed = false]() mutable -> Status {
-    if (interrupted_.load()) return interruption();
-    const auto here = pool_->members().ranks();
-    for (uint32_t rank = 0; rank < options_.ranks; ++rank) {
-      if (std::binary_search(here.begin(), here.end(), rank)) continue;
-      if (missed) return error(Code::disconnected, "rank {} is gone and did not come", rank);
-      missed = true;
-      break;
+EitherStop Symmetric::wake() const {
+  return {pool_->members().nextDeparture(), interrupted_.get_token()};
+}
+
+// For calls through the store. A rank that is gone may have come before.
+Status Symmetric::checkOthers(Deadline deadline) const {
+  if (interrupted_.stop_requested()) return interruption();
+  const auto here = pool_->members().ranks();
+  if (here.size() == options_.ranks) return Status();
+  HMC_ASSIGN(const auto come, rendezvous_->arrived(deadline));
+  for (uint32_t rank = 0; rank < options_.ranks; ++rank) {
+    if (!std::binary_search(here.begin(), here.end(), rank) &&
+        std::find(come.begin(), come.end(), rank) == come.end()) {
+      return error(Code::disconnected, "rank {} is gone and did not come", rank);
     }
-    return Status();
-  };
+  }
+  return Status();
 }
 
 Status Symmetric::interruption() {
@@ -157,7 +163,11 @@ Status Symmetric::barrier(Deadline deadline) {
   HMC_TRY(broken_);
   if (barrier_) return barrier_->wait(deadline);
   return inSlices(
-      deadline, [&](Deadline slice) { return rendezvous_->barrier(slice); }, checkOthers());
+      deadline, [this] { return wake(); },
+      [&](Deadline slice, const std::stop_token& stop) {
+        return rendezvous_->barrier(slice, stop);
+      },
+      [&] { return checkOthers(deadline); });
 }
 
 Status Symmetric::allgather(const void* mine, uint32_t size, void* all, Deadline deadline) {
@@ -196,10 +206,12 @@ Status Symmetric::fetchShare(uint32_t rank, uint32_t size, char* to, Deadline de
 Status Symmetric::gatherThroughStore(const void* mine, uint32_t size, char* all,
                                      Deadline deadline) {
   const std::string_view share(static_cast<const char*>(mine), size);
-  HMC_ASSIGN(const auto shares,
-             inSlices(
-                 deadline, [&](Deadline slice) { return rendezvous_->allgather(share, slice); },
-                 checkOthers()));
+  HMC_ASSIGN(const auto shares, inSlices(
+                                    deadline, [this] { return wake(); },
+                                    [&](Deadline slice, const std::stop_token& stop) {
+                                      return rendezvous_->allgather(share, slice, stop);
+                                    },
+                                    [&] { return checkOthers(deadline); }));
   return spread(shares, size, all);
 }
 

@@ -1,12 +1,12 @@
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -18,6 +18,7 @@
 #include "pool/key_watch.h"
 #include "pool/pool_impl.h"
 #include "pool/shared_numbers.h"
+#include "pool/slices.h"
 #include "pool/turn.h"
 #include "pool/world.h"
 #include "store/group.h"
@@ -92,6 +93,10 @@ class Symmetric {
     const SubGroup group;
     store::Rendezvous rendezvous;
     Turns collective;
+    // Which of all ranks each of its ranks is, as far as they have said so. Both belong to whoever
+    // has the turn.
+    std::map<uint32_t, uint32_t> ranks;
+    bool introduced = false;  // we have said so
   };
   static Status checkShare(uint32_t size);
   static Status spread(const std::vector<std::string>& shares, uint32_t size, char* all);
@@ -100,7 +105,12 @@ class Symmetric {
   // All ranks must choose the same kind of barrier, so they tell each other what they could do.
   Status meet(Deadline deadline);
   void forget();
-  std::function<Status()> checkOthers() const;
+  // Ends a wait when a rank goes, or the object does.
+  EitherStop wake() const;
+  Status checkOthers(Deadline deadline) const;
+  Status introduce(Gathering& gathering, Deadline deadline) const;
+  Status checkGathering(Gathering& gathering, Deadline deadline) const;
+  Status hearIntroductions(Gathering& gathering, Deadline deadline) const;
   static Status interruption();
   static Status oneAtATime();
   bool sharesMemoryWithAll() const;
@@ -118,7 +128,7 @@ class Symmetric {
   std::unique_ptr<SharedNumbers> numbers_;       // set by meet()
   std::optional<HostBarrier> barrier_;           // set where all ranks are on this host
   bool met_ = false;                             // set by meet()
-  std::atomic<bool> interrupted_{false};
+  std::stop_source interrupted_;
   Turns collective_;  // of threads in a barrier or an allgather
   std::mutex mutex_;
   std::map<std::string, std::shared_ptr<Gathering>> gatherings_;  // guarded by mutex_, by name

@@ -1,12 +1,24 @@
 // What ranks of a symmetric object do through the store, whichever host they are on.
 
+#include <algorithm>
 #include <charconv>
+#include <set>
 
 #include "base/error.h"
-#include "pool/slices.h"
 #include "pool/symmetric.h"
 
 namespace hmc::pool {
+
+namespace {
+
+std::optional<uint32_t> numberIn(std::string_view text) {
+  uint32_t number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, problem] = std::from_chars(text.data(), end, number);
+  return problem == std::errc() && stop == end ? std::optional(number) : std::nullopt;
+}
+
+}  // namespace
 
 Result<std::shared_ptr<Symmetric::Gathering>> Symmetric::gatheringOf(const SubGroup& group) {
   if (group.ranks == 0 || group.ranks > options_.ranks || group.rank >= group.ranks) {
@@ -25,14 +37,66 @@ Result<std::shared_ptr<Symmetric::Gathering>> Symmetric::gatheringOf(const SubGr
   return known;
 }
 
+// So that others know when we are the one who died.
+Status Symmetric::introduce(Gathering& gathering, Deadline deadline) const {
+  if (gathering.introduced) return Status();
+  const std::string key =
+      prefix_ + "who/" + gathering.group.name + "/" + std::to_string(gathering.group.rank);
+  HMC_TRY(store_->set(key, std::to_string(options_.rank), deadline));
+  gathering.introduced = true;
+  return Status();
+}
+
+Status Symmetric::hearIntroductions(Gathering& gathering, Deadline deadline) const {
+  if (gathering.ranks.size() == gathering.group.ranks) return Status();
+  const std::string prefix = prefix_ + "who/" + gathering.group.name + "/";
+  HMC_ASSIGN(const auto entries, store_->list(prefix, deadline));
+  for (const store::Entry& entry : entries) {
+    const auto within = numberIn(std::string_view(entry.key).substr(prefix.size()));
+    const auto among = numberIn(entry.value);
+    if (within && among) gathering.ranks[*within] = *among;
+  }
+  return Status();
+}
+
+// A rank that is gone and has not come will not. One that died before it first called is known only
+// where too few others are left that could be it.
+Status Symmetric::checkGathering(Gathering& gathering, Deadline deadline) const {
+  if (interrupted_.stop_requested()) return interruption();
+  const auto here = pool_->members().ranks();
+  if (here.size() == options_.ranks) return Status();
+  HMC_TRY(hearIntroductions(gathering, deadline));
+  std::set<uint32_t> strangers(here.begin(), here.end());
+  for (const auto& [within, among] : gathering.ranks) strangers.erase(among);
+  if (gathering.group.ranks - gathering.ranks.size() > strangers.size()) {
+    return error(Code::disconnected, "a rank of group \"{}\" is gone before it came",
+                 gathering.group.name);
+  }
+  HMC_ASSIGN(const auto come, gathering.rendezvous.arrived(deadline));
+  for (const auto& [within, among] : gathering.ranks) {
+    if (!std::binary_search(here.begin(), here.end(), among) &&
+        std::find(come.begin(), come.end(), within) == come.end()) {
+      return error(Code::disconnected,
+                   "rank {}, which is {} in group \"{}\", is gone and did not "
+                   "come",
+                   among, within, gathering.group.name);
+    }
+  }
+  return Status();
+}
+
 Status Symmetric::barrierOf(const SubGroup& group, Deadline deadline) {
   HMC_TRY(pool_->checkUsable());
   HMC_ASSIGN(const auto gathering, gatheringOf(group));
   const Turn turn(gathering->collective, Deadline::now());
   if (!turn.mine()) return oneAtATime();
+  HMC_TRY(introduce(*gathering, deadline));
   return inSlices(
-      deadline, [&](Deadline slice) { return gathering->rendezvous.barrier(slice); },
-      [this] { return interrupted_.load() ? interruption() : Status(); });
+      deadline, [this] { return wake(); },
+      [&](Deadline slice, const std::stop_token& stop) {
+        return gathering->rendezvous.barrier(slice, stop);
+      },
+      [&] { return checkGathering(*gathering, deadline); });
 }
 
 Status Symmetric::allgatherOf(const SubGroup& group, const void* mine, uint32_t size, void* all,
@@ -43,11 +107,13 @@ Status Symmetric::allgatherOf(const SubGroup& group, const void* mine, uint32_t 
   const Turn turn(gathering->collective, Deadline::now());
   if (!turn.mine()) return oneAtATime();
   const std::string_view share(static_cast<const char*>(mine), size);
-  HMC_ASSIGN(
-      const auto shares,
-      inSlices(
-          deadline, [&](Deadline slice) { return gathering->rendezvous.allgather(share, slice); },
-          [this] { return interrupted_.load() ? interruption() : Status(); }));
+  HMC_TRY(introduce(*gathering, deadline));
+  HMC_ASSIGN(const auto shares, inSlices(
+                                    deadline, [this] { return wake(); },
+                                    [&](Deadline slice, const std::stop_token& stop) {
+                                      return gathering->rendezvous.allgather(share, slice, stop);
+                                    },
+                                    [&] { return checkGathering(*gathering, deadline); }));
   return spread(shares, size, static_cast<char*>(all));
 }
 

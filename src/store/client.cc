@@ -23,16 +23,19 @@ Result<std::string> Client::get(std::string_view key, Deadline deadline) {
   return connection_->call({.op = Op::get, .key = std::string(key)}, Repeat::yes, deadline);
 }
 
-Result<std::string> Client::await(std::string_view key, Deadline deadline) {
+Result<std::string> Client::await(std::string_view key, Deadline deadline,
+                                  const std::stop_token& stop) {
   HMC_TRY(checkKey(key));
   const uint64_t id = ++lastId_;
   auto value = connection_->call({.op = Op::await, .id = id, .key = std::string(key)}, Repeat::yes,
-                                 deadline);
-  if (value.status().code() != Code::deadlineExceeded) return value;
+                                 deadline, stop);
+  const Code code = value.status().code();
+  if (code != Code::deadlineExceeded && code != Code::cancelled) return value;
   const ChannelPtr channel = connection_->channel();
   if (!channel) return value;
   channel->ask(static_cast<uint16_t>(Op::forget), encode({.op = Op::forget, .id = id}),
                [](const auto&) {});
+  if (code == Code::cancelled) return value;
   return error(Code::deadlineExceeded, "nobody set the key {} before the deadline", key);
 }
 

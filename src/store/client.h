@@ -21,7 +21,8 @@ class Client final : public LeasingStore, private ConnectionUpkeep {
   ~Client() override;
 
   Result<std::string> get(std::string_view key, Deadline deadline) override;
-  Result<std::string> await(std::string_view key, Deadline deadline) override;
+  Result<std::string> await(std::string_view key, Deadline deadline,
+                            const std::stop_token& stop) override;
   Result<std::vector<Entry>> list(std::string_view prefix, Deadline deadline) override;
   Result<int64_t> add(std::string_view key, int64_t amount, Deadline deadline) override;
   Result<uint64_t> append(std::string_view key, std::string_view bytes, Deadline deadline) override;

@@ -34,7 +34,7 @@ Result<std::unique_ptr<Connection>> Connection::open(const std::string& address,
   control.name = "a client of the store";
   control.secret = options.secret;
   HMC_ASSIGN(connection->control_, control::Control::create(control, *connection));
-  HMC_TRY(connection->connectUntil(deadline));
+  HMC_TRY(connection->connectUntil(deadline, options.stop));
   HMC_ASSIGN(connection->thread_,
              startThread("hmc-store", [at = connection.get()](std::stop_token) { at->serve(); }));
   return connection;
@@ -81,21 +81,27 @@ Status Connection::outOfReach(const std::string& what) const {
                why.ok() ? "it does not answer" : why.message());
 }
 
-Result<ChannelPtr> Connection::waitForChannel(Deadline deadline) {
+Result<ChannelPtr> Connection::waitForChannel(Deadline deadline, const std::stop_token& stop) {
   if (fork_.inChild()) return ForkGuard::refusal();
+  const std::stop_callback notify(stop, [this] {
+    std::lock_guard lock(mutex_);
+    changed_.notify_all();
+  });
   std::unique_lock lock(mutex_);
   for (;;) {
+    if (stop.stop_requested()) return error(Code::cancelled, "waiting for the store was given up");
     if (channel_ && channel_->status().ok()) return channel_;
     if (deadline.passed()) return outOfReach("no connection");
     changed_.wait_until(lock, deadline.at());
   }
 }
 
-Result<std::string> Connection::call(const Request& request, Repeat repeat, Deadline deadline) {
+Result<std::string> Connection::call(const Request& request, Repeat repeat, Deadline deadline,
+                                     const std::stop_token& stop) {
   const std::string bytes = encode(request);
   for (;;) {
-    HMC_ASSIGN(const ChannelPtr channel, waitForChannel(deadline));
-    auto answer = channel->call(static_cast<uint16_t>(request.op), bytes, deadline);
+    HMC_ASSIGN(const ChannelPtr channel, waitForChannel(deadline, stop));
+    auto answer = channel->call(static_cast<uint16_t>(request.op), bytes, deadline, stop);
     const bool lost = !answer.ok() && !channel->status().ok();
     if (!lost) return answer;
     if (repeat == Repeat::no) {
@@ -115,22 +121,27 @@ Status Connection::connectOnce(Deadline deadline) {
   return Status();
 }
 
-Status Connection::connectUntil(Deadline deadline) {
+Status Connection::connectUntil(Deadline deadline, const std::stop_token& stop) {
   BackOff backOff;
   for (;;) {
-    Status status = connectOnce(deadline);
+    Status status = connectOnce(earlier(deadline, kAttempt));
     if (status.ok() || isFinal(status)) return status;
-    if (deadline.passed() || endsWithin(earlier(deadline, backOff.next()))) {
+    if (deadline.passed() || endsWithin(earlier(deadline, backOff.next()), stop)) {
+      if (stop.stop_requested()) return error(Code::cancelled, "opening the store was given up");
       std::lock_guard lock(mutex_);
       return outOfReach("opening it");
     }
   }
 }
 
-bool Connection::endsWithin(Deadline until) {
+bool Connection::endsWithin(Deadline until, const std::stop_token& stop) {
+  const std::stop_callback notify(stop, [this] {
+    std::lock_guard lock(mutex_);
+    changed_.notify_all();
+  });
   std::unique_lock lock(mutex_);
-  changed_.wait_until(lock, until.at(), [this] { return ending_; });
-  return ending_;
+  changed_.wait_until(lock, until.at(), [&] { return ending_ || stop.stop_requested(); });
+  return ending_ || stop.stop_requested();
 }
 
 void Connection::serve() {

@@ -3,6 +3,7 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -46,12 +47,14 @@ class Connection final : private control::ControlEvents {
 
   // Whether a request may be sent again when its answer is lost.
   enum class Repeat { no, yes };
-  Result<std::string> call(const Request& request, Repeat repeat, Deadline deadline);
+  // `stop` ends it with cancelled.
+  Result<std::string> call(const Request& request, Repeat repeat, Deadline deadline,
+                           const std::stop_token& stop = {});
 
   // Null while the server is out of reach.
   ChannelPtr channel() const;
   // The channel, waiting for it.
-  Result<ChannelPtr> waitForChannel(Deadline deadline);
+  Result<ChannelPtr> waitForChannel(Deadline deadline, const std::stop_token& stop = {});
   void wake();
   const ForkGuard& fork() const { return fork_; }
 
@@ -66,10 +69,10 @@ class Connection final : private control::ControlEvents {
   void note(const ChannelPtr&, std::string) override {}
 
   Status connectOnce(Deadline deadline);
-  Status connectUntil(Deadline deadline);
+  Status connectUntil(Deadline deadline, const std::stop_token& stop);
   void serve();
-  // True when the connection is to end.
-  bool endsWithin(Deadline until);
+  // True when the connection is to end, or shall not be.
+  bool endsWithin(Deadline until, const std::stop_token& stop = {});
   Status outOfReach(const std::string& what) const;  // with mutex_
 
   const std::string address_;

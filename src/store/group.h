@@ -80,15 +80,18 @@ class Rendezvous {
   // the last round stay in the store.
   Rendezvous(std::shared_ptr<Store> store, std::string prefix, uint32_t rank, uint32_t size);
 
-  // deadlineExceeded names the ranks that did not come.
-  Status barrier(Deadline deadline);
+  // deadlineExceeded names the ranks that did not come. `stop` ends it with cancelled.
+  Status barrier(Deadline deadline, const std::stop_token& stop = {});
   // Everyone's bytes, by rank.
-  Result<std::vector<std::string>> allgather(std::string_view mine, Deadline deadline);
+  Result<std::vector<std::string>> allgather(std::string_view mine, Deadline deadline,
+                                             const std::stop_token& stop = {});
+  // The ranks that have come to this round, as the store knows them.
+  Result<std::vector<uint32_t>> arrived(Deadline deadline) const;
 
  private:
   std::string roundKey(uint64_t round) const;
   // Returns when all ranks have come to this round.
-  Status meet(Deadline deadline);
+  Status meet(Deadline deadline, const std::stop_token& stop);
   // How many ranks have come, ourselves included.
   Result<size_t> arrive(Deadline deadline);
   Status missing(const Status& late) const;

@@ -88,7 +88,8 @@ class MemoryClient final : public Store, public std::enable_shared_from_this<Mem
       return *value;
     });
   }
-  Result<std::string> await(std::string_view key, Deadline deadline) override;
+  Result<std::string> await(std::string_view key, Deadline deadline,
+                            const std::stop_token& stop) override;
   Result<std::vector<Entry>> list(std::string_view prefix, Deadline) override {
     HMC_TRY(checkPrefix(prefix));
     return request<std::vector<Entry>>([&](State& state) {
@@ -169,19 +170,26 @@ class MemoryClient final : public Store, public std::enable_shared_from_this<Mem
   bool dead_ = false;
 };
 
-Result<std::string> MemoryClient::await(std::string_view key, Deadline deadline) {
+Result<std::string> MemoryClient::await(std::string_view key, Deadline deadline,
+                                        const std::stop_token& stop) {
   HMC_TRY(checkKey(key));
+  Waiter waiter;
+  const std::stop_callback wake(stop, [&] {
+    std::lock_guard lock(memory_->mutex);
+    waiter.changed.notify_all();
+  });
   std::unique_lock lock(memory_->mutex);
   if (dead_) return died();
   ++memory_->requests;
   const uint64_t id = ++memory_->lastId;
-  Waiter waiter;
   waiter.value = memory_->state.await(key, id);
   memory_->waiters.emplace(id, &waiter);
-  while (!waiter.value && !deadline.passed()) waiter.changed.wait_until(lock, deadline.at());
+  while (!waiter.value && !stop.stop_requested() && !deadline.passed())
+    waiter.changed.wait_until(lock, deadline.at());
   memory_->waiters.erase(id);
   memory_->state.forget(id);
   if (waiter.value) return *waiter.value;
+  if (stop.stop_requested()) return error(Code::cancelled, "waiting for {} was given up", key);
   return error(Code::deadlineExceeded, "nobody set the key {} before the deadline", key);
 }
 

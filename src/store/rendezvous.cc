@@ -39,17 +39,18 @@ std::string Rendezvous::roundKey(uint64_t round) const {
   return fmt::format("{}/{}/", prefix_, round);
 }
 
-Status Rendezvous::barrier(Deadline deadline) {
-  HMC_TRY(meet(deadline));
+Status Rendezvous::barrier(Deadline deadline, const std::stop_token& stop) {
+  HMC_TRY(meet(deadline, stop));
   ++round_;
   sent_ = false;
   return Status();
 }
 
-Result<std::vector<std::string>> Rendezvous::allgather(std::string_view mine, Deadline deadline) {
+Result<std::vector<std::string>> Rendezvous::allgather(std::string_view mine, Deadline deadline,
+                                                       const std::stop_token& stop) {
   const std::string round = roundKey(round_);
   HMC_TRY(store_->set(dataKey(round, rank_), mine, deadline));
-  HMC_TRY(meet(deadline));
+  HMC_TRY(meet(deadline, stop));
   HMC_ASSIGN(auto entries, store_->list(round + "data/", deadline));
   if (entries.size() != size_) {
     return error(Code::failed,
@@ -67,11 +68,11 @@ Result<std::vector<std::string>> Rendezvous::allgather(std::string_view mine, De
 
 // Each rank appends itself to one key. Whoever completes it knows that all have left the round
 // before, removes that round's keys and opens the gate for all.
-Status Rendezvous::meet(Deadline deadline) {
+Status Rendezvous::meet(Deadline deadline, const std::stop_token& stop) {
   const std::string gate = roundKey(round_) + "open";
   HMC_ASSIGN(const size_t arrived, arrive(deadline));
   if (arrived < size_) {
-    const Status late = store_->await(gate, deadline).status();
+    const Status late = store_->await(gate, deadline, stop).status();
     return late.code() == Code::deadlineExceeded ? missing(late) : late;
   }
   if (round_ > 0) HMC_TRY(store_->removeAll(roundKey(round_ - 1), deadline));
@@ -95,10 +96,16 @@ Result<size_t> Rendezvous::arrive(Deadline deadline) {
   }
 }
 
+Result<std::vector<uint32_t>> Rendezvous::arrived(Deadline deadline) const {
+  const auto there = store_->get(roundKey(round_) + "arrived", deadline);
+  if (!there.ok() && there.status().code() != Code::notFound) return there.status();
+  return ranksIn(there.ok() ? *there : std::string());
+}
+
 Status Rendezvous::missing(const Status& late) const {
-  const auto there = store_->get(roundKey(round_) + "arrived", kLastQuestion);
-  if (!there.ok() && there.status().code() != Code::notFound) return late;
-  const auto ranks = ranksIn(there.ok() ? *there : std::string());
+  const auto come = arrived(kLastQuestion);
+  if (!come.ok()) return late;
+  const std::vector<uint32_t>& ranks = *come;
   if (!has(ranks, rank_)) {
     return error(Code::deadlineExceeded,
                  "the store was restarted while round {} of {} waited for its ranks; call it again",

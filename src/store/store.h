@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -69,8 +70,9 @@ class Store : public Interface {
  public:
   // notFound when it is not there.
   virtual Result<std::string> get(std::string_view key, Deadline deadline) = 0;
-  // Waits for it to be there.
-  virtual Result<std::string> await(std::string_view key, Deadline deadline) = 0;
+  // Waits for it to be there. `stop` ends that with cancelled.
+  virtual Result<std::string> await(std::string_view key, Deadline deadline,
+                                    const std::stop_token& stop = {}) = 0;
   // All that begin with the prefix, sorted by key, as of one moment.
   virtual Result<std::vector<Entry>> list(std::string_view prefix, Deadline deadline) = 0;
 
@@ -102,6 +104,8 @@ struct StoreOptions {
   // When a server was restarted and has lost its memory, other clients set the keys of their leases
   // again. Watches report a key as removed when that did not happen within this time.
   std::chrono::milliseconds grace{5000};
+  // Ends openStore() with cancelled while it waits for a server. That of an etcd goes on.
+  std::stop_token stop{};
 };
 
 // "tcp://10.0.0.1:7000", "tcp://[::1]:7000", "unix:///run/store.sock": a Server, see server.h.

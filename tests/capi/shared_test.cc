@@ -74,6 +74,53 @@ TEST_F(SharedFaults, aRankThatLeftEndsABarrierOfTheOthers) {
   EXPECT_EQ(reply.code, "-1") << reply;
 }
 
+// Ranks 0, 1 and 3 of four have met in a sub-group.
+class SubGroupFaults : public Shared {
+ protected:
+  void SetUp() override {
+    start(ranks_);
+    for (int i : {0, 1, 2}) call(i);
+    for (int i : {0, 1, 2}) expectOk(i);
+  }
+  // The i-th of them.
+  SmemRank& member(int i) { return ranks_[i == 2 ? 3 : i]; }
+  void call(int i) { member(i).say("group 0 some 3 " + std::to_string(i) + " 1"); }
+  void expectOk(int i) {
+    const Reply reply = member(i).answer();
+    EXPECT_TRUE(reply.ok) << reply;
+  }
+
+  SmemRanks ranks_ = SmemRanks(4);
+};
+
+TEST_F(SubGroupFaults, aKilledRankEndsABarrierOfTheOthers) {
+  for (int i : {0, 1}) call(i);
+  member(2).kill();
+  for (int i : {0, 1}) {
+    const Reply reply = member(i).answer();
+    EXPECT_EQ(reply.code, "-1") << reply;
+    EXPECT_NE(reply.text.find("rank 3"), std::string::npos) << reply;
+  }
+}
+
+TEST_F(SubGroupFaults, aKilledRankThatIsNotInItChangesNothing) {
+  for (int i : {0, 1}) call(i);
+  ranks_[2].kill();
+  // It knows of that when this has failed.
+  EXPECT_FALSE(member(2).ask("barrier 0").ok);
+  call(2);
+  for (int i : {0, 1, 2}) expectOk(i);
+}
+
+TEST_F(SubGroupFaults, aRankThatWasKilledBeforeItCameEndsABarrierOfTheOthers) {
+  for (int rank : {0, 1, 2}) ranks_[rank].say("group 0 all 4 " + std::to_string(rank) + " 1");
+  ranks_[3].kill();
+  for (int rank : {0, 1, 2}) {
+    const Reply reply = ranks_[rank].answer();
+    EXPECT_EQ(reply.code, "-1") << reply;
+  }
+}
+
 TEST_F(SharedFaults, allMustGiveTheSameSize) {
   SmemRanks ranks(2);
   start(ranks);

@@ -123,6 +123,18 @@ TEST_P(StoreContract, AnAwaitEndsAtItsDeadlineAndNamesTheKey) {
   EXPECT_EQ(must(store->await("never", kLong)), "after all");
 }
 
+TEST_P(StoreContract, awaitCanBeGivenUp) {
+  std::stop_source giveUp;
+  Status status;
+  std::thread waiter([&] { status = store->await("never", kLong, giveUp.get_token()).status(); });
+  giveUp.request_stop();
+  waiter.join();
+  EXPECT_EQ(status.code(), Code::cancelled) << status.toString();
+  // The client goes on.
+  ASSERT_TRUE(other->set("never", "after all", kLong).ok());
+  EXPECT_EQ(must(store->await("never", kLong)), "after all");
+}
+
 TEST_P(StoreContract, CompareAndSetOnlyChangesWhatIsExpected) {
   auto swap = must(store->compareAndSet("lock", std::nullopt, "mine", kLong));
   EXPECT_TRUE(swap.done);

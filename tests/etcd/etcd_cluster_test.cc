@@ -86,6 +86,27 @@ TEST_F(EtcdCluster, EverythingGoesOnWhenTheLeaderIsKilled) {
   EXPECT_NE(lease->status().code(), Code::alreadyExists);
 }
 
+// Unlike one that was killed it ends no connection.
+TEST_F(EtcdCluster, EverythingGoesOnWhileAnyOfThemIsStopped) {
+  auto store = open();
+  auto watch = must(store->watch("round"));
+  auto lease = must(store->lease(std::chrono::seconds(60), kClusterPatience));
+  ASSERT_TRUE(store->set("held", "1", kClusterPatience, lease).ok());
+  for (size_t member = 0; member < 3; ++member) {
+    server->stop(member);
+    const std::string round = std::to_string(member);
+    // Which of them the store asked before is not known: one of the three rounds stops that one.
+    ASSERT_TRUE(store->set("round" + round, "1", kClusterPatience).ok());
+    EXPECT_EQ(must(store->get("round" + round, kClusterPatience)), "1");
+    EXPECT_EQ(must(store->await("held", kClusterPatience)), "1");
+    for (bool told = false; !told;) {
+      for (const Change& change : must(watch->next(kClusterPatience)))
+        told = told || change.entry.key == "round" + round;
+    }
+    server->goOn(member);
+  }
+}
+
 TEST_F(EtcdCluster, TheLastOfThreeAnswersNobodyUntilASecondComesBack) {
   auto store = open();
   ASSERT_TRUE(store->set("key", "1", kClusterPatience).ok());

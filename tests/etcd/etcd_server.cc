@@ -226,6 +226,14 @@ void EtcdServer::kill(size_t member) {
   pid = -1;
 }
 
+void EtcdServer::stop(size_t member) {
+  ::kill(members_[member].pid, SIGSTOP);
+}
+
+void EtcdServer::goOn(size_t member) {
+  ::kill(members_[member].pid, SIGCONT);
+}
+
 void EtcdServer::removeData(size_t member) {
   std::filesystem::remove_all(folder_.path() / fmt::format("m{}", member));
 }

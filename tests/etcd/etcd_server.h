@@ -52,6 +52,9 @@ class EtcdServer {
   int port(size_t member = 0) const { return members_[member].clientPort; }
   size_t leader() const;
   void kill(size_t member);
+  // It holds its connections and answers nobody, until it goes on.
+  void stop(size_t member);
+  void goOn(size_t member);
   // Starts it again, with the data that it has.
   void start(size_t member);
   void removeData(size_t member);

@@ -2,6 +2,9 @@
 // sentence".
 
 #include <hmc/pool.h>
+#include <linux/mempolicy.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
@@ -137,6 +140,32 @@ class PoolPeer {
     return all;
   }
 
+  // "placement": where our host slot is bound to, and the nodes that its pages are on. Touches it.
+  std::string placement() {
+    const auto slot = pool_->slot(pool_->rank());
+    if (!slot.ok()) return answer(slot.status());
+    int mode = -1;
+    unsigned long nodes[16] = {};
+    if (syscall(SYS_get_mempolicy, &mode, nodes, 8 * sizeof(nodes), slot->address, MPOL_F_ADDR))
+      return "error POLICY it is not known";
+    std::string bound = mode == MPOL_BIND ? "bound to" : "free";
+    for (size_t node = 0; node < 8 * sizeof(nodes); ++node) {
+      if ((nodes[node / 64] >> node % 64 & 1) != 0) bound += " " + std::to_string(node);
+    }
+    constexpr size_t kPage = 4096;
+    std::set<int> on;
+    for (size_t at = 0; at < slot->size; at += kPage) {
+      void* page = static_cast<char*>(slot->address) + at;
+      *static_cast<volatile char*>(page) = 1;
+      int node = -1;
+      (void)syscall(SYS_move_pages, 0, 1, &page, nullptr, &node, 0);
+      on.insert(node);
+    }
+    bound += ", pages on";
+    for (int node : on) bound += " " + std::to_string(node);
+    return "ok " + bound;
+  }
+
   void addMembership() {
     commands_["store"] = [this](std::istream& in) {
       std::string address;
@@ -178,6 +207,7 @@ class PoolPeer {
       std::ifstream maps("/proc/self/maps");
       return "ok " + std::to_string(std::count(std::istreambuf_iterator<char>(maps), {}, '\n'));
     };
+    commands_["placement"] = [this](std::istream&) { return placement(); };
     commands_["event"] = [this](std::istream& in) { return event(in); };
     // Why the member of the last event left.
     commands_["reason"] = [this](std::istream&) { return answer(reason_); };

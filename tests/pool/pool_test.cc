@@ -169,6 +169,27 @@ TEST_F(PoolTest, eachCopyOfABatchHasAnOutcomeOfItsOwn) {
   expectOk(first.ask("load 0 host 0 2097152 5"), "same");
 }
 
+// Small ones are looked up in runs: what ends a run must not change what follows it. Mapped slots,
+// and slots behind a transport.
+TEST_F(PoolTest, copiesOfABatchMayGoAnywhereInAnyOrder) {
+  for (const std::string transport : {"ipc", "tcp"}) {
+    const std::string options =
+        "name=" + transport + " transports=" + transport + " capacity=3 host=4194304";
+    PoolMember& first = member(0, options);
+    PoolMember& second = member(1, options);
+    PoolMember& third = member(2, options);
+    expectOk(first.ask("batch 4096 5 1 0 pattern 1 8192 pattern 1 4194000 pattern 2 0 pattern "
+                       "0 0 pattern 1 16384 null 1 16384 pattern 0 8192 pattern"),
+             "ok ok out_of_range ok ok invalid_argument ok ok");
+    for (const char* offset : {"0", "8192", "16384"})
+      expectOk(second.ask(std::string("load 1 host ") + offset + " 4096 5"), "same");
+    expectOk(third.ask("load 2 host 0 4096 5"), "same");
+    for (const char* offset : {"0", "8192"})
+      expectOk(first.ask(std::string("load 0 host ") + offset + " 4096 5"), "same");
+    expectOk(first.ask("scatter 2 host 0 20000 6"), "same");
+  }
+}
+
 TEST_F(PoolTest, leavingAndJoiningAgainGoesOnForAsLongAsOneLikes) {
   PoolMember& first = member(0, kFour);
   PoolMember& second = member(1, kFour);
@@ -224,6 +245,14 @@ TEST_F(PoolTest, optionsThatDoNotFitAreRefusedWithBothValues) {
   EXPECT_EQ(first.join(store_, "name=another capacity=65535 hostStride=4398046511104").code,
             "exhausted");
   expectOk(other.join(store_, "host=4194304"), "1");
+}
+
+// Node 0 is there everywhere.
+TEST_F(PoolTest, hostSlotsLieOnTheNumaNodeThatWasChosen) {
+  PoolMember& placed = member(0, kFour + " numa=0");
+  expectOk(placed.ask("placement"), "bound to 0, pages on 0");
+  PoolMember& anywhere = member(1, kFour);
+  EXPECT_EQ(anywhere.ask("placement").text.rfind("free, pages on", 0), 0u);
 }
 
 TEST_F(PoolTest, aPoolThatNobodyUsesAnyMoreMayHaveAnotherLayout) {

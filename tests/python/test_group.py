@@ -13,7 +13,7 @@ import pytest
 
 import hmc
 from hmc import collective
-from peers import HERE, PATIENCE
+from peers import HERE, PATIENCE, Child
 from ranks import END, HEAD, MEET, Ranks, placed, run_all
 
 pytest.importorskip("numpy")
@@ -294,3 +294,40 @@ def test_needs_to_be_told_who_takes_part(monkeypatch):
         with pytest.raises(TypeError, match="members= needs rank="):
             collective.init_group(session=session, members=[collective.GroupMember(0, 1, HERE, 1, 0, 0)])
         assert collective.init_group(session=session, rank=0, world=1).me.ip == HERE
+
+
+INTERRUPTED = """
+import sys, hmc
+from hmc import collective
+session = hmc.create_session(buffer_size=4096, local_ip="127.0.0.1")
+try:
+    collective.init_group(session=session, rank=int(sys.argv[1]), world=2, store=sys.argv[2],
+                          timeout=10 * %d)
+except KeyboardInterrupt:
+    print("interrupted")
+""" % PATIENCE
+
+
+def interrupt(child):
+    child.send(signal.SIGINT)
+    assert child.answer() == "interrupted"
+    assert child.ends() == 0
+
+
+def test_control_c_ends_the_waiting_for_other_ranks(held_port):
+    port = held_port()
+    with Child(INTERRUPTED, 0, "%s:%d" % (HERE, port)) as child:
+        # It serves the store when it waits.
+        while child.process.poll() is None:
+            with socket.socket() as probe:
+                if probe.connect_ex((HERE, port)) == 0:
+                    break
+        interrupt(child)
+
+
+def test_control_c_ends_the_waiting_for_the_store():
+    with socket.create_server((HERE, 0)) as dead:
+        dead.settimeout(PATIENCE)
+        with Child(INTERRUPTED, 1, "%s:%d" % dead.getsockname()) as child:
+            dead.accept()[0].close()
+            interrupt(child)

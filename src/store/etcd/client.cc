@@ -63,13 +63,15 @@ Result<std::string> EtcdClient::get(std::string_view key, Deadline deadline) {
   return std::move(found.kvs.front().value);
 }
 
-Result<std::string> EtcdClient::await(std::string_view key, Deadline deadline) {
+Result<std::string> EtcdClient::await(std::string_view key, Deadline deadline,
+                                      const std::stop_token& stop) {
   HMC_TRY(checkKey(key));
   for (;;) {
+    if (stop.stop_requested()) return error(Code::cancelled, "waiting for {} was given up", key);
     auto there = range(Range::of(full(key)), deadline);
     if (there.ok() && !there->kvs.empty()) return std::move(there->kvs.front().value);
     if (there.ok()) {
-      HMC_ASSIGN(auto value, awaitChange(full(key), there->at.revision, deadline));
+      HMC_ASSIGN(auto value, awaitChange(full(key), there->at.revision, deadline, stop));
       if (value) return *std::move(value);
     } else if (there.status().code() != Code::deadlineExceeded) {
       return there.status();
@@ -81,7 +83,8 @@ Result<std::string> EtcdClient::await(std::string_view key, Deadline deadline) {
 }
 
 Result<std::optional<std::string>> EtcdClient::awaitChange(const std::string& key, int64_t revision,
-                                                           Deadline deadline) {
+                                                           Deadline deadline,
+                                                           const std::stop_token& stop) {
   auto awaited = std::make_shared<Awaited>();
   const Gateway::Member member = gateway_->member();
   const Deadline end = earlier(deadline, kAwaitRenewal);
@@ -103,8 +106,13 @@ Result<std::optional<std::string>> EtcdClient::awaitChange(const std::string& ke
         awaited->ended = why;
         awaited->changed.notify_all();
       });
+  const std::stop_callback wake(stop, [awaited] {
+    std::lock_guard lock(awaited->mutex);
+    awaited->changed.notify_all();
+  });
   std::unique_lock lock(awaited->mutex);
-  awaited->changed.wait_until(lock, end.at(), [&] { return awaited->value || awaited->ended; });
+  awaited->changed.wait_until(
+      lock, end.at(), [&] { return awaited->value || awaited->ended || stop.stop_requested(); });
   if (!awaited->ended) gateway_->cancel(exchange);
   if (awaited->value || !awaited->ended || end.passed()) return std::move(awaited->value);
   Status why = *awaited->ended;

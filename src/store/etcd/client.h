@@ -22,7 +22,8 @@ class EtcdClient final : public LeasingStore, private LeaseServer {
 
   Result<std::string> get(std::string_view key, Deadline deadline) override;
   Result<std::vector<Entry>> list(std::string_view prefix, Deadline deadline) override;
-  Result<std::string> await(std::string_view key, Deadline deadline) override;
+  Result<std::string> await(std::string_view key, Deadline deadline,
+                            const std::stop_token& stop) override;
   Result<std::unique_ptr<Watch>> watch(std::string_view prefix) override;
   Result<int64_t> add(std::string_view key, int64_t amount, Deadline deadline) override;
   Result<uint64_t> append(std::string_view key, std::string_view bytes, Deadline deadline) override;
@@ -43,7 +44,7 @@ class EtcdClient final : public LeasingStore, private LeaseServer {
   Status modify(std::string_view key, Deadline deadline, Function change);
   // Waits for the key to be set after the revision. None: ask again whether it is there.
   Result<std::optional<std::string>> awaitChange(const std::string& key, int64_t revision,
-                                                 Deadline deadline);
+                                                 Deadline deadline, const std::stop_token& stop);
 
   Status erase(std::string_view key, Deadline deadline) override;
   Status eraseAll(std::string_view prefix, Deadline deadline) override;

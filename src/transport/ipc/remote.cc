@@ -72,7 +72,9 @@ Result<std::unique_ptr<RemoteMemory>> importMapped(const Key& key, const std::at
   share.kind = key.device.kind;
   share.device = key.uuid;
   HMC_ASSIGN(Region region, backend->attach(share, place));
-  if (region.device.isHost()) populate(region, key.access);
+  // Reading provides sixteen pages at a time where writing provides one, and both make pages of
+  // shared memory writable.
+  if (region.device.isHost()) populate(region, Access::read);
   return std::unique_ptr<RemoteMemory>(
       std::make_unique<MappedRemote>(key, region, backend, closed));
 }

@@ -8,7 +8,7 @@ namespace hmc::tcp {
 namespace {
 constexpr uint32_t kAddressMagic = 0x41504354;   // "TCPA"
 constexpr uint32_t kKeyMagic = 0x4b504354;       // "TCPK"
-constexpr uint32_t kGreetingMagic = 0x32434d48;  // "HMC2"
+constexpr uint32_t kGreetingMagic = 0x33434d48;  // "HMC3"
 }  // namespace
 
 std::string Address::encode() const {

@@ -211,7 +211,7 @@ size_t TcpLink::post(std::span<const Op> ops) {
 OriginStream* TcpLink::enqueue(const Op& op) {
   OriginStream* least = nullptr;
   for (auto& stream : streams_) {
-    if (stream->attached() && (!least || stream->load() < least->load())) least = stream.get();
+    if (stream->usable() && (!least || stream->load() < least->load())) least = stream.get();
   }
   if (least && least->load() > kGrow) growForward();
   OriginStream* stream = preferred_.load(std::memory_order_relaxed);
@@ -273,7 +273,9 @@ bool TcpLink::up() const {
 
 bool TcpLink::expire() {
   bool ended = false;
-  if (!closed_) {
+  if (!closed_ && streams_[0]->up()) {
+    for (auto& stream : streams_) stream->dropIfNotUp();
+  } else if (!closed_) {
     std::string peer;
     {
       std::lock_guard lock(mutex_);

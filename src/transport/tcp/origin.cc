@@ -6,6 +6,7 @@
 #include <cerrno>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "transport/tcp/socket.h"
 
 namespace hmc::tcp {
@@ -18,6 +19,7 @@ Status OriginStream::attach(Fd fd, std::string peer, std::string greeting, Progr
   if (!why_.ok() || fd_) return Status();
   HMC_TRY(progress.watch(fd.get(), number, index));
   fd_ = std::move(fd);
+  needed_.store(index == 0, std::memory_order_relaxed);
   attached_.store(true, std::memory_order_release);
   peer_ = std::move(peer);
   greeting_ = std::move(greeting);
@@ -43,7 +45,7 @@ bool OriginStream::enqueue(const Op& op) {
     return true;
   }
   const uint64_t cost = op.size + kOpCost;
-  if (!fd_ || end_ - first_ == kWindow) return false;
+  if (!usable() || !fd_ || end_ - first_ == kWindow) return false;
   if (end_ != first_ && load() + cost > kWindowBytes) return false;
   if (slots_.empty()) {
     slots_.resize(kWindow);
@@ -221,7 +223,20 @@ void OriginStream::endFirst(const Status& status) {
   completion->end(status);
 }
 
+void OriginStream::dropIfNotUp() {
+  std::lock_guard lock(mutex_);
+  if (mayDrop()) drop();
+}
+
+void OriginStream::drop() {
+  logDebug("tcp: a further connection with {} did not come up", peer_);
+  fd_.reset();
+  greeting_.clear();
+  attached_.store(false, std::memory_order_release);
+}
+
 void OriginStream::broken(const std::string& what, int errnum) {
+  if (mayDrop()) return drop();
   Status why = errnum == 0 ? error(Code::disconnected, "{} closed the connection", peer_)
                            : error(Code::disconnected, "{} {}: {}", what, peer_, errnoText(errnum));
   // An end or a reset comes from the target, which then applies nothing more. Any other error says

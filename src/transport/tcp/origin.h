@@ -32,12 +32,17 @@ class OriginStream {
   explicit OriginStream(std::chrono::milliseconds fence);
 
   // The connection, there or on its way, and the first bytes to send over it. From now on
-  // `progress` watches it, as stream `index` of link `number`.
+  // `progress` watches it, as stream `index` of link `number`. The link needs its first one; any
+  // other takes no operation before it is up, and is dropped if it cannot be.
   Status attach(Fd fd, std::string peer, std::string greeting, Progress& progress, uint64_t number,
                 size_t index);
   bool attached() const { return attached_.load(std::memory_order_acquire); }
   // Connected and greeted.
   bool up() const { return up_.load(std::memory_order_acquire); }
+  // enqueue() may take operations.
+  bool usable() const { return attached() && (needed_.load(std::memory_order_relaxed) || up()); }
+  // Did not come up in time: drops the connection, unless the link needs it.
+  void dropIfNotUp();
   // The connection broke or was closed: nothing new starts, although what was sent may still wait
   // for its fence.
   bool ended() const { return ended_.load(std::memory_order_acquire); }
@@ -46,7 +51,7 @@ class OriginStream {
   uint64_t load() const { return load_.load(std::memory_order_relaxed); }
 
   // Takes the operation for the next flush(); false when the window is full or there is no
-  // connection yet. On an ended stream it fails at once.
+  // connection that can take it. On an ended stream it fails at once.
   bool enqueue(const Op& op);
   // Sends what the socket takes. `more`: another flush or finish() follows at once, so the kernel
   // need not send off a packet that is not full.
@@ -87,6 +92,8 @@ class OriginStream {
   Status answer(const Reply& reply);
   void discardAll();
   void endFirst(const Status& status);
+  bool mayDrop() const { return fd_ && !needed_ && !up_; }
+  void drop();
   void broken(const std::string& what, int errnum);
   void end(const Status& why, bool fenced);
   void failRest();
@@ -94,6 +101,7 @@ class OriginStream {
 
   const std::chrono::milliseconds fence_;
   std::atomic<bool> attached_{false};
+  std::atomic<bool> needed_{true};
   std::atomic<bool> up_{false};
   std::atomic<bool> ended_{false};
   std::atomic<uint64_t> load_{0};

@@ -18,10 +18,16 @@ namespace hmc::tcp {
 inline constexpr size_t kLargestRequest = size_t{64} << 20;
 inline constexpr size_t kLongestSentence = 400;
 
+// Of a request and of a reply; what they do not use is 0. The kernel copies the bytes of a put or
+// a get behind one into its own pages. A Zen 3 does that at half the speed where these bytes begin
+// 1 to 31 bytes further into a page than they do in the caller's memory: with 64 bytes neither
+// memory from malloc (16 bytes into a page) nor whole pages do.
+inline constexpr size_t kHeaderSize = 64;
+
 enum class RequestKind : uint64_t { put = 0x7570, get = 0x7467 };
 
 struct Request {
-  static constexpr size_t kSize = 40;
+  static constexpr size_t kSize = kHeaderSize;
   uint64_t kind = 0;
   uint64_t id = 0;
   uint64_t region = 0;
@@ -29,8 +35,8 @@ struct Request {
   uint64_t size = 0;
 
   void pack(char* out) const {
-    const uint64_t words[] = {htole64(kind), htole64(id), htole64(region), htole64(offset),
-                              htole64(size)};
+    const uint64_t words[kSize / sizeof(uint64_t)] = {htole64(kind), htole64(id), htole64(region),
+                                                      htole64(offset), htole64(size)};
     std::memcpy(out, words, sizeof(words));
   }
   static Request unpack(const char* in) {
@@ -44,7 +50,7 @@ struct Request {
 enum class ReplyKind : uint32_t { done = 0x656e6f64, data = 0x61746164, refused = 0x6f6e };
 
 struct Reply {
-  static constexpr size_t kSize = 24;
+  static constexpr size_t kSize = kHeaderSize;
   uint32_t kind = 0;
   uint32_t code = 0;  // of a refusal
   uint64_t id = 0;
@@ -52,7 +58,7 @@ struct Reply {
 
   void pack(char* out) const {
     const uint32_t halves[] = {htole32(kind), htole32(code)};
-    const uint64_t words[] = {htole64(id), htole64(size)};
+    const uint64_t words[kSize / sizeof(uint64_t) - 1] = {htole64(id), htole64(size)};
     std::memcpy(out, halves, sizeof(halves));
     std::memcpy(out + sizeof(halves), words, sizeof(words));
   }

@@ -7,6 +7,7 @@
 #include "hmc/deadline.h"
 #include "hmc/store.h"
 #include "store/server.h"
+#include "store/store.h"
 #include "unit/store/waits.h"
 
 namespace hmc {
@@ -48,6 +49,19 @@ class GatheringTest : public testing::Test {
 
   const std::string address = freeAddress();
 };
+
+TEST_F(GatheringTest, CancelEndsAWaitAtEachOfItsStages) {
+  // Rank 1 finds no store, rank 0 serves it and is alone.
+  for (uint32_t alone : {1U, 0U}) {
+    Gathering gathering = must(Gathering::begin(rank(alone, 2)));
+    auto waiting =
+        std::async(std::launch::async, [&] { return gathering.wait("", kLong).status(); });
+    if (alone == 0) (void)must(store::openStore(address, {}, kLong));
+    gathering.cancel();
+    EXPECT_EQ(waiting.get().code(), Code::cancelled);
+    EXPECT_EQ(gathering.wait("", kLong).status().code(), Code::cancelled);
+  }
+}
 
 TEST_F(GatheringTest, EveryoneIsToldWhatEveryoneSaysInAnyOrder) {
   auto second = gather(rank(1, 3), "one");

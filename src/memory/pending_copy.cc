@@ -58,7 +58,8 @@ Result<std::unique_ptr<PendingCopy>> PendingCopy::start(const Region& dst, const
   return copy;
 }
 
-Result<std::unique_ptr<PendingCopy>> PendingCopy::startBatch(const CopyBatch& batch) {
+Result<std::unique_ptr<PendingCopy>> PendingCopy::startBatch(const CopyBatch& batch,
+                                                             BorrowedBuffer list) {
   const size_t total = batch.bytes;
   std::unique_ptr<PendingCopy> copy(new PendingCopy({batch.to.ptr, total, batch.to.device},
                                                     {batch.from.ptr, total, batch.from.device}));
@@ -75,6 +76,7 @@ Result<std::unique_ptr<PendingCopy>> PendingCopy::startBatch(const CopyBatch& ba
 }
 
 Result<std::unique_ptr<PendingCopy>> PendingCopy::startStaged(const Region& dst, const Region& src,
+  copy->buffer_ = std::move(list);
                                                               bool fromTheEnd) {
   HMC_TRY(check(dst, src));
   std::unique_ptr<PendingCopy> copy(new PendingCopy(dst.slice(0, src.size), src));

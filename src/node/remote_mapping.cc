@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "memory/backends.h"
 #include "node/node_impl.h"
 #include "transport/check.h"
 
@@ -13,6 +14,12 @@ namespace {
 bool linkEnded(const Status& status) {
   return status.code() == Code::disconnected || status.code() == Code::cancelled ||
          status.code() == Code::deadlineExceeded;
+}
+
+// Of the device that may copy by itself between the two; null where none does.
+Backend* copyingBackend(const Device& local, const Device& remote) {
+  const Device& device = local.isHost() ? remote : local;
+  return device.isHost() ? nullptr : loadedBackend(device.kind);
 }
 
 using Paths = std::vector<std::unique_ptr<OpenPath>>;
@@ -247,6 +254,8 @@ Result<std::shared_ptr<TransferState>> RemoteMapping::start(
 }
 
 Status RemoteMapping::noteEnd(const TransferState& transfer, const Status& outcome) const {
+  if (Backend* backend = copyingBackend(local->region().device, device_))
+    pieces.writeDownFor(*backend);
   peer_->forget(transfer);
   // A transfer that was cancelled need not have lost its link.
   for (const auto& path : paths_) {

@@ -7,6 +7,7 @@
 
 #include "hmc/block.h"
 #include "hmc/status.h"
+#include "memory/even_list.h"
 #include "memory/region.h"
 
 namespace hmc {
@@ -35,6 +36,8 @@ class Pieces {
     if (isList()) list_ = kept_;
   }
 
+  // Long lists of blocks of one size are also written down for that device while they are checked.
+  void writeDownFor(Backend& device) { device_ = &device; }
   // Ok when every piece lies inside both sides; of a list, the first kPart blocks. The sentence
   // names `what` ("put"), the first number that is wrong and the size that it passes.
   Status check(uint64_t localSize, uint64_t remoteSize, const char* what);
@@ -46,10 +49,10 @@ class Pieces {
     size_t first = 0;
     size_t count = 0;
     uint64_t bytes = 0;
-    size_t each = 0;  // bytes of every block, where all are of one size
     size_t end() const { return first + count; }
   };
   const Part& checked() const { return checked_; }
+  EvenList& even() { return even_; }  // the same part, where it was written down
   std::span<const Block> blocksOf(const Part& part) const {
     return list_.subspan(part.first, part.count);
   }
@@ -57,11 +60,15 @@ class Pieces {
   uint64_t typicalSize() const { return checked_.count == 0 ? 0 : checked_.bytes / checked_.count; }
 
  private:
+  bool checkEven(std::span<const Block> blocks);
+
   Strided strided_;
   std::span<const Block> list_;
   std::vector<Block> kept_;
   size_t count_;
   Part checked_;
+  Backend* device_ = nullptr;  // none: nothing is written down
+  EvenList even_;
   uint64_t localSize_ = 0;
   uint64_t remoteSize_ = 0;
   const char* what_ = "";

@@ -13,6 +13,7 @@
 #include "hmc/block.h"
 #include "hmc/deadline.h"
 #include "hmc/result.h"
+#include "memory/even_list.h"
 #include "memory/region.h"
 #include "transport/completion.h"
 #include "transport/counters.h"
@@ -123,7 +124,8 @@ struct ListOp {
   std::span<const Block> blocks;
   uint64_t bytes;  // of all blocks
   Completion* completion;
-  size_t each = 0;  // bytes of every block, where all are of one size
+  // The same blocks, where all are of one size. Who takes the operation may take it.
+  EvenList* even = nullptr;
 };
 
 // The data path to one peer. Safe from any thread. Destroying it does what close() does and waits

@@ -29,7 +29,7 @@ struct DeviceUuid {
 // for that device, which overlap with each other; anything else is the vendor's stream that the
 // caller works on.
 struct DeviceQueue {
-  static constexpr uint8_t kLanes = 3;
+  static constexpr uint8_t kLanes = 5;
 
   Device device;
   void* stream = nullptr;

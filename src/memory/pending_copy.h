@@ -32,14 +32,16 @@ class PendingCopy {
 
  private:
   // Copies in different directions use different engines of a device, and do not wait for each
-  // other.
-  enum Lane : uint8_t { kOnDevice, kToHost, kFromHost };
+  // other. Those of one direction take turns on two lanes: one copies while the other writes its
+  // event.
+  enum class Way : uint8_t { onDevice, toHost, fromHost };
+  static uint8_t laneFor(Way way);
   // A queue of one device, and the event behind the copy that was enqueued there last.
   struct Side {
     Backend* backend;
     DeviceQueue queue;
     std::unique_ptr<DeviceEvent> event;
-    static Result<Side> on(const Device& device, Lane lane);
+    static Result<Side> on(const Device& device, Way way);
     static Result<Side> between(const Device& to, const Device& from);
     Status enqueue(const Region& dst, const Region& src) const;
   };

@@ -88,6 +88,19 @@ RemoteMapping::~RemoteMapping() {
   peer_->regions().remove(*this);
 }
 
+bool RemoteMapping::waitsForNobody(const LocalMemory& local, void* stream) const {
+  const bool alone = std::all_of(paths_.begin(), paths_.end(), [](const auto& path) {
+    return path->memory && path->memory->inProcess;
+  });
+  if (!mapped() && !alone) return false;
+  if (!stream) return true;
+  if (local.host()) return false;  // which is an error, and start() says so
+  const auto event = recordOn({local.region().device, stream});
+  if (!event.ok()) return false;
+  const auto passed = (*event)->passed();
+  return passed.ok() && *passed;
+}
+
 void RemoteMapping::revoke(const std::function<void(const Status&)>& released) {
   for (auto& limit : atOnce_) limit.store(0);
   revoked_.store(true);
@@ -241,6 +254,8 @@ Result<Ticket> RemoteMapping::start(const Self& self, OpKind kind,
 Result<std::shared_ptr<TransferState>> RemoteMapping::start(
     OpKind kind, std::shared_ptr<const LocalMemory> local, Pieces pieces,
     std::shared_ptr<const RemoteMapping> self, std::shared_ptr<DeviceEvent> after) const {
+  if (Backend* backend = copyingBackend(local->region().device, device_))
+    pieces.writeDownFor(*backend);
   Status checked = pieces.check(local->region().size, size_, opName(kind));
   if (!checked.ok()) return checked.within(peer_->title());
   if (!allowed(kind, *local)) return explainRefusal(kind, *local);
@@ -254,8 +269,6 @@ Result<std::shared_ptr<TransferState>> RemoteMapping::start(
 }
 
 Status RemoteMapping::noteEnd(const TransferState& transfer, const Status& outcome) const {
-  if (Backend* backend = copyingBackend(local->region().device, device_))
-    pieces.writeDownFor(*backend);
   peer_->forget(transfer);
   // A transfer that was cancelled need not have lost its link.
   for (const auto& path : paths_) {

@@ -60,6 +60,7 @@ struct PathTaken {
   std::string name;           // one of Facts::paths: "mapped"; empty where there is only one
   std::string slowerBecause;  // why, with the fix; empty when there was no faster path
   bool hostOnly = false;      // moves our host memory alone, whatever Facts::local says
+  bool inProcess = false;     // lies in this process, too: the peer takes no part in transfers
 };
 
 // A peer's Registration as one Link sees it. Must not outlive the Link.
@@ -70,6 +71,7 @@ class RemoteMemory : public Interface {
         access(allowed),
         mapped(here),
         hostOnly(taken.hostOnly),
+        inProcess(taken.inProcess),
         taken_(std::make_unique<PathTaken>(std::move(taken))) {}
   ~RemoteMemory() override { gate_->forget(); }
 
@@ -89,7 +91,8 @@ class RemoteMemory : public Interface {
   const uint64_t size;
   const Access access;
   const Mapped mapped;
-  const bool hostOnly;  // PathTaken's
+  const bool hostOnly;  // PathTaken's, as the next one
+  const bool inProcess;
 
  private:
   // From now on `mapped` points to pages of this process, also for who is in the middle of a copy.

@@ -35,7 +35,7 @@ struct GiveBack {
 using BorrowedBuffer = std::unique_ptr<StagingBuffer, GiveBack>;
 inline constexpr size_t kBorrowedSize = size_t{4} << 20;
 // For lists of blocks, of which a long one has several under way.
-inline constexpr size_t kBorrowedListSize = size_t{128} << 10;
+inline constexpr size_t kBorrowedListSize = size_t{256} << 10;
 Result<BorrowedBuffer> borrowBuffer(size_t size = kBorrowedSize);
 
 }  // namespace hmc

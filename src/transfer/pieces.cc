@@ -51,7 +51,8 @@ Status Pieces::check(uint64_t localSize, uint64_t remoteSize, const char* what) 
 }
 
 Status Pieces::checkPart() {
-  checked_ = {checked_.end(), std::min(kPart, count_ - checked_.end())};
+  const size_t most = checked_.end() == 0 ? kPart : kLaterPart;
+  checked_ = {checked_.end(), std::min(most, count_ - checked_.end())};
   const auto blocks = blocksOf(checked_);
   if (checkEven(blocks)) return Status();
   const BlockSum sum = sumOf(blocks, localSize_, remoteSize_);
@@ -64,7 +65,7 @@ Status Pieces::checkPart() {
 }
 
 bool Pieces::checkEven(std::span<const Block> blocks) {
-  static_assert(kPart * sizeof(Place) <= kBorrowedListSize);
+  static_assert(kLaterPart * sizeof(Place) <= kBorrowedListSize);
   even_ = {};
   if (!device_ || blocks.size() < kWorthWritingDown) return false;
   auto memory = borrowBuffer(kBorrowedListSize);

@@ -15,8 +15,10 @@ namespace hmc {
 // What a transfer moves: pieces of one length at regular distances, or a list of blocks.
 class Pieces {
  public:
-  // Blocks that are checked at once: they still lie in the cache when they are posted.
+  // Blocks of a list that are checked at once: the first ones, before anything moves, and later
+  // ones, while a device copies those before. A part costs a launch, so later ones are larger.
   static constexpr size_t kPart = 16384;
+  static constexpr size_t kLaterPart = 2 * kPart;
 
   Pieces(const Strided& strided)  // NOLINT(google-explicit-constructor)
       : strided_(strided), count_(strided.length == 0 ? 0 : strided.count) {}
@@ -41,7 +43,7 @@ class Pieces {
   // Ok when every piece lies inside both sides; of a list, the first kPart blocks. The sentence
   // names `what` ("put"), the first number that is wrong and the size that it passes.
   Status check(uint64_t localSize, uint64_t remoteSize, const char* what);
-  // The same for the next kPart blocks, and for all that are left.
+  // The same for the next kLaterPart blocks, and for all that are left.
   Status checkPart();
   Status checkRest();
   // What was checked last.

@@ -58,7 +58,7 @@ TEST(Pieces, areCheckedUpToTheLastOfTheirStride) {
 }
 
 TEST(Pieces, ofALongListAreCheckedPartByPart) {
-  std::vector<Block> list(2 * Pieces::kPart + 1, {0, 0, 2});
+  std::vector<Block> list(Pieces::kPart + Pieces::kLaterPart + 1, {0, 0, 2});
   list[Pieces::kPart].size = 3;
   Pieces pieces(list);
   EXPECT_TRUE(pieces.check(2, 2, "put").ok());

@@ -140,6 +140,10 @@ class HMC_API RemoteRegion {
   // there are no longer the peer's; reading and writing them does no harm.
   void* data() const;
 
+  // Whether a processor or device of this process would do a transfer from that memory alone, and
+  // at once: no peer takes part, and `stream`, if it is one, has nothing left to do.
+  bool waitsForNobody(const LocalRegion& local, void* stream = nullptr) const;
+
   // Returns when the bytes are visible at the other side (put) or here (get). A timeout cancels.
   Status put(const LocalRegion& local, size_t localOffset, size_t remoteOffset, size_t size,
              Timeout timeout = kDefaultTimeout) const;

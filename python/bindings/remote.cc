@@ -1,3 +1,5 @@
+#include <optional>
+
 #include "errors.h"
 #include "quick_method.h"
 #include "transfer.h"
@@ -63,16 +65,20 @@ bool atOnce(Direction direction, const Remote& remote, const Region& local, cons
              : there.getAtOnce(*local.memory, block.localOffset, block.remoteOffset, block.size);
 }
 
-// A copy into mapped memory waits for no peer, so it need not check for Ctrl-C in between.
-void copyAll(Direction direction, const Remote& remote, const Region& local, const Block& block,
+// All of it, where that waits for no peer and so need not check for Ctrl-C in between. False, and
+// nothing done, where it may.
+bool copyAll(Direction direction, const Remote& remote, const LocalSide& local, const Block& block,
              Timeout timeout) {
   const RemoteRegion& there = *remote.memory;
-  const LocalRegion& here = *local.memory;
-  check(withoutGil([&] {
+  const LocalRegion& here = *local->memory;
+  const auto done = withoutGil([&]() -> std::optional<Status> {
+    if (!there.waitsForNobody(here, local.stream())) return std::nullopt;
     return direction == Direction::put
                ? there.put(here, block.localOffset, block.remoteOffset, block.size, timeout)
                : there.get(here, block.localOffset, block.remoteOffset, block.size, timeout);
-  }));
+  });
+  if (done) check(*done);
+  return done.has_value();
 }
 
 void move(Direction direction, const Remote& self, py::handle object, double timeout,
@@ -80,10 +86,8 @@ void move(Direction direction, const Remote& self, py::handle object, double tim
   const Timeout time = timeoutFrom(timeout);
   const LocalSide local(self.node, object, stream, direction == Direction::get);
   const Block block = whole(direction, self, *local);
-  if (!local.stream()) {
-    if (atOnce(direction, self, *local, block)) return;
-    if (self.memory->mapped()) return copyAll(direction, self, *local, block, time);
-  }
+  if (!local.stream() && atOnce(direction, self, *local, block)) return;
+  if (copyAll(direction, self, local, block, time)) return;
   Transfer transfer = begin(direction, self, local, std::vector<Block>{block});
   finish(transfer.ticket, time, [&] { return sized(direction, block.size) + ", " + title(self); });
 }

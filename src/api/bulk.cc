@@ -13,11 +13,13 @@ namespace {
 
 using Word = BulkGrant::Word;
 
-// Pieces of a transfer overlap with each other when there are enough of them, and each costs two
-// messages.
+// Pieces of a transfer overlap with each other when there are enough of them. Each costs two
+// messages, and a device that copies both ways at once stops for 4 us between two copies.
 constexpr size_t kSmallestChunk = size_t{128} << 10;
-constexpr size_t kLargestChunk = size_t{2} << 20;
+constexpr size_t kLargestChunk = size_t{4} << 20;
 constexpr size_t kChunksAtLeast = 16;
+// The first and the last of large chunks are smaller, because nothing overlaps with them.
+constexpr size_t kOuterChunk = size_t{512} << 10;
 // Registering memory with a transport, for one call, takes longer than copying less than this.
 constexpr size_t kWorthRegistering = size_t{1} << 20;
 
@@ -25,9 +27,6 @@ size_t slotSize(const LocalMemory& buffer) {
   constexpr size_t kAligned = 4096;
   const size_t share = buffer.region().size / (2 * kBulkSlots);
   return std::min(kLargestChunk, share < kAligned ? share : share / kAligned * kAligned);
-}
-size_t receiveSlot(size_t chunk, size_t slot) {
-  return (chunk % kBulkSlots) * slot;
 }
 size_t sendSlot(size_t chunk, const LocalMemory& buffer) {
   return buffer.region().size / 2 + (chunk % kBulkSlots) * slotSize(buffer);
@@ -83,16 +82,25 @@ class Sending {
     BulkChunk chunk;
   };
 
-  bool mayStart() const { return !allStarted_ && started_ - taken_ < kBulkSlots; }
+  // We keep what is under way in slots of our own, too.
+  size_t slots() const { return std::min<size_t>(receiver_.slots, kBulkSlots); }
+  bool mayStart() const { return !allStarted_ && started_ - taken_ < slots(); }
+
+  // No more than came before, and than half of what is left.
+  size_t nextSize() const {
+    const size_t left = from_.size - offset_;
+    const size_t most = std::max(kOuterChunk, std::min(offset_, left / 2));
+    return std::min({most_, most, left});
+  }
 
   Status startNext() {
-    const size_t size = std::min(most_, from_.size - offset_);
+    const size_t size = nextSize();
     size_t at = offset_;
     if (!source_) {
       at = sendSlot(started_, *buffer_);
       HMC_TRY(copy(buffer_->region().slice(at, size), from_.slice(offset_, size)));
     }
-    const Block block{at, receiveSlot(started_, receiver_.slot), size};
+    const Block block{at, started_ % receiver_.slots * receiver_.slot, size};
     HMC_ASSIGN(Ticket ticket,
                RemoteMapping::start(connection_.buffer, OpKind::put, source_ ? source_ : buffer_,
                                     std::vector<Block>{block}));
@@ -148,7 +156,7 @@ class Receiving {
     if (status.ok()) return received_;
     // A receiver that gave up may come again, and the sender waits for it.
     if (status.code() != Code::deadlineExceeded)
-      (void)sendGrant(peer_, {Word::refused, number_, 0, status.message()}, deadline_);
+      (void)sendGrant(peer_, {Word::refused, number_, 0, 0, status.message()}, deadline_);
     return status;
   }
 
@@ -159,17 +167,25 @@ class Receiving {
   };
 
   Status receiveAll() {
-    HMC_TRY(sendGrant(peer_, {Word::ready, number_, slot_, ""}, deadline_));
+    HMC_TRY(sendGrant(peer_, {Word::ready, number_, slot_, kBulkSlots, ""}, deadline_));
+    PollPause pause;
     for (bool last = false; !last;) {
       if (underWay_.empty() || peer_.channel().unread(kBulkChunk)) {
         HMC_ASSIGN(auto chunk, receiveChunk(peer_, number_, slot_, deadline_));
         if (chunk) HMC_TRY(startCopy(*chunk));
+        pause.restart();
         continue;
       }
-      HMC_TRY(waitFor(*underWay_.front().copy, deadline_));
+      // Chunks that come meanwhile are started at once, so that the device always has a next one.
+      HMC_ASSIGN(const bool copied, underWay_.front().copy->passed());
+      if (!copied) {
+        HMC_TRY(pause.next(deadline_));
+        continue;
+      }
+      pause.restart();
       last = underWay_.front().last;
       underWay_.pop_front();
-      HMC_TRY(sendGrant(peer_, {Word::taken, number_, 0, ""}, deadline_));
+      HMC_TRY(sendGrant(peer_, {Word::taken, number_, 0, 0, ""}, deadline_));
     }
     return Status();
   }
@@ -181,7 +197,7 @@ class Receiving {
     }
     HMC_ASSIGN(auto copy,
                PendingCopy::start(into_.slice(received_, chunk.size),
-                                  buffer_.slice(receiveSlot(count_++, slot_), chunk.size)));
+                                  buffer_.slice(count_++ % kBulkSlots * slot_, chunk.size)));
     underWay_.push_back({std::move(copy), chunk.last});
     received_ += chunk.size;
     return Status();

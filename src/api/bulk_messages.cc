@@ -11,7 +11,7 @@ constexpr uint16_t kLastChunk = 1;  // a flag of kBulkChunk
 
 Status sendGrant(PeerState& peer, const BulkGrant& grant, Deadline deadline) {
   Writer out;
-  out.u8(static_cast<uint8_t>(grant.word)).u64(grant.number).u64(grant.slot);
+  out.u8(static_cast<uint8_t>(grant.word)).u64(grant.number).u64(grant.slot).u64(grant.slots);
   out.string(grant.sentence);
   return peer.channel().send(kBulkGrant, 0, out.bytes(), deadline);
 }
@@ -24,13 +24,16 @@ Result<std::optional<BulkGrant>> receiveGrant(PeerState& peer, uint64_t number, 
   grant.word = static_cast<Word>(in.u8());
   grant.number = in.u64();
   grant.slot = in.u64();
+  grant.slots = in.u64();
   grant.sentence = in.string();
   HMC_TRY(in.finish("a grant of recvDataFrom"));
   if (grant.word != Word::ready && grant.number != number) return std::optional<BulkGrant>();
   if (grant.word == Word::refused)
     return error(Code::failed, "{} refused the data: {}", peer.title(), grant.sentence);
-  if (grant.word == Word::ready && grant.slot == 0)
-    return error(Code::failed, "{} announced slots of 0 bytes", peer.title());
+  if (grant.word == Word::ready && (grant.slot == 0 || grant.slots == 0)) {
+    return error(Code::failed, "{} announced {} slots of {} bytes", peer.title(), grant.slots,
+                 grant.slot);
+  }
   return std::optional(std::move(grant));
 }
 

@@ -10,7 +10,7 @@ namespace hmc {
 
 // Each half of a buffer is that many slots: the lower half receives, the upper half sends, so that
 // both directions can run at once.
-inline constexpr size_t kBulkSlots = 16;
+inline constexpr size_t kBulkSlots = 8;
 
 inline constexpr MessageKind kBulkChunk = MessageKind::custom1;
 inline constexpr MessageKind kBulkGrant = MessageKind::custom2;
@@ -22,6 +22,7 @@ struct BulkGrant {
   Word word{};
   uint64_t number = 0;
   uint64_t slot = 0;     // of `ready`: the bytes in each of the receiver's slots
+  uint64_t slots = 0;    // of `ready`: how many it has
   std::string sentence;  // of `refused`
 };
 

@@ -11,6 +11,7 @@
 #include "base/interface.h"
 #include "hmc/block.h"
 #include "hmc/result.h"
+#include "memory/places.h"
 #include "memory/region.h"
 
 namespace hmc {
@@ -28,7 +29,7 @@ struct DeviceUuid {
 // for that device, which overlap with each other; anything else is the vendor's stream that the
 // caller works on.
 struct DeviceQueue {
-  static constexpr uint8_t kLanes = 3;
+  static constexpr uint8_t kLanes = 5;
 
   Device device;
   void* stream = nullptr;
@@ -48,7 +49,9 @@ struct CopyBatch {
   std::span<const Block> blocks;
   uint64_t bytes;        // of all blocks
   bool toRemote = true;  // `to` is what the blocks call remote, else what they call local
-  size_t each = 0;       // of every block, where all are of one size and somebody knows it
+  // The same blocks, where all are of one size. Stays as it is until they are copied, and may lie
+  // in memory that the device cannot read.
+  EvenBlocks even = {};
 
   CopyPiece piece(const Block& block) const {
     return {to.at(toRemote ? block.remoteOffset : block.localOffset),

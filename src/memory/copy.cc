@@ -23,20 +23,10 @@ constexpr std::chrono::microseconds kPollEvery{50};
 
 template <class Pending>
 Status poll(Pending& pending, Deadline deadline) {
-  const std::atomic<uint32_t> never{0};
-  for (int polls = 0;; ++polls) {
+  for (PollPause pause;;) {
     HMC_ASSIGN(const bool passed, pending.passed());
     if (passed) return Status();
-    if (polls < kSpins) continue;
-    if (deadline.passed()) {
-      return error(Code::deadlineExceeded, "a device did not finish its copies in time");
-    }
-    // Nothing wakes us: vendors' calls that would, block without a deadline.
-    if (polls < kSpins + kYields) {
-      std::this_thread::yield();
-    } else {
-      futexWait(never, 0, earlier(deadline, kPollEvery));
-    }
+    HMC_TRY(pause.next(deadline));
   }
 }
 
@@ -66,6 +56,20 @@ Status moveInSteps(const Region& dst, const Region& src, size_t step, bool fromT
 }
 
 }  // namespace
+
+Status PollPause::next(Deadline deadline) {
+  if (looks_ < kSpins + kYields) ++looks_;
+  if (looks_ < kSpins) return Status();
+  if (deadline.passed())
+    return error(Code::deadlineExceeded, "a device did not finish its copies in time");
+  if (looks_ < kSpins + kYields) {
+    std::this_thread::yield();
+  } else {
+    const std::atomic<uint32_t> never{0};
+    futexWait(never, 0, earlier(deadline, kPollEvery));
+  }
+  return Status();
+}
 
 Status waitFor(DeviceEvent& event, Deadline deadline) {
   return poll(event, deadline);

@@ -19,6 +19,19 @@ Status copy(const Region& dst, const Region& src, std::chrono::milliseconds time
 // As copy(), but the two may overlap on any device, as memmove(3) allows.
 Status move(const Region& dst, const Region& src, std::chrono::milliseconds timeout = kCopyTimeout);
 
+// How a thread that polls a device passes the time: not at all, then letting others run, then in
+// naps. Nothing would wake it: vendors' calls that do, block without a deadline.
+class PollPause {
+ public:
+  // Between two looks. deadlineExceeded when the time is over.
+  Status next(Deadline deadline);
+  // There was something new.
+  void restart() { looks_ = 0; }
+
+ private:
+  int looks_ = 0;
+};
+
 class PendingCopy;
 
 // Polls until it has passed. deadlineExceeded leaves the device at work.

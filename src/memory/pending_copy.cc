@@ -1,6 +1,7 @@
 #include "memory/pending_copy.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "base/error.h"
 #include "memory/backends.h"
@@ -24,15 +25,23 @@ Status check(const Region& dst, const Region& src) {
 
 }  // namespace
 
-Result<PendingCopy::Side> PendingCopy::Side::on(const Device& device, Lane lane) {
+uint8_t PendingCopy::laneFor(Way way) {
+  static_assert(DeviceQueue::kLanes == 5);
+  static std::atomic<uint8_t> turns[2];
+  if (way == Way::onDevice) return 0;
+  const uint8_t first = way == Way::toHost ? 1 : 3;
+  return first + turns[first / 2].fetch_add(1, std::memory_order_relaxed) % 2;
+}
+
+Result<PendingCopy::Side> PendingCopy::Side::on(const Device& device, Way way) {
   HMC_ASSIGN(Backend * backend, findBackend(device));
   HMC_ASSIGN(auto event, backend->event(device.index));
-  return Side{backend, {device, nullptr, lane}, std::move(event)};
+  return Side{backend, {device, nullptr, laneFor(way)}, std::move(event)};
 }
 
 Result<PendingCopy::Side> PendingCopy::Side::between(const Device& to, const Device& from) {
-  if (to.isHost()) return on(from, kToHost);
-  return on(to, from.isHost() ? kFromHost : kOnDevice);
+  if (to.isHost()) return on(from, Way::toHost);
+  return on(to, from.isHost() ? Way::fromHost : Way::onDevice);
 }
 
 Status PendingCopy::Side::enqueue(const Region& dst, const Region& src) const {
@@ -58,7 +67,8 @@ Result<std::unique_ptr<PendingCopy>> PendingCopy::start(const Region& dst, const
   return copy;
 }
 
-Result<std::unique_ptr<PendingCopy>> PendingCopy::startBatch(const CopyBatch& batch) {
+Result<std::unique_ptr<PendingCopy>> PendingCopy::startBatch(const CopyBatch& batch,
+                                                             BorrowedBuffer list) {
   const size_t total = batch.bytes;
   std::unique_ptr<PendingCopy> copy(new PendingCopy({batch.to.ptr, total, batch.to.device},
                                                     {batch.from.ptr, total, batch.from.device}));
@@ -66,6 +76,7 @@ Result<std::unique_ptr<PendingCopy>> PendingCopy::startBatch(const CopyBatch& ba
   HMC_ASSIGN(copy->to_, Side::between(batch.to.device, batch.from.device));
   const Side& side = *copy->to_;
   copy->piece_ = total;
+  copy->buffer_ = std::move(list);
   copy->failed_ = side.backend->copy(batch, side.queue);
   // Of one block nothing runs.
   if (!copy->failed_.ok() && batch.blocks.size() == 1) return copy->failed_;
@@ -78,8 +89,8 @@ Result<std::unique_ptr<PendingCopy>> PendingCopy::startStaged(const Region& dst,
                                                               bool fromTheEnd) {
   HMC_TRY(check(dst, src));
   std::unique_ptr<PendingCopy> copy(new PendingCopy(dst.slice(0, src.size), src));
-  HMC_ASSIGN(copy->to_, Side::on(dst.device, kFromHost));
-  HMC_ASSIGN(copy->from_, Side::on(src.device, kToHost));
+  HMC_ASSIGN(copy->to_, Side::on(dst.device, Way::fromHost));
+  HMC_ASSIGN(copy->from_, Side::on(src.device, Way::toHost));
   HMC_ASSIGN(copy->buffer_, borrowBuffer());
   copy->buffer_->pinFor(*copy->to_->backend);
   copy->buffer_->pinFor(*copy->from_->backend);

@@ -15,7 +15,9 @@ class PendingCopy {
   // host, where it is finished at once.
   static Result<std::unique_ptr<PendingCopy>> start(const Region& dst, const Region& src);
   // Blocks between two devices of one kind, or one device and the host, as one.
-  static Result<std::unique_ptr<PendingCopy>> startBatch(const CopyBatch& batch);
+  // `list` is the memory of batch.even, which goes back when the copy has ended.
+  static Result<std::unique_ptr<PendingCopy>> startBatch(const CopyBatch& batch,
+                                                         BorrowedBuffer list = nullptr);
   // The same through the host always, in the order in which no piece overwrites what is still to be
   // read: from the end when the destination lies above.
   static Result<std::unique_ptr<PendingCopy>> startStaged(const Region& dst, const Region& src,
@@ -30,14 +32,16 @@ class PendingCopy {
 
  private:
   // Copies in different directions use different engines of a device, and do not wait for each
-  // other.
-  enum Lane : uint8_t { kOnDevice, kToHost, kFromHost };
+  // other. Those of one direction take turns on two lanes: one copies while the other writes its
+  // event.
+  enum class Way : uint8_t { onDevice, toHost, fromHost };
+  static uint8_t laneFor(Way way);
   // A queue of one device, and the event behind the copy that was enqueued there last.
   struct Side {
     Backend* backend;
     DeviceQueue queue;
     std::unique_ptr<DeviceEvent> event;
-    static Result<Side> on(const Device& device, Lane lane);
+    static Result<Side> on(const Device& device, Way way);
     static Result<Side> between(const Device& to, const Device& from);
     Status enqueue(const Region& dst, const Region& src) const;
   };
@@ -53,7 +57,7 @@ class PendingCopy {
   const Region src_;
   std::optional<Side> from_;  // of a staged copy
   std::optional<Side> to_;    // of a staged copy, or of one that a device does by itself
-  BorrowedBuffer buffer_;     // of a staged copy
+  BorrowedBuffer buffer_;     // of a staged copy, or a list that the device reads
   bool fromTheEnd_ = false;
   bool writing_ = true;  // the piece has left the buffer, or never passes through it
   size_t piece_ = 0;     // bytes that are under way

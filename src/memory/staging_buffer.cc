@@ -1,5 +1,6 @@
 #include "memory/staging_buffer.h"
 
+#include <map>
 #include <mutex>
 #include <vector>
 
@@ -10,9 +11,11 @@ namespace hmc {
 namespace {
 
 struct Buffers {
-  static constexpr size_t kMostIdle = 2;
+  static constexpr size_t kMostBytesIdle = 2 * kBorrowedSize;  // of one size
+  using Idle = std::vector<std::unique_ptr<StagingBuffer>>;
+
   std::mutex mutex;
-  std::vector<std::unique_ptr<StagingBuffer>> idle;       // guarded by mutex
+  std::map<size_t, Idle> idle;                            // guarded by mutex; by their size
   std::vector<std::unique_ptr<StagingBuffer>> abandoned;  // guarded by mutex
 };
 
@@ -35,24 +38,26 @@ void StagingBuffer::abandon(std::unique_ptr<StagingBuffer> buffer) {
   all().abandoned.push_back(std::move(buffer));
 }
 
-Result<BorrowedBuffer> borrowBuffer() {
+Result<BorrowedBuffer> borrowBuffer(size_t size) {
   {
     std::lock_guard lock(all().mutex);
-    auto& buffers = all().idle;
+    auto& buffers = all().idle[size];
     if (!buffers.empty()) {
       BorrowedBuffer last(buffers.back().release());
       buffers.pop_back();
       return last;
     }
   }
-  HMC_ASSIGN(auto made, StagingBuffer::create(kBorrowedSize));
+  HMC_ASSIGN(auto made, StagingBuffer::create(size));
   return BorrowedBuffer(made.release());
 }
 
 void GiveBack::operator()(StagingBuffer* buffer) const {
   std::unique_ptr<StagingBuffer> ours(buffer);
   std::lock_guard lock(all().mutex);
-  if (all().idle.size() < Buffers::kMostIdle) all().idle.push_back(std::move(ours));
+  auto& idle = all().idle[buffer->size()];
+  if ((idle.size() + 1) * buffer->size() <= Buffers::kMostBytesIdle)
+    idle.push_back(std::move(ours));
 }
 
 }  // namespace hmc

@@ -27,13 +27,15 @@ class StagingBuffer {
   DevicePins pins_;  // last: unpinned first
 };
 
-// A buffer of kBorrowedSize that was used before, or a new one; back it goes at the end. Those that
+// A buffer of that size that was used before, or a new one; back it goes at the end. Those that
 // wait for the next user are few and stay pinned. Safe from any thread.
 struct GiveBack {
   void operator()(StagingBuffer* buffer) const;
 };
 using BorrowedBuffer = std::unique_ptr<StagingBuffer, GiveBack>;
 inline constexpr size_t kBorrowedSize = size_t{4} << 20;
-Result<BorrowedBuffer> borrowBuffer();
+// For lists of blocks, of which a long one has several under way.
+inline constexpr size_t kBorrowedListSize = size_t{256} << 10;
+Result<BorrowedBuffer> borrowBuffer(size_t size = kBorrowedSize);
 
 }  // namespace hmc

@@ -91,6 +91,10 @@ void* RemoteRegion::data() const {
   return mapping_->data();
 }
 
+bool RemoteRegion::waitsForNobody(const LocalRegion& local, void* stream) const {
+  return mapping_->waitsForNobody(*local.memory_, stream);
+}
+
 Status RemoteRegion::put(const LocalRegion& local, size_t localOffset, size_t remoteOffset,
                          size_t size, Timeout timeout) const {
   return mapping_->run(OpKind::put, *local.memory_, localOffset, remoteOffset, size, timeout);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "memory/backends.h"
 #include "node/node_impl.h"
 #include "transport/check.h"
 
@@ -13,6 +14,12 @@ namespace {
 bool linkEnded(const Status& status) {
   return status.code() == Code::disconnected || status.code() == Code::cancelled ||
          status.code() == Code::deadlineExceeded;
+}
+
+// Of the device that may copy by itself between the two; null where none does.
+Backend* copyingBackend(const Device& local, const Device& remote) {
+  const Device& device = local.isHost() ? remote : local;
+  return device.isHost() ? nullptr : loadedBackend(device.kind);
 }
 
 using Paths = std::vector<std::unique_ptr<OpenPath>>;
@@ -79,6 +86,19 @@ RemoteMapping::RemoteMapping(std::shared_ptr<NodeImpl> node, std::shared_ptr<Pee
 
 RemoteMapping::~RemoteMapping() {
   peer_->regions().remove(*this);
+}
+
+bool RemoteMapping::waitsForNobody(const LocalMemory& local, void* stream) const {
+  const bool alone = std::all_of(paths_.begin(), paths_.end(), [](const auto& path) {
+    return path->memory && path->memory->inProcess;
+  });
+  if (!mapped() && !alone) return false;
+  if (!stream) return true;
+  if (local.host()) return false;  // which is an error, and start() says so
+  const auto event = recordOn({local.region().device, stream});
+  if (!event.ok()) return false;
+  const auto passed = (*event)->passed();
+  return passed.ok() && *passed;
 }
 
 void RemoteMapping::revoke(const std::function<void(const Status&)>& released) {
@@ -234,6 +254,8 @@ Result<Ticket> RemoteMapping::start(const Self& self, OpKind kind,
 Result<std::shared_ptr<TransferState>> RemoteMapping::start(
     OpKind kind, std::shared_ptr<const LocalMemory> local, Pieces pieces,
     std::shared_ptr<const RemoteMapping> self, std::shared_ptr<DeviceEvent> after) const {
+  if (Backend* backend = copyingBackend(local->region().device, device_))
+    pieces.writeDownFor(*backend);
   Status checked = pieces.check(local->region().size, size_, opName(kind));
   if (!checked.ok()) return checked.within(peer_->title());
   if (!allowed(kind, *local)) return explainRefusal(kind, *local);

@@ -77,6 +77,8 @@ class RemoteMapping {
 
   bool mapped() const { return mapped_.data != nullptr; }
   char* data() const { return mapped_.data; }
+  // Of RemoteRegion.
+  bool waitsForNobody(const LocalMemory& local, void* stream) const;
 
   // The peer takes its region back: transfers fail from now on. `released` is told when no thread
   // touches it any more, once for each path.

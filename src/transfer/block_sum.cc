@@ -1,6 +1,5 @@
 #include "transfer/block_sum.h"
 
-#include <algorithm>
 #include <cstring>
 
 namespace hmc {
@@ -81,12 +80,7 @@ BlockSum sumOf(std::span<const Block> blocks, uint64_t localSize, uint64_t remot
     const BlockSum rows = sumOfAlike(blocks, localSize, remoteSize);
     const auto rest = blocks.last(blocks.size() % kRow);
     const BlockSum others = sumOfAny(rest, localSize, remoteSize);
-    const size_t size = blocks.front().size;
-    auto isAlike = [&](const Block& block) { return block.size == size; };
-    // In the rows none is larger.
-    const bool alike = rows.bytes == size * (blocks.size() - rest.size()) &&
-                       std::all_of(rest.begin(), rest.end(), isAlike);
-    if (rows.inside) return {others.inside, rows.bytes + others.bytes, alike ? size : 0};
+    if (rows.inside) return {others.inside, rows.bytes + others.bytes};
   }
 #endif
   return sumOfAny(blocks, localSize, remoteSize);

@@ -8,9 +8,8 @@
 namespace hmc {
 
 struct BlockSum {
-  bool inside;      // every block lies inside both sides
-  uint64_t bytes;   // of all blocks, if so
-  size_t each = 0;  // of every block, where all were found to be of one size
+  bool inside;     // every block lies inside both sides
+  uint64_t bytes;  // of all blocks, if so
 };
 
 // Most of the time that a long list takes the processor is spent here.

@@ -7,6 +7,9 @@ namespace hmc {
 
 namespace {
 
+// Shorter lists reach the device in the arguments of a launch.
+constexpr size_t kWorthWritingDown = 129;
+
 // One past the last byte that the pieces touch on a side, saturating instead of wrapping.
 uint64_t endOf(uint64_t offset, uint64_t stride, uint64_t count, uint64_t length) {
   uint64_t span = 0;
@@ -48,16 +51,32 @@ Status Pieces::check(uint64_t localSize, uint64_t remoteSize, const char* what) 
 }
 
 Status Pieces::checkPart() {
-  checked_ = {checked_.end(), std::min(kPart, count_ - checked_.end())};
+  const size_t most = checked_.end() == 0 ? kPart : kLaterPart;
+  checked_ = {checked_.end(), std::min(most, count_ - checked_.end())};
   const auto blocks = blocksOf(checked_);
+  if (checkEven(blocks)) return Status();
   const BlockSum sum = sumOf(blocks, localSize_, remoteSize_);
   checked_.bytes = sum.bytes;
-  checked_.each = sum.each;
   if (sum.inside) return Status();
   for (const auto& [local, remote, size] : blocks) {
     HMC_TRY(checkOne({local, 0, remote, 0, 1, size}, localSize_, remoteSize_, what_));
   }
   return Status();
+}
+
+bool Pieces::checkEven(std::span<const Block> blocks) {
+  static_assert(kLaterPart * sizeof(Place) <= kBorrowedListSize);
+  even_ = {};
+  if (!device_ || blocks.size() < kWorthWritingDown) return false;
+  auto memory = borrowBuffer(kBorrowedListSize);
+  if (!memory.ok()) return false;
+  (*memory)->pinFor(*device_);
+  auto* places = static_cast<Place*>((*memory)->region(0).ptr);
+  const EvenBlocks even = writePlaces(blocks, localSize_, remoteSize_, places);
+  if (!even.places) return false;
+  even_ = {*std::move(memory), even};
+  checked_.bytes = even.each * blocks.size();
+  return true;
 }
 
 Status Pieces::checkRest() {

@@ -7,6 +7,7 @@
 
 #include "hmc/block.h"
 #include "hmc/status.h"
+#include "memory/even_list.h"
 #include "memory/region.h"
 
 namespace hmc {
@@ -14,8 +15,10 @@ namespace hmc {
 // What a transfer moves: pieces of one length at regular distances, or a list of blocks.
 class Pieces {
  public:
-  // Blocks that are checked at once: they still lie in the cache when they are posted.
+  // Blocks of a list that are checked at once: the first ones, before anything moves, and later
+  // ones, while a device copies those before. A part costs a launch, so later ones are larger.
   static constexpr size_t kPart = 16384;
+  static constexpr size_t kLaterPart = 2 * kPart;
 
   Pieces(const Strided& strided)  // NOLINT(google-explicit-constructor)
       : strided_(strided), count_(strided.length == 0 ? 0 : strided.count) {}
@@ -35,10 +38,12 @@ class Pieces {
     if (isList()) list_ = kept_;
   }
 
+  // Long lists of blocks of one size are also written down for that device while they are checked.
+  void writeDownFor(Backend& device) { device_ = &device; }
   // Ok when every piece lies inside both sides; of a list, the first kPart blocks. The sentence
   // names `what` ("put"), the first number that is wrong and the size that it passes.
   Status check(uint64_t localSize, uint64_t remoteSize, const char* what);
-  // The same for the next kPart blocks, and for all that are left.
+  // The same for the next kLaterPart blocks, and for all that are left.
   Status checkPart();
   Status checkRest();
   // What was checked last.
@@ -46,10 +51,10 @@ class Pieces {
     size_t first = 0;
     size_t count = 0;
     uint64_t bytes = 0;
-    size_t each = 0;  // bytes of every block, where all are of one size
     size_t end() const { return first + count; }
   };
   const Part& checked() const { return checked_; }
+  EvenList& even() { return even_; }  // the same part, where it was written down
   std::span<const Block> blocksOf(const Part& part) const {
     return list_.subspan(part.first, part.count);
   }
@@ -57,11 +62,15 @@ class Pieces {
   uint64_t typicalSize() const { return checked_.count == 0 ? 0 : checked_.bytes / checked_.count; }
 
  private:
+  bool checkEven(std::span<const Block> blocks);
+
   Strided strided_;
   std::span<const Block> list_;
   std::vector<Block> kept_;
   size_t count_;
   Part checked_;
+  Backend* device_ = nullptr;  // none: nothing is written down
+  EvenList even_;
   uint64_t localSize_ = 0;
   uint64_t remoteSize_ = 0;
   const char* what_ = "";

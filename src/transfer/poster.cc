@@ -108,7 +108,7 @@ bool Poster::postList(Transfer& transfer) {
   while (transfer.next.index() >= pieces.checked().end()) {
     if (!accept(transfer, pieces.checkPart())) return false;
   }
-  const Pieces::Part part = pieces.checked();
+  const Pieces::Part& part = pieces.checked();
   const size_t skipped = transfer.next.index() - part.first;
   if (!transfer.next.atStart() || skipped > part.count || part.bytes > kMostForADevice)
     return false;
@@ -119,7 +119,7 @@ bool Poster::postList(Transfer& transfer) {
                     pieces.blocksOf(part).subspan(skipped),
                     part.bytes,
                     &transfer.completion,
-                    part.each};
+                    skipped == 0 && pieces.even().memory ? &pieces.even() : nullptr};
   transfer.completion.expect(1);
   if (!ops_.postList(*route.link, list, transfer.id)) {
     transfer.completion.finish();

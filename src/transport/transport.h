@@ -13,6 +13,7 @@
 #include "hmc/block.h"
 #include "hmc/deadline.h"
 #include "hmc/result.h"
+#include "memory/even_list.h"
 #include "memory/region.h"
 #include "transport/completion.h"
 #include "transport/counters.h"
@@ -59,6 +60,7 @@ struct PathTaken {
   std::string name;           // one of Facts::paths: "mapped"; empty where there is only one
   std::string slowerBecause;  // why, with the fix; empty when there was no faster path
   bool hostOnly = false;      // moves our host memory alone, whatever Facts::local says
+  bool inProcess = false;     // lies in this process, too: the peer takes no part in transfers
 };
 
 // A peer's Registration as one Link sees it. Must not outlive the Link.
@@ -69,6 +71,7 @@ class RemoteMemory : public Interface {
         access(allowed),
         mapped(here),
         hostOnly(taken.hostOnly),
+        inProcess(taken.inProcess),
         taken_(std::make_unique<PathTaken>(std::move(taken))) {}
   ~RemoteMemory() override { gate_->forget(); }
 
@@ -88,7 +91,8 @@ class RemoteMemory : public Interface {
   const uint64_t size;
   const Access access;
   const Mapped mapped;
-  const bool hostOnly;  // PathTaken's
+  const bool hostOnly;  // PathTaken's, as the next one
+  const bool inProcess;
 
  private:
   // From now on `mapped` points to pages of this process, also for who is in the middle of a copy.
@@ -123,7 +127,8 @@ struct ListOp {
   std::span<const Block> blocks;
   uint64_t bytes;  // of all blocks
   Completion* completion;
-  size_t each = 0;  // bytes of every block, where all are of one size
+  // The same blocks, where all are of one size. Who takes the operation may take it.
+  EvenList* even = nullptr;
 };
 
 // The data path to one peer. Safe from any thread. Destroying it does what close() does and waits

@@ -2,6 +2,8 @@
 
 #include <vector>
 
+#include "memory/staging_buffer.h"
+
 namespace hmc {
 
 TEST_P(MemoryContract, copiesToAndFromTheHostAtOddSizesAndOffsets) {
@@ -161,11 +163,16 @@ TEST_P(MemoryContract, copiesListsOfBlocksOfOneSize) {
         expected.replace(blocks[i].remoteOffset, each, bytes, blocks[i].localOffset, each);
       }
       const DeviceQueue queue{to.device};
-      EXPECT_TRUE(backend->copy({to, from, blocks, count * each, true, each}, queue).ok());
+      const auto list = std::move(StagingBuffer::create(count * sizeof(Place))).value();
+      list->pinFor(*backend);
+      auto* places = static_cast<Place*>(list->region(0).ptr);
+      const EvenBlocks even = writePlaces(blocks, count * kStep, count * kStep, places);
+      ASSERT_TRUE(even.places);
+      EXPECT_TRUE(backend->copy({to, from, blocks, count * each, true, even}, queue).ok());
       drain(queue);
       EXPECT_TRUE(read(to) == expected) << each << " " << count;
       write(from, std::string(count * kStep, '\0'));
-      EXPECT_TRUE(backend->copy({from, to, blocks, count * each, false, each}, queue).ok());
+      EXPECT_TRUE(backend->copy({from, to, blocks, count * each, false, even}, queue).ok());
       drain(queue);
       std::string back(count * kStep, '\0');
       for (const Block& block : blocks)

@@ -165,7 +165,8 @@ Status CudaBackend::copy(const CopyBatch& batch, const DeviceQueue& queue) {
 Status CudaBackend::enqueue(const CopyBatch& batch, CudaDevice& device,
                             const CudaDevice::Stream& on) {
   if (CopyKernel::isFor(batch) && reaches(device, batch) && on.context == *device.context()) {
-    return kernels_[static_cast<size_t>(device.index())].launch(batch, on.stream);
+    return kernels_[static_cast<size_t>(device.index())].launch(batch, on.stream,
+                                                                readsEven(device, batch));
   }
   return batch.forEachPiece([&](const CopyPiece& piece) -> Status {
     HMC_CUDA(driver_, cuMemcpyAsync, address(piece.dst), address(piece.src), piece.size, on.stream);
@@ -186,6 +187,13 @@ bool CudaBackend::reaches(const CudaDevice& device, const CopyBatch& batch) {
     }
   }
   return true;
+}
+
+bool CudaBackend::readsEven(const CudaDevice& device, const CopyBatch& batch) {
+  if (!batch.even.places || !device.has(kHostPointers)) return false;
+  const Region pinned = pinnedAround(batch.even.places);
+  return fits(address(batch.even.places) - address(pinned.ptr), batch.blocks.size() * sizeof(Place),
+              pinned.size);
 }
 
 Region CudaBackend::pinnedAround(const void* ptr) {

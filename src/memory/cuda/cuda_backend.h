@@ -48,6 +48,8 @@ class CudaBackend final : public Backend {
   Status enqueue(const CopyBatch& batch, CudaDevice& device, const CudaDevice::Stream& on);
   // Whether a kernel of that device can reach both memories.
   bool reaches(const CudaDevice& device, const CopyBatch& batch);
+  // The same for the places of its blocks.
+  bool readsEven(const CudaDevice& device, const CopyBatch& batch);
   Region pinnedAround(const void* ptr);
   // A device whose context is there, or the first one.
   CudaDevice& anyDevice();

@@ -12,15 +12,17 @@ bool isDefaultStream(const void* stream) {
 }  // namespace
 
 Status CudaDevice::prepare() {
-  static_assert(DeviceQueue::kLanes == 3);
   std::lock_guard lock(mutex_);
   if (isReady()) return Status();
   if (!context_) HMC_CUDA(driver_, cuDevicePrimaryCtxRetain, &context_, handle_);
   Current current(driver_, context_);
   HMC_TRY(current.status());
-  for (CuStream* stream : {&lanes_[0], &lanes_[1], &lanes_[2], &zeroing_}) {
-    if (!*stream) HMC_CUDA(driver_, cuStreamCreateWithPriority, stream, kStreamNonBlocking, 0);
-  }
+  auto create = [this](CuStream& stream) -> Status {
+    if (!stream) HMC_CUDA(driver_, cuStreamCreateWithPriority, &stream, kStreamNonBlocking, 0);
+    return Status();
+  };
+  for (CuStream& lane : lanes_) HMC_TRY(create(lane));
+  HMC_TRY(create(zeroing_));
   ready_.store(true, std::memory_order_release);
   return Status();
 }

@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "memory/cuda/even_blocks.h"
 
 namespace hmc::cuda {
 
@@ -78,11 +77,15 @@ CopyKernel::Grid CopyKernel::gridFor(const CopyBatch& batch) const {
   return {shares, static_cast<unsigned>(std::min(wanted, most))};
 }
 
-Status CopyKernel::launch(const CopyBatch& batch, CuStream stream) {
+Status CopyKernel::launch(const CopyBatch& batch, CuStream stream, bool readsEven) {
   std::lock_guard lock(mutex_);
   HMC_TRY(prepare());
-  Grid grid = gridFor(batch);
-  if (batch.blocks.size() > kFew) return launchList(batch, stream, grid);
+  const Grid grid = gridFor(batch);
+  if (batch.blocks.size() <= kFew) return launchFew(batch, stream, grid);
+  return readsEven ? launchEven(batch, stream, grid) : launchList(batch, stream, grid);
+}
+
+Status CopyKernel::launchFew(const CopyBatch& batch, CuStream stream, Grid grid) const {
   Sides sides(batch);
   Few few;
   std::copy(batch.blocks.begin(), batch.blocks.end(), few.list);
@@ -90,17 +93,22 @@ Status CopyKernel::launch(const CopyBatch& batch, CuStream stream) {
   return run(few_, arguments, grid.blocks, stream);
 }
 
+Status CopyKernel::launchEven(const CopyBatch& batch, CuStream stream, Grid grid) const {
+  Sides sides(batch);
+  CuPointer at = address(batch.even.places);
+  uint64_t size = batch.even.each;
+  unsigned shift = batch.even.shift;
+  void* arguments[] = {&sides, &at, &grid.shares, &size, &shift};
+  return run(even_, arguments, grid.blocks, stream);
+}
+
 Status CopyKernel::launchList(const CopyBatch& batch, CuStream stream, Grid grid) {
   HMC_ASSIGN(List list, takeList(batch.blocks.size()));
-  const auto shift = writePlaces(batch, reinterpret_cast<Place*>(list.host));
-  if (!shift) std::memcpy(list.host, batch.blocks.data(), batch.blocks.size_bytes());
+  std::memcpy(list.host, batch.blocks.data(), batch.blocks.size_bytes());
   Sides sides(batch);
   CuPointer at = address(list.host);
-  uint64_t size = batch.each;
-  unsigned unit = shift.value_or(0);
-  // hmcCopyList takes the first three.
-  void* arguments[] = {&sides, &at, &grid.shares, &size, &unit};
-  Status status = run(shift ? even_ : list_, arguments, grid.blocks, stream);
+  void* arguments[] = {&sides, &at, &grid.shares};
+  Status status = run(list_, arguments, grid.blocks, stream);
   // The list's word is due also after a failure: what was enqueued may still read it.
   (void)driver_.cuStreamWriteValue32_v2(stream, list.word->address(), ++list.word->goal, 0);
   lists_.push_back(list);

@@ -19,11 +19,11 @@ class CopyKernel {
 
   // Whether the kernel is quicker for these than the copy engine.
   static bool isFor(const CopyBatch& batch);
-  // The device reaches both memories. Its context is current.
-  Status launch(const CopyBatch& batch, CuStream stream);
+  // The device reaches both memories, and batch.even where `readsEven`. Its context is current.
+  Status launch(const CopyBatch& batch, CuStream stream, bool readsEven);
 
  private:
-  // A list on its way. It comes back into use when the device has read it.
+  // A copy of a list on its way. It comes back into use when the device has read it.
   struct List {
     Block* host = nullptr;
     size_t capacity = 0;
@@ -42,6 +42,8 @@ class CopyKernel {
     unsigned blocks;  // of threads
   };
   Grid gridFor(const CopyBatch& batch) const;
+  Status launchFew(const CopyBatch& batch, CuStream stream, Grid grid) const;
+  Status launchEven(const CopyBatch& batch, CuStream stream, Grid grid) const;
   Status launchList(const CopyBatch& batch, CuStream stream, Grid grid);
   Status run(CuFunction function, void** arguments, unsigned blocks, CuStream stream) const;
   Result<List> takeList(size_t count);

@@ -20,8 +20,10 @@ bool areOfOneKind(const Device& a, const Device& b) {
 
 Result<std::unique_ptr<PendingCopy>> startList(const ListOp& list, const Region& remote) {
   const bool put = list.kind == OpKind::put;
+  EvenList even = list.even ? std::move(*list.even) : EvenList{};
   return PendingCopy::startBatch({put ? remote : list.local, put ? list.local : remote, list.blocks,
-                                  list.bytes, put, list.each});
+                                  list.bytes, put, even.blocks},
+                                 std::move(even.memory));
 }
 
 // One after the other through the host where two vendors meet.

@@ -24,7 +24,8 @@ class IpcRemote : public RemoteMemory {
   IpcRemote(const Key& key, PathKind taken, Mapped here = {}, std::string slower = "")
       : RemoteMemory(key.size, key.access, here,
                      {describe(taken), std::move(slower),
-                      taken == PathKind::processVm || taken == PathKind::ring}),
+                      taken == PathKind::processVm || taken == PathKind::ring,
+                      taken == PathKind::mappedHost || taken == PathKind::mappedDevice}),
         kind(taken) {}
   const PathKind kind;
 };

@@ -167,6 +167,29 @@ TEST_F(TwoVendors, startCopiesWithoutWaitingForThem) {
   release(elsewhere);
 }
 
+// The device reads it, so nobody else may get it meanwhile, and never if nobody knows how long.
+TEST_F(TwoVendors, keepTheListOfACopyUntilItHasEnded) {
+  Region region = allocate(hip, 4096);
+  const Block block{0, 2048, 2048};
+  auto borrow = [] { return std::move(borrowBuffer(kBorrowedListSize)).value(); };
+  for (bool ends : {true, false}) {
+    auto list = borrow();
+    const char* at = list->region(0).at(0);
+    ASSERT_TRUE(fake(DeviceKind::hip).stall({hip}, true).ok());
+    auto copy = PendingCopy::startBatch({region, region, {&block, 1}, 2048}, std::move(list));
+    ASSERT_TRUE(copy.ok()) << copy.status().toString();
+    EXPECT_NE(borrow()->region(0).at(0), at);
+    if (ends) {
+      ASSERT_TRUE(fake(DeviceKind::hip).stall({hip}, false).ok());
+      ASSERT_TRUE(waitFor(**copy, kCopyTimeout).ok());
+    }
+    copy->reset();
+    EXPECT_EQ(borrow()->region(0).at(0) == at, ends);
+    ASSERT_TRUE(fake(DeviceKind::hip).stall({hip}, false).ok());
+  }
+  release(region);
+}
+
 TEST_F(TwoVendors, copyBetweenTheirOwnDevices) {
   std::string bytes = pattern(10000);
   Region first = allocate(hip, 10000);

@@ -107,7 +107,7 @@ TEST_P(DevicesOver, findsTheBlockThatDoesNotFitHoweverLongTheList) {
   EXPECT_TRUE(remote.put(local, 0, 0, kDeviceSize).ok());
 }
 
-// Also where the next part begins with a block of nothing.
+// The first one is half of the next. Also where that begins with a block of nothing.
 TEST(Devices, aLongListIsPostedInParts) {
   constexpr size_t kPart = 16384;
   std::atomic<int> posts{0};
@@ -123,7 +123,7 @@ TEST(Devices, aLongListIsPostedInParts) {
   auto target = must(a.allocate("target", kDeviceSize, gpu));
   auto local = must(b.allocate("local", kDeviceSize, gpu));
   auto remote = must(must(b.connect(must(a.listen("tcp://127.0.0.1:0")))).open("target"));
-  std::vector<Block> blocks(3 * kPart, {0, 0, 1});
+  std::vector<Block> blocks(4 * kPart, {0, 0, 1});
   for (size_t i = 0; i < blocks.size(); ++i) blocks[i].localOffset = blocks[i].remoteOffset = 2 * i;
   blocks[kPart].size = 0;
   EXPECT_TRUE(must(remote.startPut(local, blocks)).wait(kPatience).ok());

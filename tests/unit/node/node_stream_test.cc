@@ -66,6 +66,17 @@ TEST_P(NodeStream, aPutWaitsForTheKernelBeforeItAndItsCallerDoesNot) {
   EXPECT_EQ(read(target), kernel);
 }
 
+TEST_P(NodeStream, onlyWhatThisProcessDoesAtOnceWaitsForNobody) {
+  const LocalRegion host = must(node.allocate("", 8));
+  const bool mapped = std::string(GetParam()) == "ipc";
+  EXPECT_EQ(remote.waitsForNobody(local), mapped);
+  EXPECT_EQ(remote.waitsForNobody(host), mapped);
+  EXPECT_FALSE(remote.waitsForNobody(host, stream.stream)) << "put() would not see the mistake";
+  enqueueKernel();
+  EXPECT_FALSE(remote.waitsForNobody(local, stream.stream));
+  runKernel();
+}
+
 TEST_P(NodeStream, aListMayGoBeforeItsTurnComes) {
   enqueueKernel();
   auto blocks = std::make_unique<std::vector<Block>>();

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/peer_user.h"
 #include "base/random.h"
 
 namespace hmc {
@@ -128,9 +129,7 @@ void FdExchange::accept() {
 }
 
 void FdExchange::answer(int client) {
-  ucred who{};
-  socklen_t size = sizeof(who);
-  if (getsockopt(client, SOL_SOCKET, SO_PEERCRED, &who, &size) != 0 || who.uid != geteuid()) return;
+  if (!checkSameUser(client).ok()) return;
   char token[kTokenSize];
   if (!waitFor(client, POLLIN, kPatience)) return;
   if (recv(client, token, sizeof(token), MSG_DONTWAIT) != sizeof(token)) return;
@@ -161,6 +160,9 @@ Result<Fd> FdExchange::fetch(const std::string& name, const std::string& token, 
     }
     return errnoStatus("reach the descriptor exchange " + name + " of the peer");
   }
+  // Before it hears of the token, and before a descriptor of its choice is used.
+  if (Status user = checkSameUser(dialled.get()); !user.ok())
+    return user.within("the descriptor exchange " + name);
   if (send(dialled.get(), token.data(), token.size(), MSG_NOSIGNAL) < 0) {
     return errnoStatus("ask the descriptor exchange " + name);
   }

@@ -8,6 +8,7 @@
 #include <cerrno>
 
 #include "base/error.h"
+#include "base/peer_user.h"
 #include "control/socket.h"
 
 namespace hmc::control {
@@ -119,7 +120,7 @@ Result<Fd> Listener::openUnix(const Address& address) {
 Listener::Accepted Listener::accept() {
   for (;;) {
     Fd client(accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (client && address_.isUnix && !sameUser(client.get())) continue;
+    if (client && address_.isUnix && !checkSameUser(client.get()).ok()) continue;
     if (client) return {std::move(client)};
     if (errno == EAGAIN) return {};
     // Concerns that client alone, or nobody: it hung up, its network failed, or a signal came.

@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/peer_user.h"
 #include "control/byte_stream.h"
 
 namespace hmc::control {
@@ -175,15 +176,12 @@ Result<Fd> dial(const Address& address, Deadline deadline) {
   for (const auto& to : meanings) {
     Fd fd(socket(to.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     problem = fd ? connectOne(fd.get(), to, deadline) : errno;
-    if (problem == 0) return fd;
+    if (problem != 0) continue;
+    if (Status user = address.isUnix ? checkSameUser(fd.get()) : Status(); !user.ok())
+      return user.within(address.toString());
+    return fd;
   }
   return dialFailed(address, problem);
-}
-
-bool sameUser(int socket) {
-  ucred who{};
-  socklen_t size = sizeof(who);
-  return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &size) == 0 && who.uid == geteuid();
 }
 
 }  // namespace hmc::control

@@ -37,10 +37,8 @@ struct SocketAddress {
 // as the system's resolver likes.
 Result<std::vector<SocketAddress>> resolve(const Address& address);
 
-// A connected socket, from the first of the address's meanings that answers.
+// A connected socket, from the first of the address's meanings that answers. permissionDenied where
+// another user listens on a unix socket.
 Result<Fd> dial(const Address& address, Deadline deadline);
-
-// True when both ends of a unix socket belong to this process's user, by the kernel's word.
-bool sameUser(int socket);
 
 }  // namespace hmc::control

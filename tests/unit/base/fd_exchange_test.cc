@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "fakes/another_user.h"
 
 namespace hmc {
 
@@ -198,6 +199,23 @@ TEST(FdExchange, refusesOtherUsers) {
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+TEST(FdExchange, asksNobodyElseThanAProcessOfThisUser) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  const std::string name = "hmc-test-" + std::to_string(getpid());
+  const Fd squatter = unixSocket();
+  test::asAnotherUser([&] {
+    ASSERT_EQ(dialFrom(squatter, name, &bind), 0);
+    ASSERT_EQ(listen(squatter.get(), 1), 0);
+  });
+  const auto got = FdExchange::fetch(name, randomBytes(16), kPatience);
+  ASSERT_FALSE(got.ok());
+  EXPECT_EQ(got.status().code(), Code::permissionDenied);
+  EXPECT_NE(got.status().message().find("uid 65534"), std::string::npos) << got.status().message();
+  const Fd caller(accept(squatter.get(), nullptr, nullptr));
+  char heard = 0;
+  EXPECT_EQ(recv(caller.get(), &heard, 1, 0), 0) << "it heard the token";
 }
 
 }  // namespace hmc

@@ -9,6 +9,8 @@
 #include <fstream>
 
 #include "control/socket.h"
+#include "fakes/another_user.h"
+#include "fakes/must.h"
 #include "test_peer.h"
 
 namespace hmc::control {
@@ -97,6 +99,27 @@ TEST(Listener, ofAUnixPathServesAndIsPrivateAndGoesAway) {
     EXPECT_TRUE(std::filesystem::exists(folder.file()));
   }
   EXPECT_FALSE(std::filesystem::exists(folder.file()));
+}
+
+TEST(Listener, ofAnotherUserUnderTheNameOfOursIsNotSpokenTo) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  const Folder folder;
+  ASSERT_EQ(chmod(folder.path.c_str(), 0777), 0);
+  const auto meanings = hmc::test::must(resolve(hmc::test::must(parseAddress(folder.listener()))));
+  const Fd squatter(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  hmc::test::asAnotherUser([&] {
+    ASSERT_EQ(bind(squatter.get(), meanings[0].get(), meanings[0].size), 0);
+    ASSERT_EQ(listen(squatter.get(), 1), 0);
+  });
+  TestPeer client("client");
+  const auto channel = client.connect(folder.listener());
+  ASSERT_FALSE(channel.ok());
+  EXPECT_EQ(channel.status().code(), Code::permissionDenied);
+  EXPECT_NE(channel.status().message().find("uid 65534"), std::string::npos)
+      << channel.status().message();
+  const Fd caller(accept(squatter.get(), nullptr, nullptr));
+  char heard = 0;
+  EXPECT_EQ(recv(caller.get(), &heard, 1, 0), 0) << "it heard a hello";
 }
 
 TEST(Listener, takesOverASocketFileThatNobodyListensOn) {

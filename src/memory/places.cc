@@ -56,7 +56,7 @@ __attribute__((target("avx2"))) uint64_t joined(const __m256i& lanes) {
 }
 
 // Four blocks at a time; there are no others.
-template <bool pastTheCache>
+template <bool PastTheCache>
 __attribute__((target("avx2"))) Seen writeRows(std::span<const Block> blocks, const Limits& limits,
                                                unsigned shift, Place* to) {
   const __m128i by = _mm_cvtsi32_si128(static_cast<int>(shift));
@@ -82,13 +82,13 @@ __attribute__((target("avx2"))) Seen writeRows(std::span<const Block> blocks, co
                                          _mm256_castsi256_ps(_mm256_srl_epi64(b, by)), 0x88);
     // That left the blocks in the order 0, 2, 1, 3.
     const __m256i places = _mm256_permute4x64_epi64(_mm256_castps_si256(low), 0xd8);
-    if constexpr (pastTheCache) {
+    if constexpr (PastTheCache) {
       _mm256_stream_si256(reinterpret_cast<__m256i*>(to), places);
     } else {
       _mm256_store_si256(reinterpret_cast<__m256i*>(to), places);
     }
   }
-  if constexpr (pastTheCache) _mm_sfence();
+  if constexpr (PastTheCache) _mm_sfence();
   return {joined(offsets), joined(_mm256_or_si256(above, offsets)), otherSizes};
 }
 

@@ -135,7 +135,7 @@ Status GatheringImpl::awaitNews(Deadline deadline) {
     (void)poll(watched, std::size(watched), deadline.leftMs());
     if (cancelled_.stop_requested()) return givenUp();
     // Readable may turn out to be nothing.
-    const Status event = group_->nextEvent(Deadline::now()).status();
+    Status event = group_->nextEvent(Deadline::now()).status();
     if (event.code() != Code::deadlineExceeded || deadline.passed()) return event;
   }
 }

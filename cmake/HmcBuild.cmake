@@ -8,10 +8,10 @@ if(HMC_SANITIZE)
   target_link_options(hmc_flags INTERFACE -fsanitize=${HMC_SANITIZE})
 endif()
 
-# Collecting its garbage is a tenth of what GCC does at no optimisation, for memory that one file does
-# not need. Users' builds keep the compiler's own choice.
-if(HMC_BUILD_TESTS AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  target_compile_options(hmc_flags INTERFACE --param=ggc-min-heapsize=1048576)
+# Collecting its garbage is up to a tenth of what GCC does. Without it the largest batches take 0.9 GiB
+# instead of 0.7.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  target_compile_options(hmc_flags INTERFACE --param=ggc-min-heapsize=524288)
 endif()
 
 # Compiles many files as one, which takes a third of the time. Turn it off to work on a few files.
@@ -34,9 +34,11 @@ function(hmc_precompiled target)
   target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
 endfunction()
 
-# For code that no transfer passes through: a quarter less to compile.
+# For code that does not touch the bytes of a transfer: a quarter less to compile, and small functions
+# are inlined all the same.
 function(hmc_cold target)
-  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+  target_compile_options(${target} PRIVATE
+    $<$<CONFIG:Release>:-O1> $<$<AND:$<CONFIG:Release>,$<CXX_COMPILER_ID:GNU>>:-finline-small-functions>)
 endfunction()
 
 # hmc_part(name SOURCES ... DEPS ...)

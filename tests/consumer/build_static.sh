@@ -13,8 +13,8 @@ rm -rf "${copied[@]}"
 cp -rp "${copied[@]/#/$source/}" .
 export CCACHE_BASEDIR=$work
 unset CCACHE_DISABLE
-# Little optimised, as in python_wheel_test: this is about what is built, not about its speed.
-printf '#!/bin/sh\nexec %s "$@" -O1\n' "$(command -v ccache || echo env)" >"$work/launcher"
+# Not optimised, as in python_wheel_test: this is about what is built, not about its speed.
+printf '#!/bin/sh\nexec %s "$@" -O0\n' "$(command -v ccache || echo env)" >"$work/launcher"
 chmod +x "$work/launcher"
 
 cd build

@@ -61,10 +61,10 @@ def environment(work, venv):
 
 
 def launcher(work):
-    """`make -j` starts all compilers at once; this lets as many of them run as there are cores. Little is
+    """`make -j` starts all compilers at once; this lets as many of them run as there are cores. Nothing is
     optimised: this is about what a wheel holds, not about its speed."""
     path = work / "launcher"
-    path.write_text("#!/bin/sh\nexec flock {}/slot$(($$ % {})) {} \"$@\" -O1\n".format(
+    path.write_text("#!/bin/sh\nexec flock {}/slot$(($$ % {})) {} \"$@\" -O0\n".format(
         work, os.cpu_count() + 1, shutil.which("ccache") or "env"))
     path.chmod(0o755)
     return path

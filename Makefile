@@ -16,7 +16,10 @@ CACHE := $(if $(shell command -v ccache),-DCMAKE_CXX_COMPILER_LAUNCHER="env;CCAC
 RELEASE := -DCMAKE_BUILD_TYPE=Release -DBUILD_PYTHON_MOD=ON
 TESTED := -DCMAKE_BUILD_TYPE=Debug -DHMC_BUILD_TESTS=ON -DCMAKE_CXX_FLAGS_DEBUG
 DEV := $(TESTED)="-O1 -g1" -DBUILD_PYTHON_MOD=ON
-ASAN := $(TESTED)="-O0 -g1" -DHMC_SANITIZE=address$(comma)undefined
+# Clang compiles with these checks in half the time that GCC takes. Looked for after the set-up.
+CLANG = $(if $(shell echo 'int main() {}' | clang++ -fsanitize=address$(comma)undefined -x c++ - -o /dev/null 2>/dev/null && echo yes),\
+  -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++)
+ASAN = $(TESTED)="-O0 -g1" -DHMC_SANITIZE=address$(comma)undefined $(CLANG)
 # Without UCX, whose hooks and mappings the sanitizer does not survive every time.
 TSAN := $(TESTED)="-O1 -g1" -DHMC_SANITIZE=thread -DHMC_UCX_INCLUDE=OFF
 

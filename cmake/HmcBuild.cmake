@@ -2,7 +2,9 @@
 # of src/, hmc_vendor_part() for one that needs a vendor's headers, hmc_test() for a test.
 
 add_library(hmc_flags INTERFACE)
-target_compile_options(hmc_flags INTERFACE -Wall -Wextra -Wshadow $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor> -Wno-missing-field-initializers)
+# Clang warns of names that only meet because many files are compiled as one.
+target_compile_options(hmc_flags INTERFACE -Wall -Wextra $<$<CXX_COMPILER_ID:GNU>:-Wshadow>
+  $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor> -Wno-missing-field-initializers)
 if(HMC_SANITIZE)
   target_compile_options(hmc_flags INTERFACE -fsanitize=${HMC_SANITIZE} -fno-omit-frame-pointer)
   target_link_options(hmc_flags INTERFACE -fsanitize=${HMC_SANITIZE})
@@ -39,6 +41,14 @@ endfunction()
 function(hmc_cold target)
   target_compile_options(${target} PRIVATE
     $<$<CONFIG:Release>:-O1> $<$<AND:$<CONFIG:Release>,$<CXX_COMPILER_ID:GNU>>:-finline-small-functions>)
+endfunction()
+
+# A part that is missing in a library shows when it is linked, not in the user's program. Not with Clang's
+# sanitizers, which are in the program alone.
+function(hmc_complete library)
+  if(NOT HMC_SANITIZE OR NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    target_link_options(${library} PRIVATE -Wl,--no-undefined)
+  endif()
 endfunction()
 
 # hmc_part(name SOURCES ... DEPS ...)

@@ -77,11 +77,12 @@ bool Loop::wait(bool spin) {
 // The descriptors of one round may be dropped by each other's callbacks, and a callback may drop
 // its own: the map says who is still there, and the handler lives until it has returned.
 bool Loop::fire(const epoll_event& event) {
-  if (event.data.u64 == EventSet::kWoken) {
+  const uint64_t id = event.data.u64;  // copied: the kernel's struct is packed
+  if (id == EventSet::kWoken) {
     runTasks();
     return false;
   }
-  auto found = handlers_.find(event.data.u64);
+  auto found = handlers_.find(id);
   if (found == handlers_.end()) return false;
   const std::shared_ptr<Watch::Handler> handler = found->second;
   (*handler)(event.events);

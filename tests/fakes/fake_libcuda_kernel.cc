@@ -143,8 +143,9 @@ FAKE CuResult cuLaunchKernel(CuFunction function, unsigned blocks, unsigned bloc
     return enqueue("of cuLaunchKernel", stream,
                    [=](const CUctx_st& on) { return copyEven(sides, even, on); });
   }
-  return enqueue("of cuLaunchKernel", stream,
-                 [=](const CUctx_st& on) { return copyList(sides, list, count, on); });
+  return enqueue("of cuLaunchKernel", stream, [=, count = count](const CUctx_st& on) {
+    return copyList(sides, list, count, on);
+  });
 }
 
 }  // namespace hmc::cuda

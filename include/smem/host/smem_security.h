@@ -13,7 +13,7 @@
  * How connections to the store are protected. Strings are copied; NULL is "". In C, zero it first:
  * smem_tls_option option = {0};
  */
-typedef struct {
+typedef struct smem_tls_option {
   bool enableTls SMEM_UNLESS_SET(false);
   const char* tlsTopPath SMEM_UNLESS_SET(NULL);    /* where the paths below begin */
   const char* tlsCert SMEM_UNLESS_SET(NULL);       /* our certificate */

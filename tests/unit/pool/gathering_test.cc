@@ -27,8 +27,8 @@ class GatheringTest : public testing::Test {
     options.name = name;
     return options;
   }
-  auto gather(const GatheringOptions& options, const std::string& mine) {
-    return std::async(std::launch::async, [this, options, mine] {
+  static auto gather(const GatheringOptions& options, const std::string& mine) {
+    return std::async(std::launch::async, [options, mine] {
       return must(must(Gathering::begin(options)).wait(mine, kLong));
     });
   }

@@ -71,8 +71,7 @@ bool Pieces::checkEven(std::span<const Block> blocks) {
   auto memory = borrowBuffer(kBorrowedListSize);
   if (!memory.ok()) return false;
   (*memory)->pinFor(*device_);
-  auto* places = static_cast<Place*>((*memory)->region(0).ptr);
-  const EvenBlocks even = writePlaces(blocks, localSize_, remoteSize_, places);
+  const EvenBlocks even = writePlaces(blocks, localSize_, remoteSize_, (*memory)->region(0).ptr);
   if (!even.places) return false;
   even_ = {*std::move(memory), even};
   checked_.bytes = even.each * blocks.size();

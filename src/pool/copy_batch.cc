@@ -20,6 +20,7 @@ void CopyBatch::run(std::span<const PoolCopy> copies, Deadline deadline) {
     const size_t copied = needsEngine(copies[i]) ? 0 : copier_.copyRun(copies.subspan(i), much);
     i += copied;
     if (copied > 0) continue;
+    if (transfers_.empty()) transfers_.reserve(copies.size() - i);
     const Status planned = plan(copies[i], i, deadline);
     if (!planned.ok()) state_.settle(i, planned);
     ++i;
@@ -148,6 +149,8 @@ std::vector<CopyBatch::List> CopyBatch::makeLists() const {
                             lists.size())
                .first->second;
       if (at == lists.size()) lists.emplace_back();
+      // Mostly all of them go into the first one.
+      if (at == 0 && lists[0].blocks.empty()) lists[0].reserve(transfers_.size());
     }
     lists[at].add(one);
   }

@@ -44,6 +44,10 @@ class CopyBatch {
     std::vector<size_t> elements;
     bool takes(const Transfer& one) const;
     void add(const Transfer& one);
+    void reserve(size_t count) {
+      blocks.reserve(count);
+      elements.reserve(count);
+    }
   };
 
   // Where copies start, or where they end.

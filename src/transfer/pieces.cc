@@ -71,7 +71,8 @@ bool Pieces::checkEven(std::span<const Block> blocks) {
   auto memory = borrowBuffer(kBorrowedListSize);
   if (!memory.ok()) return false;
   (*memory)->pinFor(*device_);
-  const EvenBlocks even = writePlaces(blocks, localSize_, remoteSize_, (*memory)->region(0).ptr);
+  auto* places = static_cast<Place*>((*memory)->region(0).ptr);
+  const EvenBlocks even = writePlaces(blocks, localSize_, remoteSize_, places);
   if (!even.places) return false;
   even_ = {*std::move(memory), even};
   checked_.bytes = even.each * blocks.size();

@@ -84,9 +84,8 @@ struct Even {
   unsigned shift;
 };
 
-template <class Offset>
 CuResult copyEven(const Sides& sides, const Even& even, const CUctx_st& context) {
-  std::vector<std::array<Offset, 2>> places(even.count);
+  std::vector<std::array<uint32_t, 2>> places(even.count);
   const size_t bytes = even.count * sizeof(places[0]);
   if (!reaches(even.list, bytes, context)) return kIllegalAddress;
   HMC_FAKE_CHECK(copyNow(reinterpret_cast<CuPointer>(places.data()), even.list, bytes, context));
@@ -160,13 +159,11 @@ FAKE CuResult cuLaunchKernel(CuFunction function, unsigned blocks, unsigned bloc
   // What is not shared out would not be copied.
   if (width == 0 || threads % width != 0 || uint64_t{blocks} * each < count) return kInvalidValue;
   const CuPointer list = *static_cast<const CuPointer*>(arguments[1]);
-  const bool narrow = function->name == "hmcCopyNarrow";
-  if (narrow || function->name == "hmcCopyEven") {
+  if (function->name == "hmcCopyEven") {
     const Even even{list, count, *static_cast<const uint64_t*>(arguments[3]),
                     *static_cast<const unsigned*>(arguments[4])};
-    return enqueue("of cuLaunchKernel", stream, [=](const CUctx_st& on) {
-      return narrow ? copyEven<uint16_t>(sides, even, on) : copyEven<uint32_t>(sides, even, on);
-    });
+    return enqueue("of cuLaunchKernel", stream,
+                   [=](const CUctx_st& on) { return copyEven(sides, even, on); });
   }
   return enqueue("of cuLaunchKernel", stream,
                  [=](const CUctx_st& on) { return copyList(sides, list, count, on); });

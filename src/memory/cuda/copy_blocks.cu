@@ -138,17 +138,12 @@ struct Place {
   unsigned local;
   unsigned remote;
 };
-struct NarrowPlace {
-  unsigned short local;
-  unsigned short remote;
-};
-template <class Written>
 struct EvenBlocks {
-  typedef Written Item;
-  const Written* list;
+  typedef Place Item;
+  const Place* list;
   u64 size;
   unsigned shift;
-  __device__ Block blockOf(const Written& place) const {
+  __device__ Block blockOf(const Place& place) const {
     return Block{u64(place.local) << shift, u64(place.remote) << shift, size};
   }
 };
@@ -195,12 +190,7 @@ extern "C" __global__ void HMC_BOUNDS hmcCopyList(const Sides sides, const Block
 
 extern "C" __global__ void HMC_BOUNDS hmcCopyEven(const Sides sides, const Place* list,
                                                   const Shares shares, u64 size, unsigned shift) {
-  copyAll(sides, EvenBlocks<Place>{list, size, shift}, shares);
-}
-
-extern "C" __global__ void HMC_BOUNDS hmcCopyNarrow(const Sides sides, const NarrowPlace* list,
-                                                    const Shares shares, u64 size, unsigned shift) {
-  copyAll(sides, EvenBlocks<NarrowPlace>{list, size, shift}, shares);
+  copyAll(sides, EvenBlocks{list, size, shift}, shares);
 }
 
 // The list in the arguments of the launch.

@@ -192,8 +192,8 @@ bool CudaBackend::reaches(const CudaDevice& device, const CopyBatch& batch) {
 bool CudaBackend::readsEven(const CudaDevice& device, const CopyBatch& batch) {
   if (!batch.even.places || !device.has(kHostPointers)) return false;
   const Region pinned = pinnedAround(batch.even.places);
-  return fits(address(batch.even.places) - address(pinned.ptr),
-              batch.blocks.size() * batch.even.placeSize(), pinned.size);
+  return fits(address(batch.even.places) - address(pinned.ptr), batch.blocks.size() * sizeof(Place),
+              pinned.size);
 }
 
 Region CudaBackend::pinnedAround(const void* ptr) {

@@ -81,7 +81,6 @@ Status CopyKernel::prepare() {
   HMC_CUDA(driver_, cuModuleLoadData, &module, kImage);
   HMC_CUDA(driver_, cuModuleGetFunction, &few_, module, "hmcCopyFew");
   HMC_CUDA(driver_, cuModuleGetFunction, &even_, module, "hmcCopyEven");
-  HMC_CUDA(driver_, cuModuleGetFunction, &narrow_, module, "hmcCopyNarrow");
   int processors = 0;
   HMC_CUDA(driver_, cuDeviceGetAttribute, &processors, kMultiprocessors, device_.handle());
   processors_ = static_cast<unsigned>(processors);
@@ -139,7 +138,7 @@ Status CopyKernel::launchEven(const CopyBatch& batch, CuStream stream) const {
   uint64_t size = batch.even.each;
   unsigned shift = batch.even.shift;
   void* arguments[] = {&sides, &at, &grid.shares, &size, &shift};
-  return run(batch.even.narrow ? narrow_ : even_, arguments, grid.blocks, kThreads, stream);
+  return run(even_, arguments, grid.blocks, kThreads, stream);
 }
 
 Status CopyKernel::launchList(const CopyBatch& batch, CuStream stream) {

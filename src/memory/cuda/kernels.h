@@ -58,7 +58,6 @@ class CopyKernel {
   std::mutex mutex_;  // guards the members below
   CuFunction list_ = nullptr;
   CuFunction even_ = nullptr;
-  CuFunction narrow_ = nullptr;
   CuFunction few_ = nullptr;
   unsigned processors_ = 0;
   std::vector<List> lists_;

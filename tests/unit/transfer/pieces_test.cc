@@ -115,14 +115,9 @@ FakeAccelerator& device() {
   return *fake;
 }
 
-size_t remoteOf(const EvenBlocks& even, size_t i) {
-  EXPECT_FALSE(even.narrow);
-  return size_t{static_cast<const Place*>(even.places)[i].remote} << even.shift;
-}
-
 TEST(Pieces, ofOneSizeAreWrittenDownForADevice) {
   std::vector<Block> list(Pieces::kPart + 200, {8, 16, 32});
-  list.back().remoteOffset = 17;
+  list.back().localOffset = 9;
   Pieces pieces(list);
   pieces.writeDownFor(device());
   ASSERT_TRUE(pieces.check(64, 64, "put").ok());
@@ -130,14 +125,14 @@ TEST(Pieces, ofOneSizeAreWrittenDownForADevice) {
   ASSERT_TRUE(pieces.even().memory);
   const EvenBlocks first = pieces.even().blocks;
   EXPECT_EQ(first.each, 32U);
-  EXPECT_EQ(remoteOf(first, Pieces::kPart - 1), 16U);
+  EXPECT_EQ(first.places[Pieces::kPart - 1].remote, 16U);
   // A device may still read the first part.
   const EvenList kept = std::move(pieces.even());
   ASSERT_TRUE(pieces.checkPart().ok());
   EXPECT_EQ(pieces.checked().bytes, 32 * 200);
   ASSERT_TRUE(pieces.even().memory);
   EXPECT_NE(pieces.even().blocks.places, first.places);
-  EXPECT_EQ(remoteOf(pieces.even().blocks, 199), 17U);
+  EXPECT_EQ(pieces.even().blocks.places[199].local, 9U);
   EXPECT_GE(device().pinned(), 2U);
 }
 

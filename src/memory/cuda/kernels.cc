@@ -47,7 +47,7 @@ constexpr unsigned kBlocksPerProcessor = 4;
 // From this mean size on, two warps work on a block of memory.
 constexpr size_t kForTwoWarps = size_t{8} << 10;
 // What a block of threads should have to do at the least, of a few blocks of memory.
-constexpr size_t kSmallestPart = size_t{16} << 10;
+constexpr unsigned kSmallestPartShift = 14;
 // The copy engine is quicker for single blocks, and for those of this mean size.
 constexpr size_t kMean = size_t{1} << 20;
 
@@ -55,13 +55,18 @@ size_t divideUp(size_t value, size_t by) {
   return (value + by - 1) / by;
 }
 
-// The smallest size of parts with which there are no more than `most`, which is at least the number
-// of blocks. Their sum is below 2^32: see isFor().
-size_t partSizeFor(std::span<const Block> blocks, size_t most) {
-  for (size_t size = kSmallestPart;; size *= 2) {
+// Parts of 2^shift bytes that a block of memory has.
+size_t partsOf(const Block& block, unsigned shift) {
+  return (block.size + (size_t{1} << shift) - 1) >> shift;
+}
+
+// The shift of the smallest parts of which there are no more than `most`, which is at least the
+// number of blocks. Their sum is below 2^32: see isFor().
+unsigned partShiftFor(std::span<const Block> blocks, size_t most) {
+  for (unsigned shift = kSmallestPartShift;; ++shift) {
     size_t parts = 0;
-    for (const Block& block : blocks) parts += divideUp(block.size, size);
-    if (parts <= most) return size;
+    for (const Block& block : blocks) parts += partsOf(block, shift);
+    if (parts <= most) return shift;
   }
 }
 
@@ -118,12 +123,13 @@ Status CopyKernel::launchFew(const CopyBatch& batch, CuStream stream) const {
   Sides sides(batch);
   Few few;
   const size_t most = std::min<size_t>(kParts, std::max<size_t>(mostBlocks(batch), kFew));
-  auto partSize = static_cast<unsigned>(partSizeFor(batch.blocks, most));
+  const unsigned shift = partShiftFor(batch.blocks, most);
+  unsigned partSize = 1U << shift;
   unsigned parts = 0;
   for (size_t i = 0; i < batch.blocks.size(); ++i) {
     const auto& [local, remote, size] = batch.blocks[i];
     few.list[i] = {local, remote, static_cast<uint32_t>(size), parts};
-    for (size_t left = divideUp(size, partSize); left > 0; --left)
+    for (size_t left = partsOf(batch.blocks[i], shift); left > 0; --left)
       few.blockOf[parts++] = static_cast<uint8_t>(i);
   }
   if (parts == 0) return Status();

@@ -3,44 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "dlpack.h"
 #include "regions.h"
-
-// The exchange format of array libraries (DLPack), as far as we read it.
-namespace {
-
-struct DLDevice {
-  int32_t type;
-  int32_t id;
-};
-
-struct DLDataType {
-  uint8_t code;
-  uint8_t bits;
-  uint16_t lanes;
-};
-
-struct DLTensor {
-  void* data;
-  DLDevice device;
-  int32_t ndim;
-  DLDataType dtype;
-  int64_t* shape;
-  int64_t* strides;  // in elements; null when dense
-  uint64_t byteOffset;
-};
-
-// From version 1.0 on, what the capsule holds begins with this and the tensor follows.
-struct VersionedHead {
-  uint32_t major;
-  uint32_t minor;
-  void* context;
-  void (*deleter)(void*);
-  uint64_t flags;
-};
-constexpr uint64_t kReadOnly = 1;
-constexpr uint32_t kNewestMajor = 1;
-
-}  // namespace
 
 namespace hmc::python {
 
@@ -48,7 +12,7 @@ namespace py = pybind11;
 
 namespace {
 
-py::tuple describe(const DLTensor& tensor, bool readOnly) {
+py::tuple describe(const dlpack::DLTensor& tensor, bool readOnly) {
   py::tuple shape(tensor.ndim);
   for (int32_t i = 0; i < tensor.ndim; ++i) shape[i] = tensor.shape[i];
   const size_t itemSize = (size_t{tensor.dtype.bits} * tensor.dtype.lanes + 7) / 8;
@@ -67,13 +31,14 @@ py::tuple describe(const DLTensor& tensor, bool readOnly) {
 // capsule stays unconsumed: whoever drops it last gives the memory back.
 py::tuple readDlpack(const py::capsule& capsule) {
   const std::string name = capsule.name() ? capsule.name() : "";
-  if (name == "dltensor") return describe(*capsule.get_pointer<DLTensor>(), false);
+  if (name == "dltensor") return describe(*capsule.get_pointer<dlpack::DLTensor>(), false);
   if (name != "dltensor_versioned")
     throw py::type_error("a DLPack capsule is called dltensor, not " + name);
-  auto* head = capsule.get_pointer<VersionedHead>();
-  if (head->major > kNewestMajor)
+  auto* head = capsule.get_pointer<dlpack::VersionedHead>();
+  if (head->major > dlpack::kNewestMajor)
     throw py::type_error("DLPack version " + std::to_string(head->major) + " is not known here");
-  return describe(*reinterpret_cast<DLTensor*>(head + 1), (head->flags & kReadOnly) != 0);
+  return describe(*reinterpret_cast<dlpack::DLTensor*>(head + 1),
+                  (head->flags & dlpack::kReadOnly) != 0);
 }
 
 struct Layout {

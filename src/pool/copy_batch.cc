@@ -20,9 +20,12 @@ void CopyBatch::run(std::span<const PoolCopy> copies, Deadline deadline) {
     const size_t copied = needsEngine(copies[i]) ? 0 : copier_.copyRun(copies.subspan(i), much);
     i += copied;
     if (copied > 0) continue;
+    if (transfers_.empty()) transfers_.reserve(copies.size() - i);
     const Status planned = plan(copies[i], i, deadline);
     if (!planned.ok()) state_.settle(i, planned);
     ++i;
+    if (!transfers_.empty() && transfers_.back().element + 1 == i)
+      i += planAlike(copies.subspan(i), i);
   }
   registerUnknown();
   for (List& list : makeLists()) start(list);
@@ -63,6 +66,28 @@ Status CopyBatch::plan(const PoolCopy& copy, size_t element, Deadline deadline) 
   }
   addTransfer(copy, element, *to, *from);
   return Status();
+}
+
+// One by one they cost more than copying them: each end is looked up several times.
+size_t CopyBatch::planAlike(std::span<const PoolCopy> copies, size_t firstElement) {
+  Transfer next = transfers_.back();
+  const CopyEnd* const to = to_.last;
+  const CopyEnd* const from = from_.last;
+  const bool put = next.kind == OpKind::put;
+  // What lies on the host is copied by the processor where it can.
+  if (!to || !from || (to->onHost() && from->onHost())) return 0;
+  if (!next.own || next.far != (put ? to : from)) return 0;
+  if (next.own != &(put ? from : to)->own) return 0;
+  size_t count = 0;
+  for (const PoolCopy& copy : copies) {
+    if (copy.size == 0 || !to->has(copy.to, copy.size) || !from->has(copy.from, copy.size)) break;
+    next.element = firstElement + count++;
+    next.farOffset = next.far->offsetOf(put ? copy.to : copy.from);
+    next.ownOffset = (put ? from : to)->offsetOf(put ? copy.from : copy.to);
+    next.local = (put ? from : to)->part(put ? copy.from : copy.to, copy.size);
+    transfers_.push_back(next);
+  }
+  return count;
 }
 
 void CopyBatch::addTransfer(const PoolCopy& copy, size_t element, const CopyEnd& to,
@@ -148,6 +173,8 @@ std::vector<CopyBatch::List> CopyBatch::makeLists() const {
                             lists.size())
                .first->second;
       if (at == lists.size()) lists.emplace_back();
+      // Mostly all of them go into the first one.
+      if (at == 0 && lists[0].blocks.empty()) lists[0].reserve(transfers_.size());
     }
     lists[at].add(one);
   }

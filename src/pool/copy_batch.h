@@ -44,6 +44,10 @@ class CopyBatch {
     std::vector<size_t> elements;
     bool takes(const Transfer& one) const;
     void add(const Transfer& one);
+    void reserve(size_t count) {
+      blocks.reserve(count);
+      elements.reserve(count);
+    }
   };
 
   // Where copies start, or where they end.
@@ -56,6 +60,8 @@ class CopyBatch {
   bool needsEngine(const PoolCopy& copy) const;
   Result<const CopyEnd*> endAt(Side& side, const void* address, size_t size, Deadline deadline);
   Status plan(const PoolCopy& copy, size_t element, Deadline deadline);
+  // More transfers between the same two ends as the last one, as far as they go. How many.
+  size_t planAlike(std::span<const PoolCopy> copies, size_t firstElement);
   void addTransfer(const PoolCopy& copy, size_t element, const CopyEnd& to, const CopyEnd& from);
   void registerUnknown();
   void registerTogether(std::span<Transfer*> run, const Region& region);

@@ -1,4 +1,7 @@
 // The fake driver's kernels: it knows those of src/memory/cuda/copy_blocks.cu by name.
+#include <algorithm>
+#include <array>
+
 #include "fakes/fake_libcuda_state.h"
 #include "hmc/block.h"
 
@@ -26,7 +29,18 @@ struct Sides {
 struct Shares {
   unsigned count;
   unsigned width;
-  unsigned split;
+  unsigned each;
+};
+
+struct FewBlock {
+  uint64_t local;
+  uint64_t remote;
+  uint32_t size;
+  uint32_t firstPart;
+};
+struct Few {
+  FewBlock list[128];
+  uint8_t blockOf[640];
 };
 
 constexpr unsigned kMostThreads = 1024;  // of a block
@@ -51,12 +65,18 @@ CuResult copyAll(const Sides& sides, const std::vector<Block>& blocks, const CUc
   return kSuccess;
 }
 
-struct Place {
-  uint32_t local;
-  uint32_t remote;
-};
+// What each part of a short list copies.
+std::vector<Block> partsOf(const Few& few, unsigned parts, unsigned partSize) {
+  std::vector<Block> blocks;
+  for (unsigned i = 0; i < parts; ++i) {
+    const auto& [local, remote, size, firstPart] = few.list[few.blockOf[i]];
+    const size_t first = size_t{i - firstPart} * partSize;
+    blocks.push_back({local + first, remote + first, std::min<size_t>(partSize, size - first)});
+  }
+  return blocks;
+}
 
-// Blocks of one size.
+// Blocks of one size: offsets in units of 2^shift bytes.
 struct Even {
   CuPointer list;
   size_t count;
@@ -65,8 +85,8 @@ struct Even {
 };
 
 CuResult copyEven(const Sides& sides, const Even& even, const CUctx_st& context) {
-  std::vector<Place> places(even.count);
-  const size_t bytes = even.count * sizeof(Place);
+  std::vector<std::array<uint32_t, 2>> places(even.count);
+  const size_t bytes = even.count * sizeof(places[0]);
   if (!reaches(even.list, bytes, context)) return kIllegalAddress;
   HMC_FAKE_CHECK(copyNow(reinterpret_cast<CuPointer>(places.data()), even.list, bytes, context));
   std::vector<Block> blocks;
@@ -127,15 +147,17 @@ FAKE CuResult cuLaunchKernel(CuFunction function, unsigned blocks, unsigned bloc
   }
   // Arguments are copied now: the caller's are gone when the kernel runs.
   const Sides sides = *static_cast<const Sides*>(arguments[0]);
-  const auto [count, width, split] = *static_cast<const Shares*>(arguments[2]);
-  const bool shared = width != 0 && threads % width == 0 && split < 32;
-  if (!shared || (uint64_t{count} << split) > UINT32_MAX) return kInvalidValue;
   if (function->name == "hmcCopyFew") {
-    auto* first = static_cast<const Block*>(arguments[1]);
-    const std::vector<Block> few(first, first + count);
-    return enqueue("of cuLaunchKernel", stream,
-                   [=](const CUctx_st& on) { return copyAll(sides, few, on); });
+    const auto blocksOfMemory =
+        partsOf(*static_cast<const Few*>(arguments[1]), *static_cast<const unsigned*>(arguments[2]),
+                *static_cast<const unsigned*>(arguments[3]));
+    return enqueue("of cuLaunchKernel", stream, [sides, blocksOfMemory](const CUctx_st& on) {
+      return copyAll(sides, blocksOfMemory, on);
+    });
   }
+  const auto [count, width, each] = *static_cast<const Shares*>(arguments[2]);
+  // What is not shared out would not be copied.
+  if (width == 0 || threads % width != 0 || uint64_t{blocks} * each < count) return kInvalidValue;
   const CuPointer list = *static_cast<const CuPointer*>(arguments[1]);
   if (function->name == "hmcCopyEven") {
     const Even even{list, count, *static_cast<const uint64_t*>(arguments[3]),

@@ -178,3 +178,86 @@ def test_torch_may_come_late_and_go(remote, torch):
         torch.Tensor = Tensor
         if text.startswith(b"torch"):
             del sys.modules["torch"]
+
+
+class DLTensor(ctypes.Structure):
+    _fields_ = [("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32),
+                ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16),
+                ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64)),
+                ("byte_offset", ctypes.c_uint64)]
+
+
+class Exchange(ctypes.Structure):
+    """The functions that torch has had at its class since 2.10 (DLPack 1.3)."""
+
+    describe_type = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(DLTensor))
+    _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("older", ctypes.c_void_p),
+                ("unused", ctypes.c_void_p * 3), ("describe", describe_type), ("current_stream", ctypes.c_void_p)]
+
+
+def exchange(code=1, answer=0, major=1, device_type=1):
+    """Such functions, for tensors of bytes; asked how often."""
+    def describe(tensor, out):
+        made.asked += 1
+        tensor.numbers = (ctypes.c_int64 * 2)(tensor.shape[0], tensor.step)
+        shape = ctypes.cast(tensor.numbers, ctypes.POINTER(ctypes.c_int64))
+        strides = ctypes.cast(ctypes.addressof(tensor.numbers) + 8, ctypes.POINTER(ctypes.c_int64))
+        out[0] = DLTensor(Tensor.data_ptr(tensor) - 4, device_type, 0, 1, code, 8, 1, shape, strides, 4)
+        return answer
+    made = types.SimpleNamespace(asked=0)
+    made.functions = Exchange(major, 3, None, (ctypes.c_void_p * 3)(), Exchange.describe_type(describe), None)
+    new = ctypes.pythonapi.PyCapsule_New
+    new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    made.capsule = new(ctypes.addressof(made.functions), b"dlpack_exchange_api", None)
+    return made
+
+
+@pytest.fixture
+def quick(torch):
+    """Gives torch's class such functions."""
+    def give(**options):
+        made = exchange(**options)
+        torch.Tensor = type("Quick", (Tensor,), {"__dlpack_c_exchange_api__": made.capsule})
+        return made, torch.Tensor
+    return give
+
+
+def test_functions_of_torchs_are_asked_instead_of_methods(remote, quick, monkeypatch):
+    made, kind = quick()
+    for method in ("is_contiguous", "numel", "element_size", "data_ptr", "is_conj", "is_neg"):
+        setattr(kind, method, None)
+    memory = bytearray(7)
+    with monkeypatch.context() as patch:
+        forbid_arrays(patch)
+        remote.put(kind(bytearray(b"quickly")))
+        remote.get(kind(memory))
+    assert memory == b"quickly"
+    assert made.asked == 2
+
+
+@pytest.mark.parametrize("options", [{"answer": -1}, {"major": 2}, {"device_type": 13}])
+def test_methods_are_asked_where_the_functions_do_not_help(options, remote, quick, monkeypatch):
+    _, kind = quick(**options)
+    with monkeypatch.context() as patch:
+        forbid_arrays(patch)
+        remote.put(kind(bytearray(b"slowly")))
+    assert bytes_at(remote, 6) == b"slowly"
+
+
+@pytest.mark.parametrize("code, refused", [(1, False), (2, True), (5, True)])
+@pytest.mark.parametrize("question", ["is_conj", "is_neg"])
+def test_values_that_memory_does_not_hold_are_refused(question, code, refused, remote, quick):
+    _, kind = quick(code=code)
+    setattr(kind, question, lambda self: True)
+    if refused:
+        with pytest.raises(ValueError, match="resolve_"):
+            remote.put(kind(bytearray(b"view")))
+    else:
+        remote.put(kind(bytearray(b"view")))
+        assert bytes_at(remote, 4) == b"view"
+
+
+def test_elements_that_lie_apart_are_not_taken_for_dense_ones(remote, quick):
+    _, kind = quick()
+    remote.put(kind(bytearray(b"a.b.c."), step=2))
+    assert bytes_at(remote, 3) == b"abc"

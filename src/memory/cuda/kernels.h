@@ -31,21 +31,25 @@ class CopyKernel {
   };
 
   Status prepare();
-  // As in copy_blocks.cu: `width` threads work on a part of a block of memory, which has 2^split.
+  // As in copy_blocks.cu: each block of threads gets `each` blocks of memory, and `width` of its
+  // threads work on one.
   struct Shares {
     unsigned count;  // blocks of memory
     unsigned width;
-    unsigned split;
+    unsigned each;
   };
   struct Grid {
     Shares shares;
     unsigned blocks;  // of threads
   };
+  // Blocks of threads that work at once for such a batch.
+  unsigned mostBlocks(const CopyBatch& batch) const;
   Grid gridFor(const CopyBatch& batch) const;
-  Status launchFew(const CopyBatch& batch, CuStream stream, Grid grid) const;
-  Status launchEven(const CopyBatch& batch, CuStream stream, Grid grid) const;
-  Status launchList(const CopyBatch& batch, CuStream stream, Grid grid);
-  Status run(CuFunction function, void** arguments, unsigned blocks, CuStream stream) const;
+  Status launchFew(const CopyBatch& batch, CuStream stream) const;
+  Status launchEven(const CopyBatch& batch, CuStream stream) const;
+  Status launchList(const CopyBatch& batch, CuStream stream);
+  Status run(CuFunction function, void** arguments, unsigned blocks, unsigned threads,
+             CuStream stream) const;
   Result<List> takeList(size_t count);
 
   const Driver& driver_;

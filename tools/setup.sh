@@ -21,7 +21,7 @@ case ${1:-} in
       git
       python3-pytest python3-numpy python3-build python3-venv python3-pip
     )
-    wanted+=(ccache mypy python3-matplotlib python3-torch etcd-server openssl)
+    wanted+=(ccache mypy python3-matplotlib python3-torch etcd-server openssl openmpi-bin)
     ;;
   checks) packages+=(clang-format clang-tidy) ;;
   rdma)

@@ -21,7 +21,9 @@ case ${1:-} in
       git
       python3-pytest python3-numpy python3-build python3-venv python3-pip
     )
-    wanted+=(ccache clang libclang-rt-dev mypy python3-matplotlib python3-torch etcd-server openssl)
+    wanted+=(
+      ccache clang libclang-rt-dev mypy python3-matplotlib python3-torch etcd-server openssl openmpi-bin
+    )
     ;;
   checks) packages+=(clang-format clang-tidy) ;;
   rdma)

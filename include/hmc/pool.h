@@ -46,6 +46,10 @@ struct PoolOptions {
   size_t deviceStride = 0;
   Device device;                // where deviceSize lies; the host when there is no accelerator
   std::optional<int> numaNode;  // where hostSize lies
+  // A memory file (memfd_create(2) with MFD_ALLOW_SEALING) whose first hostSize bytes are the host
+  // slot, with what is in them. It is sealed against shrinking. The caller keeps the descriptor, and
+  // may close it after join().
+  std::optional<int> hostFile;
 
   // Serves the store at its address from this process, unless somebody does already. It ends with
   // the Pool.

@@ -24,6 +24,7 @@ Result<std::unique_ptr<BigMemory>> BigMemory::create(uint32_t id,
   options.deviceStride = sizes.most[1];
   options.device = session->device;
   options.numaNode = sizes.numaNode;
+  options.hostFile = sizes.hostFile;
   HMC_ASSIGN(auto made,
              PoolImpl::create(world.store(), options, session->createTimeout, session->listen));
   return std::unique_ptr<BigMemory>(new BigMemory(id, std::move(session), std::move(made), sizes));

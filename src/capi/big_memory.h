@@ -25,6 +25,7 @@ struct PoolSizes {
   std::array<uint64_t, 2> local{};  // what this process brings, by PoolSpace; multiples of 2 MiB
   std::array<uint64_t, 2> most{};   // what any may bring; 0: what the first of them brings
   std::optional<int> numaNode;
+  std::optional<int> hostFile;  // a descriptor of the caller's
 };
 
 // A pool of the C interface. Safe from any thread.

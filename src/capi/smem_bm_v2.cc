@@ -92,16 +92,15 @@ smem_bm_t smem_bm_create2(uint32_t id, const smem_bm_create_option_t* option) {
     nullArgument("option");
     return nullptr;
   }
-  if ((option->flags & SMEM_BM_FLAG_CREATE_WITH_SHM) != 0)
-    return failPointer(SMEM_ERROR,
-                       "SMEM_BM_FLAG_CREATE_WITH_SHM: this version cannot take a host slot from "
-                       "dramShmFd; leave the flag out and use the memory at "
-                       "smem_bm_ptr_by_mem_type()");
   PoolSizes sizes;
   sizes.local = {option->localDRAMSize, option->localHBMSize};
   sizes.most = {option->maxDramSize, option->maxHbmSize};
   const uint32_t node = option->flags & kNumaMask;
-  if (option->flags != 0 && node != kNumaMask) sizes.numaNode = static_cast<int>(node);
+  const bool fromFile = (option->flags & SMEM_BM_FLAG_CREATE_WITH_SHM) != 0;
+  if (fromFile) sizes.hostFile = option->dramShmFd;
+  // With no other bit than that one, node 0 was hardly meant.
+  if ((option->flags & ~SMEM_BM_FLAG_CREATE_WITH_SHM) != 0 && node != kNumaMask)
+    sizes.numaNode = static_cast<int>(node);
   return makePool(id, sizes);
 }
 

@@ -125,9 +125,19 @@ bool isKnown(DeviceKind kind) {
 
 }  // namespace
 
-Backend& hostBackend() {
+namespace {
+CpuBackend& cpuBackend() {
   static auto* instance = new CpuBackend;
   return *instance;
+}
+}  // namespace
+
+Backend& hostBackend() {
+  return cpuBackend();
+}
+
+Result<Region> adoptHostMemory(int fd, size_t size) {
+  return cpuBackend().adopt(fd, size);
 }
 
 Result<Backend*> findBackend(DeviceKind kind) {

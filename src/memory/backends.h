@@ -11,6 +11,9 @@ namespace hmc {
 // HMC_MEMORY_PLUGIN can name a shared library with one more (see docs/adding-a-backend.md).
 
 Backend& hostBackend();
+// hostBackend()'s memory in a memory file of the caller's: what a process wrote into the file
+// before is there. To be released like any other.
+Result<Region> adoptHostMemory(int fd, size_t size);
 
 // The backend of a kind, or why this machine has none: which library or driver was missing.
 Result<Backend*> findBackend(DeviceKind kind);

@@ -28,8 +28,12 @@ uint64_t availableMemory() {
 
 }  // namespace
 
+bool worthPopulating(size_t size) {
+  return size <= kMost && size <= availableMemory() / 4;
+}
+
 void populate(const Region& region, Access access) {
-  if (region.size > kMost || region.size > availableMemory() / 4) return;
+  if (!worthPopulating(region.size)) return;
   auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
   auto first = reinterpret_cast<uintptr_t>(region.ptr) / page * page;
   auto last = reinterpret_cast<uintptr_t>(region.ptr) + region.size;

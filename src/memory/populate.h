@@ -10,4 +10,8 @@ namespace hmc {
 // those that would eat much of the memory that is available, are left alone.
 void populate(const Region& region, Access access);
 
+// Whether populate() would do anything for so many bytes. Whoever populates in pieces asks for all
+// of them together first.
+bool worthPopulating(size_t size);
+
 }  // namespace hmc

@@ -19,6 +19,7 @@ void Members::went(uint32_t rank, const std::string& incarnation, const Status& 
     if (!other) return;
     announced = other->announced;
     others_.erase(rank);
+    if (!why.ok()) lost_.insert(rank);
     changed_.notify_all();
     departure.swap(departure_);
   }
@@ -106,6 +107,11 @@ void Members::expelled(const Status& why) {
 }
 
 void Members::closeAll() {
+  {
+    std::lock_guard lock(mutex_);
+    closing_ = true;
+    changed_.notify_all();
+  }
   tasks_.finish();
   Own own;  // goes after the locks
   std::map<size_t, std::shared_ptr<RemoteMapping>> retired;
@@ -115,7 +121,9 @@ void Members::closeAll() {
   std::unique_lock lock(mutex_);
   retired.swap(retired_);
   others_.clear();
+  lost_.clear();
   early_.clear();
+  closing_ = false;
   lock.unlock();
   retired.clear();
   // Transfers that are still on their way hold theirs, and end when their peers are gone.

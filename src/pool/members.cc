@@ -78,6 +78,7 @@ Status Members::join(std::unique_ptr<store::Group> group, const Own& own, Deadli
   awaitNeighbours(earlier(deadline, node_.lease()));
   std::lock_guard lock(mutex_);
   joined_ = true;
+  changed_.notify_all();
   for (auto& [rank, other] : others_) {
     if (!other.reaching) announceLocked(other);
   }
@@ -101,6 +102,11 @@ Status Members::awaitRanks(uint32_t count, Deadline deadline) {
   }
   return error(Code::deadlineExceeded, "of {} ranks these did not come in time: {}", count,
                missing);
+}
+
+std::set<uint32_t> Members::lost() const {
+  std::lock_guard lock(mutex_);
+  return lost_;
 }
 
 std::stop_token Members::nextDeparture() const {
@@ -251,6 +257,7 @@ void Members::came(const store::Member& member, Source source) {
     std::lock_guard lock(mutex_);
     if (source == Source::asked && (others_.contains(member.rank) || isThere(gone_, member)))
       return;
+    lost_.erase(member.rank);
     Other& other = others_[member.rank];
     other.member = member;
     other.record = *std::move(record);

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -45,6 +46,8 @@ class Members {
   // Waits until `count` ranks are here, and those of this host have mapped our slots and we theirs.
   // deadlineExceeded names who is missing.
   Status awaitRanks(uint32_t count, Deadline deadline);
+  // Ranks whose member went without a word, and that nobody has taken since.
+  std::set<uint32_t> lost() const;
   // Stops when the next member goes.
   std::stop_token nextDeparture() const;
   // 16 bytes that no other set of members has, or has had.
@@ -101,6 +104,7 @@ class Members {
   Other* findLocked(uint32_t rank, const std::string& incarnation);
   void reachLater(uint32_t rank, const std::string& incarnation);
   void reachNow(uint32_t rank, const std::string& incarnation, Deadline deadline);
+  void providePages(uint32_t rank, const std::string& incarnation);
   Result<std::shared_ptr<PeerState>> connectTo(const Record& record, bool here, Deadline deadline);
   Result<Opened> openSlots(uint32_t rank, const Record& record,
                            const std::shared_ptr<PeerState>& peer, bool here, Deadline deadline);
@@ -133,11 +137,13 @@ class Members {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::shared_ptr<store::Group> group_;  // guarded by mutex_: set while we are a member
-  bool joined_ = false;  // guarded by mutex_: those that were here first have been announced
+  bool joined_ = false;   // guarded by mutex_: those that were here first have been announced
+  bool closing_ = false;  // guarded by mutex_: tasks_ shall come to an end
   std::map<uint32_t, std::string> dead_;  // guarded by mutex_: incarnations whose process ended
   std::map<uint32_t, std::string> gone_;  // guarded by mutex_: those that our watch told of last
   EarlyNotes early_;                      // guarded by mutex_: who mapped us
   std::map<uint32_t, Other> others_;      // guarded by mutex_, by rank
+  std::set<uint32_t> lost_;               // guarded by mutex_
   std::stop_source departure_;            // guarded by mutex_: the next one
   std::map<size_t, std::shared_ptr<RemoteMapping>> retired_;  // guarded by mutex_: of who left
   BackgroundTasks tasks_;

@@ -4,7 +4,6 @@
 #include "base/host_id.h"
 #include "memory/backends.h"
 #include "pool/local_address.h"
-#include "pool/numa.h"
 #include "pool/served_store.h"
 #include "store/group.h"
 
@@ -14,53 +13,43 @@ using pool::indexOf;
 using pool::kSpaces;
 using pool::nameOf;
 
-namespace {
-
-Device deviceOf(const PoolOptions& options, PoolSpace space) {
-  return space == PoolSpace::host ? Device{} : options.device;
-}
-
-size_t sizeOf(const PoolOptions& options, PoolSpace space) {
-  return space == PoolSpace::host ? options.hostSize : options.deviceSize;
-}
-
-std::shared_ptr<const Region> owned(const Region& region, Backend& backend) {
-  return {new Region(region), [&backend](const Region* memory) {
-            (void)backend.release(memory->ptr);
-            delete memory;
-          }};
-}
-
-}  // namespace
-
 Result<std::shared_ptr<PoolImpl>> PoolImpl::create(std::shared_ptr<store::Store> store,
                                                    const PoolOptions& options, Deadline deadline,
+                                                   const std::string& listen) {
+  pool::Preparation prepared(options);
+  return create({nullptr, std::move(store)}, options, deadline, listen, prepared);
+}
+
+Result<std::shared_ptr<PoolImpl>> PoolImpl::create(pool::StoreOfPool store,
+                                                   const PoolOptions& options, Deadline deadline,
                                                    const std::string& listen,
-                                                   std::unique_ptr<pool::ServedStore> served) {
+                                                   pool::Preparation& prepared) {
   HMC_ASSIGN(Backend * device, findBackend(options.device));
-  HMC_ASSIGN(auto node, NodeImpl::create(options.node));
+  HMC_ASSIGN(auto node, prepared.node.take());
   HMC_ASSIGN(std::string address, node->listen(listen));
   const pool::Wish wish{options.capacity,
                         {options.hostSize, options.deviceSize},
                         {options.hostStride, options.deviceStride}};
-  HMC_ASSIGN(auto agreement, pool::Agreement::reach(store, options.name, wish, *device,
+  HMC_ASSIGN(auto agreement, pool::Agreement::reach(store.client, options.name, wish, *device,
                                                     options.node.lease, deadline));
-  std::shared_ptr<PoolImpl> pool(new PoolImpl(std::move(store), options, std::move(served),
-                                              std::move(agreement), std::move(node),
-                                              std::move(address)));
-  HMC_TRY(pool->allocate());
+  HMC_ASSIGN(auto memory, prepared.memory.take());
+  std::shared_ptr<PoolImpl> pool(new PoolImpl(std::move(store), options, std::move(agreement),
+                                              std::move(node), std::move(address),
+                                              std::move(memory)));
+  HMC_TRY(pool->allocateOnDevice());
   return pool;
 }
 
-PoolImpl::PoolImpl(std::shared_ptr<store::Store> store, const PoolOptions& options,
-                   std::unique_ptr<pool::ServedStore> served, pool::Agreement agreement,
-                   std::shared_ptr<NodeImpl> node, std::string address)
+PoolImpl::PoolImpl(pool::StoreOfPool store, const PoolOptions& options, pool::Agreement agreement,
+                   std::shared_ptr<NodeImpl> node, std::string address,
+                   std::shared_ptr<const Region> hostMemory)
     : options_(options),
-      served_(std::move(served)),
-      store_(std::move(store)),
+      served_(std::move(store.served)),
+      store_(std::move(store.client)),
       agreement_(std::move(agreement)),
       node_(std::move(node)),
       address_(std::move(address)),
+      memory_{std::move(hostMemory), nullptr},
       members_(std::make_unique<pool::Members>(*node_, agreement_.addresses)),
       copier_(std::make_unique<pool::Copier>(*node_, agreement_.addresses, *members_)) {}
 
@@ -74,20 +63,11 @@ Status PoolImpl::checkUsable() const {
   return fork_.inChild() ? ForkGuard::refusal() : Status();
 }
 
-Status PoolImpl::allocate() {
-  for (PoolSpace space : kSpaces) {
-    const size_t size = sizeOf(options_, space);
-    if (size == 0) continue;
-    const Device device = deviceOf(options_, space);
-    HMC_ASSIGN(Backend * backend, findBackend(device));
-    pool::OnNumaNode where(space == PoolSpace::host ? options_.numaNode : std::nullopt);
-    HMC_TRY(where.status());
-    auto region = backend->allocate(device.index, size);
-    if (!region.ok())
-      return region.status().within(fmt::format("the {} slot of the pool", nameOf(space)));
-    memory_[indexOf(space)] = owned(*region, *backend);
-    HMC_TRY(where.keep(*region));
-  }
+// Not before the addresses of the slots are reserved: a driver may take them for what it allocates.
+Status PoolImpl::allocateOnDevice() {
+  if (options_.deviceSize == 0) return Status();
+  HMC_ASSIGN(memory_[indexOf(PoolSpace::device)],
+             pool::allocateSlot(PoolSpace::device, options_.device, options_.deviceSize));
   return Status();
 }
 
@@ -136,13 +116,14 @@ Result<std::shared_ptr<PoolImpl>> joinPool(const std::string& store, const PoolO
     HMC_ASSIGN(const auto launch, pool::readLaunch());
     HMC_ASSIGN(joining, pool::joiningFrom(launch, options));
   }
+  pool::Preparation prepared(joining.options);
   HMC_ASSIGN(auto opened, pool::openStoreOf(joining, deadline));
   std::string listen = options.listen;
   if (listen.empty()) {
     HMC_ASSIGN(listen, pool::listenAddressFor(joining.store));
   }
-  HMC_ASSIGN(auto joined, PoolImpl::create(std::move(opened.client), joining.options, deadline,
-                                           listen, std::move(opened.served)));
+  HMC_ASSIGN(auto joined,
+             PoolImpl::create(std::move(opened), joining.options, deadline, listen, prepared));
   HMC_TRY(joined->join(deadline));
   return joined;
 }

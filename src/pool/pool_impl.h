@@ -10,6 +10,7 @@
 #include "pool/agreement.h"
 #include "pool/copier.h"
 #include "pool/members.h"
+#include "pool/preparation.h"
 #include "pool/served_store.h"
 
 namespace hmc {
@@ -18,10 +19,14 @@ namespace hmc {
 // join() and leave(). Safe from any thread.
 class PoolImpl {
  public:
-  // `served`, if this process serves the store, ends with the pool.
-  static Result<std::shared_ptr<PoolImpl>> create(
-      std::shared_ptr<store::Store> store, const PoolOptions& options, Deadline deadline,
-      const std::string& listen, std::unique_ptr<pool::ServedStore> served = nullptr);
+  static Result<std::shared_ptr<PoolImpl>> create(std::shared_ptr<store::Store> store,
+                                                  const PoolOptions& options, Deadline deadline,
+                                                  const std::string& listen);
+  // With what was prepared for these options.
+  static Result<std::shared_ptr<PoolImpl>> create(pool::StoreOfPool store,
+                                                  const PoolOptions& options, Deadline deadline,
+                                                  const std::string& listen,
+                                                  pool::Preparation& prepared);
   ~PoolImpl();
 
   // May be repeated after leave(), and when others have taken us for dead: the memory is the same.
@@ -36,15 +41,15 @@ class PoolImpl {
   Status checkUsable() const;
 
  private:
-  PoolImpl(std::shared_ptr<store::Store> store, const PoolOptions& options,
-           std::unique_ptr<pool::ServedStore> served, pool::Agreement agreement,
-           std::shared_ptr<NodeImpl> node, std::string address);
-  Status allocate();
+  PoolImpl(pool::StoreOfPool store, const PoolOptions& options, pool::Agreement agreement,
+           std::shared_ptr<NodeImpl> node, std::string address,
+           std::shared_ptr<const Region> hostMemory);
+  Status allocateOnDevice();
   Result<pool::Members::Own> exportOwn() const;
 
   const ForkGuard fork_;
   const PoolOptions options_;
-  const std::unique_ptr<pool::ServedStore> served_;
+  const std::unique_ptr<pool::ServedStore> served_;  // ends with the pool
   const std::shared_ptr<store::Store> store_;
   pool::Agreement agreement_;
   const std::shared_ptr<NodeImpl> node_;

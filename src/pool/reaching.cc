@@ -1,7 +1,10 @@
+#include <algorithm>
+
 #include <fmt/core.h>
 
 #include "base/error.h"
 #include "base/log.h"
+#include "memory/populate.h"
 #include "pool/members.h"
 
 // How a member reaches the slots of others: it connects to their Nodes and opens their memory, at
@@ -116,7 +119,26 @@ void Members::reachNow(uint32_t rank, const std::string& incarnation, Deadline d
   const Status ended = (*peer)->channel().status();
   if (!ended.ok()) return lostPeer(**peer, ended);
   // Also when it is not mapped: the other side must not wait for what will not come.
-  if (here) (void)(*peer)->channel().send(MessageKind::note, 0, kMappedNote, deadline);
+  if (!here) return;
+  (void)(*peer)->channel().send(MessageKind::note, 0, kMappedNote, deadline);
+  if (opened.ok()) providePages(rank, incarnation);
+}
+
+// Of a mapped slot, so that the first copies need not. Once nobody waits for us any more: a join
+// with many members of this host would take much longer. In pieces, because the member may leave.
+void Members::providePages(uint32_t rank, const std::string& incarnation) {
+  constexpr size_t kPiece = size_t{16} << 20;
+  Slot* const theirs = slot({PoolSpace::host, rank, 0});
+  for (size_t offset = 0;; offset += kPiece) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return joined_ || closing_ || !findLocked(rank, incarnation); });
+    if (closing_ || !findLocked(rank, incarnation)) return;
+    lock.unlock();
+    const SlotUse use(theirs);
+    if (!use || !use->data || offset >= use->size) return;
+    if (offset == 0 && !worthPopulating(use->size)) return;
+    populate({use->data + offset, std::min(kPiece, use->size - offset), Device{}}, Access::read);
+  }
 }
 
 // Two members of a host reach each other at the same time. The one with the greater id dials, and

@@ -161,13 +161,13 @@ Status Symmetric::barrier(Deadline deadline) {
   const Turn turn(collective_, Deadline::now());
   if (!turn.mine()) return oneAtATime();
   HMC_TRY(broken_);
-  if (barrier_) return barrier_->wait(deadline);
-  return inSlices(
+  if (barrier_) return rememberDeaths(barrier_->wait(deadline));
+  return rememberDeaths(inSlices(
       deadline, [this] { return wake(); },
       [&](Deadline slice, const std::stop_token& stop) {
         return rendezvous_->barrier(slice, stop);
       },
-      [&] { return checkOthers(deadline); });
+      [&] { return checkOthers(deadline); }));
 }
 
 Status Symmetric::allgather(const void* mine, uint32_t size, void* all, Deadline deadline) {
@@ -177,8 +177,8 @@ Status Symmetric::allgather(const void* mine, uint32_t size, void* all, Deadline
   if (!turn.mine()) return oneAtATime();
   HMC_TRY(broken_);
   auto* const to = static_cast<char*>(all);
-  return barrier_ ? gatherHere(mine, size, to, deadline)
-                  : gatherThroughStore(mine, size, to, deadline);
+  return rememberDeaths(barrier_ ? gatherHere(mine, size, to, deadline)
+                                 : gatherThroughStore(mine, size, to, deadline));
 }
 
 // The second barrier: nobody overwrites its share, or takes it away, while others read it.

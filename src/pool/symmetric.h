@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -109,7 +110,13 @@ class Symmetric {
   EitherStop wake() const;
   Status checkOthers(Deadline deadline) const;
   Status introduce(Gathering& gathering, Deadline deadline) const;
-  Status checkGathering(Gathering& gathering, Deadline deadline) const;
+  // `told` are the deaths that the caller knew of when it called.
+  Status checkGathering(Gathering& gathering, const std::set<uint32_t>& told, Deadline deadline);
+  Status checkStrangers(const Gathering& gathering, const std::set<uint32_t>& told);
+  // Deaths that this process was told of by a call that failed.
+  std::set<uint32_t> toldDeaths();
+  // For what a call of all ranks answers: whoever hears that a rank is gone knows of it.
+  Status rememberDeaths(Status outcome);
   Status hearIntroductions(Gathering& gathering, Deadline deadline) const;
   static Status interruption();
   static Status oneAtATime();
@@ -133,6 +140,7 @@ class Symmetric {
   std::mutex mutex_;
   std::map<std::string, std::shared_ptr<Gathering>> gatherings_;  // guarded by mutex_, by name
   std::unique_ptr<KeyWatch> told_;                                // guarded by mutex_
+  std::set<uint32_t> toldDeaths_;                                 // guarded by mutex_
   Status broken_;  // why there can be no more of them; whoever has the turn writes it
 };
 

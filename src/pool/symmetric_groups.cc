@@ -59,13 +59,48 @@ Status Symmetric::hearIntroductions(Gathering& gathering, Deadline deadline) con
   return Status();
 }
 
-// A rank that is gone and has not come will not. One that died before it first called is known only
-// where too few others are left that could be it.
-Status Symmetric::checkGathering(Gathering& gathering, Deadline deadline) const {
+std::set<uint32_t> Symmetric::toldDeaths() {
+  const auto lost = pool_->members().lost();
+  std::lock_guard lock(mutex_);
+  // One that came back can die again.
+  std::erase_if(toldDeaths_, [&](uint32_t rank) { return lost.count(rank) == 0; });
+  return toldDeaths_;
+}
+
+Status Symmetric::rememberDeaths(Status outcome) {
+  if (outcome.code() != Code::disconnected) return outcome;
+  const auto lost = pool_->members().lost();
+  std::lock_guard lock(mutex_);
+  toldDeaths_.insert(lost.begin(), lost.end());
+  return outcome;
+}
+
+// Nobody knows who the ranks of a group are before each has called once. So a rank that dies before
+// may be one of them, and then the others would wait in vain. Each process is told of a death once:
+// afterwards it is up to the caller whom it waits for.
+Status Symmetric::checkStrangers(const Gathering& gathering, const std::set<uint32_t>& told) {
+  if (gathering.ranks.size() == gathering.group.ranks) return Status();
+  auto lost = pool_->members().lost();
+  for (const auto& [within, among] : gathering.ranks) lost.erase(among);
+  for (uint32_t rank : told) lost.erase(rank);
+  if (lost.empty()) return Status();
+  std::lock_guard lock(mutex_);
+  toldDeaths_.insert(lost.begin(), lost.end());
+  return error(
+      Code::disconnected,
+      "rank {} is gone and may be one that group \"{}\" waits for; call again if it is not",
+      *lost.begin(), gathering.group.name);
+}
+
+// A rank that is gone and has not come will not.
+Status Symmetric::checkGathering(Gathering& gathering, const std::set<uint32_t>& told,
+                                 Deadline deadline) {
   if (interrupted_.stop_requested()) return interruption();
   const auto here = pool_->members().ranks();
   if (here.size() == options_.ranks) return Status();
   HMC_TRY(hearIntroductions(gathering, deadline));
+  HMC_TRY(checkStrangers(gathering, told));
+  // Those that said that they leave count here, too.
   std::set<uint32_t> strangers(here.begin(), here.end());
   for (const auto& [within, among] : gathering.ranks) strangers.erase(among);
   if (gathering.group.ranks - gathering.ranks.size() > strangers.size()) {
@@ -90,13 +125,14 @@ Status Symmetric::barrierOf(const SubGroup& group, Deadline deadline) {
   HMC_ASSIGN(const auto gathering, gatheringOf(group));
   const Turn turn(gathering->collective, Deadline::now());
   if (!turn.mine()) return oneAtATime();
+  const auto told = toldDeaths();
   HMC_TRY(introduce(*gathering, deadline));
   return inSlices(
       deadline, [this] { return wake(); },
       [&](Deadline slice, const std::stop_token& stop) {
         return gathering->rendezvous.barrier(slice, stop);
       },
-      [&] { return checkGathering(*gathering, deadline); });
+      [&] { return checkGathering(*gathering, told, deadline); });
 }
 
 Status Symmetric::allgatherOf(const SubGroup& group, const void* mine, uint32_t size, void* all,
@@ -107,13 +143,14 @@ Status Symmetric::allgatherOf(const SubGroup& group, const void* mine, uint32_t 
   const Turn turn(gathering->collective, Deadline::now());
   if (!turn.mine()) return oneAtATime();
   const std::string_view share(static_cast<const char*>(mine), size);
+  const auto told = toldDeaths();
   HMC_TRY(introduce(*gathering, deadline));
   HMC_ASSIGN(const auto shares, inSlices(
                                     deadline, [this] { return wake(); },
                                     [&](Deadline slice, const std::stop_token& stop) {
                                       return gathering->rendezvous.allgather(share, slice, stop);
                                     },
-                                    [&] { return checkGathering(*gathering, deadline); }));
+                                    [&] { return checkGathering(*gathering, told, deadline); }));
   return spread(shares, size, static_cast<char*>(all));
 }
 

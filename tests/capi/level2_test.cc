@@ -5,12 +5,15 @@
 #include <gtest/gtest.h>
 #include <smem_bm.h>
 #include <smem_shm.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <future>
 #include <string>
 #include <vector>
 
+#include "base/fd.h"
 #include "last_error.h"
 #include "smem_ranks.h"
 
@@ -128,13 +131,45 @@ TEST_F(Level2, anyIdIsAPoolOfItsOwn) {
   for (uint32_t id : {0U, 63U, 64U, 129U, 255U, UINT32_MAX}) joined(option, id);
 }
 
-TEST_F(Level2, refusesAHostSlotOfTheCallers) {
+TEST_F(Level2, makesAHostSlotOfAFileOfTheCallers) {
+  startBm();
+  const Fd file(memfd_create("slot", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(ftruncate(file.get(), 2 * kMiB), 0);
+  ASSERT_EQ(pwrite(file.get(), "before", 6, 100), 6);
+  smem_bm_create_option_t option = {};
+  option.localDRAMSize = 2 * kMiB;
+  option.flags = SMEM_BM_FLAG_CREATE_WITH_SHM;
+  option.dramShmFd = file.get();
+  smem_bm_t pool = joined(option);
+  auto* slot = static_cast<char*>(smem_bm_ptr_by_mem_type(pool, SMEM_MEM_TYPE_HOST, 0));
+  ASSERT_NE(slot, nullptr) << said();
+  EXPECT_EQ(std::string(slot + 100, 6), "before");
+  const char after[] = "after";
+  smem_copy_params copy{after, slot + 100, sizeof(after)};
+  EXPECT_EQ(smem_bm_copy(pool, &copy, SMEMB_COPY_H2GH, 0), 0) << said();
+  std::string found(sizeof(after), ' ');
+  EXPECT_EQ(pread(file.get(), found.data(), found.size(), 100), ssize_t{sizeof(after)});
+  EXPECT_EQ(found, std::string(after, sizeof(after)));
+}
+
+TEST_F(Level2, refusesAFileOfTheCallersThatCannotBeASlot) {
   startBm();
   smem_bm_create_option_t option = {};
   option.localDRAMSize = 2 * kMiB;
   option.flags = SMEM_BM_FLAG_CREATE_WITH_SHM;
+  option.dramShmFd = -1;
   EXPECT_EQ(smem_bm_create2(0, &option), nullptr);
-  EXPECT_THAT(said(), HasSubstr("dramShmFd"));
+  EXPECT_THAT(said(), HasSubstr("descriptor -1"));
+  const Fd unsealed(memfd_create("slot", MFD_CLOEXEC));
+  ASSERT_EQ(ftruncate(unsealed.get(), 2 * kMiB), 0);
+  option.dramShmFd = unsealed.get();
+  EXPECT_EQ(smem_bm_create2(0, &option), nullptr);
+  EXPECT_THAT(said(), HasSubstr("MFD_ALLOW_SEALING"));
+  const Fd tooShort(memfd_create("slot", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(ftruncate(tooShort.get(), kMiB), 0);
+  option.dramShmFd = tooShort.get();
+  EXPECT_EQ(smem_bm_create2(0, &option), nullptr);
+  EXPECT_THAT(said(), HasSubstr("1048576"));
   EXPECT_EQ(smem_bm_create2(0, nullptr), nullptr);
   option.flags = 0;
   joined(option);

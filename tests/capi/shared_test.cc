@@ -121,6 +121,39 @@ TEST_F(SubGroupFaults, aRankThatWasKilledBeforeItCameEndsABarrierOfTheOthers) {
   }
 }
 
+// Rank 2 lives and could be the third of the group, for all that the others know.
+TEST_F(SubGroupFaults, aRankThatWasKilledBeforeItsFirstCallEndsABarrierOfTheOthers) {
+  for (int rank : {0, 1}) ranks_[rank].say("group 0 new 3 " + std::to_string(rank) + " 1");
+  ranks_[3].kill();
+  for (int rank : {0, 1}) {
+    const Reply reply = ranks_[rank].answer();
+    EXPECT_EQ(reply.code, "-1") << reply;
+    EXPECT_NE(reply.text.find("rank 3"), std::string::npos) << reply;
+  }
+}
+
+TEST_F(SubGroupFaults, whoWasToldOfADeathGoesOnWithoutThatRank) {
+  ranks_[3].kill();
+  for (int rank : {0, 1, 2}) EXPECT_FALSE(ranks_[rank].ask("barrier 0").ok);
+  for (int rank : {0, 1, 2}) ranks_[rank].say("group 0 rest 3 " + std::to_string(rank) + " 2");
+  for (int rank : {0, 1, 2}) {
+    const Reply reply = ranks_[rank].answer();
+    EXPECT_TRUE(reply.ok) << reply;
+  }
+}
+
+TEST_F(SubGroupFaults, aRankThatLeavesBeforeItsFirstCallEndsNothing) {
+  for (int rank : {0, 1}) ranks_[rank].say("group 0 new 3 " + std::to_string(rank) + " 1");
+  EXPECT_TRUE(ranks_[3].ask("drop 0").ok);
+  // It knows of that when this has failed.
+  EXPECT_FALSE(ranks_[2].ask("barrier 0").ok);
+  EXPECT_TRUE(ranks_[2].ask("group 0 new 3 2 1").ok);
+  for (int rank : {0, 1}) {
+    const Reply reply = ranks_[rank].answer();
+    EXPECT_TRUE(reply.ok) << reply;
+  }
+}
+
 TEST_F(SharedFaults, allMustGiveTheSameSize) {
   SmemRanks ranks(2);
   start(ranks);

@@ -66,7 +66,11 @@ typedef struct {
   uint32_t flags;                  /* 0, or bits 0 to 6: NUMA node of the host slot, 127 any */
   char tag[32];                    /* ignored, and so is the next */
   char tagOpInfo[256];
-  int dramShmFd; /* ignored: with SMEM_BM_FLAG_CREATE_WITH_SHM in `flags` creation fails */
+  /*
+   * With SMEM_BM_FLAG_CREATE_WITH_SHM in `flags`: a file of memfd_create() with MFD_ALLOW_SEALING,
+   * whose first localDRAMSize bytes are the host slot. The caller keeps the descriptor.
+   */
+  int dramShmFd;
 } smem_bm_create_option_t;
 
 typedef struct {

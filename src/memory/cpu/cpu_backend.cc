@@ -54,6 +54,15 @@ CpuBackend::CpuBackend() : Backend({DeviceKind::cpu, "host memory", {{DeviceUuid
 Result<Region> CpuBackend::allocate(int index, size_t size) {
   HMC_TRY(checkIndex(index));
   HMC_ASSIGN(auto memory, createSharedMemory(size));
+  return keep(std::move(memory), size);
+}
+
+Result<Region> CpuBackend::adopt(int fd, size_t size) {
+  HMC_ASSIGN(auto memory, adoptSharedMemory(fd, size));
+  return keep(std::move(memory), size);
+}
+
+Region CpuBackend::keep(SharedMemory memory, size_t size) {
   Region region{memory.mapping.get(), size, Device{}};
   // Here and not where a transport registers it: the first transfer over any of them would pay.
   populate(region, Access::readWrite);

@@ -15,6 +15,8 @@ class CpuBackend final : public Backend {
   CpuBackend();
 
   Result<Region> allocate(int index, size_t size) override;
+  // Memory in a file of the caller's, see adoptSharedMemory(); to be released as well.
+  Result<Region> adopt(int fd, size_t size);
   Status release(void* ptr) override;
   Status copy(const CopyBatch& batch, const DeviceQueue& queue) override;
   Result<std::unique_ptr<DeviceEvent>> event(int index) override;
@@ -30,6 +32,8 @@ class CpuBackend final : public Backend {
     SharedMemory memory;
     size_t size;
   };
+  Region keep(SharedMemory memory, size_t size);
+
   using Allocations = std::map<const char*, Allocation>;
   using Attachments = std::map<const char*, Mapping>;
 

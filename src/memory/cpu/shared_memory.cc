@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <limits>
 
 #include "memory/range_error.h"
@@ -119,6 +120,24 @@ Result<SharedMemory> createSharedMemory(size_t size) {
   }
   // A hint: where the administrator allows it, ordinary pages are merged into huge ones.
   madvise(made.mapping.get(), made.mapping.size(), MADV_HUGEPAGE);
+  return made;
+}
+
+Result<SharedMemory> adoptSharedMemory(int fd, size_t size) {
+  SharedMemory made;
+  made.fd = Fd(fcntl(fd, F_DUPFD_CLOEXEC, 0));
+  if (!made.fd) return errnoStatus(fmt::format("use descriptor {} as memory", fd));
+  const int seals = fcntl(fd, F_GET_SEALS);
+  if (seals < 0) return errnoStatus(fmt::format("descriptor {} is no memory file", fd));
+  if ((seals & F_SEAL_SHRINK) == 0 && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) != 0) {
+    return error(Code::permissionDenied,
+                 "descriptor {} cannot be used as memory: its file can shrink, which would kill "
+                 "whoever has mapped it, and cannot be sealed against that ({}); make it with "
+                 "memfd_create() and MFD_ALLOW_SEALING",
+                 fd, std::strerror(errno));
+  }
+  HMC_ASSIGN(Window window, mapWindow(fd, 0, size));
+  made.mapping = std::move(window.mapping);
   return made;
 }
 

@@ -21,6 +21,10 @@ struct SharedMemory {
 // are taken when they are first touched. `exhausted` when the machine can never hold `size` bytes.
 Result<SharedMemory> createSharedMemory(size_t size);
 
+// The first `size` bytes of a memory file of the caller's, which keeps its own descriptor. Seals
+// the file against shrinking, and refuses one that cannot be.
+Result<SharedMemory> adoptSharedMemory(int fd, size_t size);
+
 // Bytes [offset, offset + size) of somebody's SharedMemory, and the mapping around them.
 struct Window {
   Mapping mapping;

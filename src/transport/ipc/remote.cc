@@ -73,8 +73,8 @@ Result<std::unique_ptr<RemoteMemory>> importMapped(const Key& key, const std::at
   share.device = key.uuid;
   HMC_ASSIGN(Region region, backend->attach(share, place));
   // Reading provides sixteen pages at a time where writing provides one, and both make pages of
-  // shared memory writable.
-  if (region.device.isHost()) populate(region, Access::read);
+  // shared memory writable. Whoever says where the memory goes does this when it has the time.
+  if (region.device.isHost() && !place) populate(region, Access::read);
   return std::unique_ptr<RemoteMemory>(
       std::make_unique<MappedRemote>(key, region, backend, closed));
 }

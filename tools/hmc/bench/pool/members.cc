@@ -54,7 +54,7 @@ Status kills(PoolBench& bench) {
   Samples times;
   for (int i = 0; i < kKills; ++i) {
     TOOL_TRY(bench.others.add(kCrowd));
-    const auto rank = static_cast<uint32_t>(std::stoul(bench.others.members.back().address));
+    const uint32_t rank = bench.others.rankOfLast();
     TOOL_TRY(awaitEvent(pool, PoolEvent::Kind::joined, rank));
     const auto start = Clock::now();
     bench.others.members.pop_back();

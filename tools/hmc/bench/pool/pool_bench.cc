@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 
 #include <fmt/core.h>
 
@@ -12,6 +13,7 @@
 #include "bench/report/progress.h"
 #include "bench/report/report.h"
 #include "bench/report/units.h"
+#include "bench/server.h"
 #include "peer_options.h"
 
 namespace hmc::bench {
@@ -94,6 +96,15 @@ Status Others::add(const PoolMemberOptions& options) {
   return Status();
 }
 
+uint32_t Others::rankOfLast() const {
+  return static_cast<uint32_t>(std::stoul(members.back().address));
+}
+
+std::string Others::nodeOfLast() const {
+  const std::string& told = members.back().address;
+  return told.substr(told.find(' ') + 1);
+}
+
 int runPoolBench(const PoolBenchOptions& options) {
   allowDescriptors();
   Run run;
@@ -113,10 +124,36 @@ int runPoolBench(const PoolBenchOptions& options) {
              : 1;
 }
 
+namespace {
+
+// A member, and the Node beside it.
+struct Served {
+  Pool pool;
+  std::optional<Node> node;
+  std::optional<LocalRegion> region;
+  std::string told;  // rank and address, for Others
+};
+
+Result<Served> serve(const PoolMemberOptions& options) {
+  const PoolOptions pool = poolOptions(options);
+  TOOL_ASSIGN(Pool joined, Pool::join(options.store, pool));
+  Served served{std::move(joined), {}, {}, ""};
+  served.told = std::to_string(served.pool.rank());
+  if (options.transport.empty()) return served;
+  TOOL_ASSIGN(Node node, Node::create(pool.node));
+  TOOL_ASSIGN(served.region, node.allocate(kRegion, options.bytes));
+  TOOL_ASSIGN(const std::string address, node.listen("tcp://127.0.0.1:0"));
+  served.told += " " + address;
+  served.node = std::move(node);
+  return served;
+}
+
+}  // namespace
+
 int servePoolMember(const PoolMemberOptions& options) {
-  auto pool = Pool::join(options.store, poolOptions(options));
-  if (!tool::tellParent(pool.ok() ? Result<std::string>(std::to_string(pool->rank()))
-                                  : Result<std::string>(pool.status()))) {
+  const auto served = serve(options);
+  if (!tool::tellParent(served.ok() ? Result<std::string>(served->told)
+                                    : Result<std::string>(served.status()))) {
     return 1;
   }
   for (;;) pause();

@@ -27,6 +27,10 @@ struct Others {
   static Result<Others> start();
   // Joins that pool with the same options as poolOptions() makes.
   Status add(const PoolMemberOptions& options);
+  uint32_t rankOfLast() const;
+  // Where a Node of its process listens, if it was given a transport. The Node has a region kRegion
+  // of the same size.
+  std::string nodeOfLast() const;
 
   tool::OtherProcess store;
   std::vector<tool::OtherProcess> members;

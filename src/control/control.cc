@@ -190,7 +190,8 @@ Result<ControlImpl::ChannelPtr> ControlImpl::open(Dialler& dialler, const Welcom
   facts.initiator = true;
   bool offered = !welcome.token.empty();
   if (offered) {
-    auto fd = FdExchange::fetch(welcome.exchange, welcome.token, earlier(deadline, kRingPatience));
+    auto fd = FdExchange::fetch(welcome.exchange, welcome.token, Bond{facts.credentials, true},
+                                earlier(deadline, kRingPatience));
     auto ring = fd.ok() ? RingMemory::attach(*fd) : fd.status();
     if (ring.ok()) facts.ring = *ring;
     if (!ring.ok()) logInfo("no message ring with {}: {}", dialler.who(), ring.status().message());
@@ -288,7 +289,8 @@ void ControlImpl::accept(const PendingPtr& pending) {
   ChannelFacts facts = factsOf(*pending, {ident.id, ident.name, ident.attributes});
   if (!hostId_.empty() && ident.hostId == hostId_) {
     auto ring = RingMemory::create();
-    auto token = ring.ok() ? fds_->offer(ring->fd.get()) : Result<std::string>(ring.status());
+    auto token = ring.ok() ? fds_->offer(ring->fd.get(), Bond{facts.credentials, false})
+                           : Result<std::string>(ring.status());
     if (token.ok()) {
       facts.ring = ring->memory;
       facts.offer = std::make_unique<RingOffer>(*fds_, *token);

@@ -1,8 +1,11 @@
 #pragma once
 
+#include <fcntl.h>
+
 #include <mutex>
 #include <string>
 
+#include "base/error.h"
 #include "base/random.h"
 #include "memory/device_pins.h"
 #include "transport/ipc/key.h"
@@ -63,12 +66,24 @@ class IpcRegistration final : public Registration {
 
   Status offerMapping(Offered& offered) const {
     HMC_ASSIGN(Share share, backend_.share(region, ShareFor::process));
+    if (access == Access::read && region.device.isHost()) {
+      for (Fd& fd : share.fds) {
+        HMC_ASSIGN(fd, readOnly(fd));
+      }
+    }
     offered.share = std::move(share.fds);
     offered.what.shareFds = static_cast<uint32_t>(offered.share.size());
     offered.what.shareHandle = share.handle;
     offered.what.shareOffset = share.offset;
     offered.what.uuid = share.device;
     return Status();
+  }
+
+  // The same memory, for who cannot map it for writing.
+  static Result<Fd> readOnly(const Fd& fd) {
+    Fd again(open(fmt::format("/proc/self/fd/{}", fd.get()).c_str(), O_RDONLY | O_CLOEXEC));
+    if (!again) return errnoStatus("open shared memory for reading only");
+    return again;
   }
 
   Shared& shared_;

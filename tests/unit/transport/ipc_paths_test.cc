@@ -1,4 +1,4 @@
-#include <fstream>
+#include <sys/mman.h>
 
 #include "transport/ipc/key.h"
 #include "transport/ipc/ring.h"
@@ -82,6 +82,21 @@ TEST(IpcPaths, memoryThatIsOnlyReadable) {
     EXPECT_EQ(pair.run(OpKind::put, *local, *remote, 0, 4).code(), Code::permissionDenied);
     EXPECT_TRUE(pair.run(OpKind::get, *local, *remote, 0, sizeof(text)).ok());
     EXPECT_STREQ(text, kConstant);
+  }
+}
+
+// Not only by our checks: a peer could leave them out.
+TEST(IpcPaths, memoryThatIsOnlyReadableIsMappedSoAndCannotBeMadeWritable) {
+  IpcPair pair;
+  Allocation memory(4096);
+  std::memset(memory.region.ptr, 'x', 4096);
+  for (Access access : {Access::read, Access::readWrite}) {
+    auto registration = must(pair.target->registerRegion(memory.region, access));
+    auto remote = pair.import(*registration);
+    ASSERT_EQ(pair.pathOf(*remote), PathKind::mappedHost);
+    EXPECT_EQ(remote->mapped.data[100], 'x');
+    EXPECT_EQ(mprotect(remote->mapped.data, 4096, PROT_READ | PROT_WRITE) == 0,
+              access == Access::readWrite);
   }
 }
 

@@ -260,7 +260,7 @@ struct NodeOptions {
   int channels = 1;
   std::chrono::milliseconds heartbeat{1000};
   // A peer that is silent for so long is lost, and a cancelled transfer ends after twice that at
-  // the latest.
+  // the latest. Between two Nodes the shorter one of theirs counts, at both.
   std::chrono::milliseconds lease{10000};
   // Hears of every transfer: when it starts, when pieces of it are posted, when it ends. Small
   // copies into mapped memory are slower with it. Without one, HMC_TRACE=stderr prints the same.

@@ -28,6 +28,11 @@ Status unpack(const Result<Message>& message, void* data, size_t size) {
   return Status();
 }
 
+Status checkPointer(const void* data, size_t size) {
+  if (data || size == 0) return Status();
+  return error(Code::invalidArgument, "{} bytes at a null pointer are no message", size);
+}
+
 // CTRL_INT carries ints and tags, told apart by their size.
 Result<MessageKind> kindOf(CtrlMsgType type, size_t size) {
   if (type == CTRL_STRUCT) return MessageKind::structure;
@@ -110,11 +115,13 @@ class CtrlSocketManager::Impl {
     return Status();
   }
   Status send(CtrlId peer, MessageKind kind, uint16_t flags, const void* data, size_t size) {
+    HMC_TRY(checkPointer(data, size));
     HMC_ASSIGN(auto now, running());
     return now->ranks.send(peer, kind, flags, {static_cast<const char*>(data), size},
                            now->settings.transfer);
   }
   Status receive(CtrlId peer, MessageKind kind, void* data, size_t size) {
+    HMC_TRY(checkPointer(data, size));
     HMC_ASSIGN(auto now, running());
     if (now->ranks.tryReceive(peer, kind, data, size)) return Status();
     return unpack(now->ranks.receive(peer, kind, now->settings.receive), data, size);
@@ -148,6 +155,7 @@ Result<int> CtrlSocketManager::Impl::dial(const std::string& ip, uint16_t port) 
 
 Status CtrlSocketManager::Impl::send(const std::string& ip, MessageKind kind, const void* data,
                                      size_t size) {
+  HMC_TRY(checkPointer(data, size));
   HMC_ASSIGN(auto now, running());
   auto peer = now->dialledAt(ip);
   if (!peer) {
@@ -160,6 +168,7 @@ Status CtrlSocketManager::Impl::send(const std::string& ip, MessageKind kind, co
 
 Status CtrlSocketManager::Impl::receive(const std::string& ip, MessageKind kind, void* data,
                                         size_t size) {
+  HMC_TRY(checkPointer(data, size));
   HMC_ASSIGN(auto now, running());
   Deadline deadline(now->settings.receive);
   auto fromThere = [&](const PeerState& peer) { return now->hears(peer, ip); };

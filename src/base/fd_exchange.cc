@@ -1,14 +1,16 @@
 #include "base/fd_exchange.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include <algorithm>
 #include <cstring>
+#include <vector>
 
+#include "base/codec.h"
 #include "base/error.h"
-#include "base/peer_user.h"
+#include "base/proof.h"
 #include "base/random.h"
 
 namespace hmc {
@@ -37,43 +39,33 @@ bool waitFor(int fd, short events, Deadline deadline) {
   return ready > 0;
 }
 
-// One byte, and room for a descriptor beside it.
-struct DescriptorMessage {
-  DescriptorMessage() {
-    header.msg_iov = &body;
-    header.msg_iovlen = 1;
-    header.msg_control = space;
-    header.msg_controllen = sizeof(space);
-  }
-  char ok = 0;
-  iovec body{&ok, 1};
-  alignas(cmsghdr) char space[CMSG_SPACE(sizeof(int))] = {};
-  msghdr header{};
-};
+// A request is a token, a challenge, a signature of both and the words, and the words. A reply is a
+// signature of the challenge and the words, and the words: a code, and bytes or a sentence.
+constexpr size_t kChallengeSize = 16;
+constexpr size_t kRequestHead = kTokenSize + kChallengeSize;
 
-bool sendDescriptor(int socket, int fd) {
-  DescriptorMessage message;
-  if (fd >= 0) {
-    message.ok = 1;
-    cmsghdr* header = CMSG_FIRSTHDR(&message.header);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(header), &fd, sizeof(int));
-  } else {
-    message.header.msg_controllen = 0;
-  }
-  return sendmsg(socket, &message.header, MSG_NOSIGNAL) == 1;
+std::string requestText(std::string_view head, std::string_view words) {
+  return "request" + std::string(head) + std::string(words);
 }
 
-Fd receiveDescriptor(int socket) {
-  DescriptorMessage message;
-  if (recvmsg(socket, &message.header, MSG_CMSG_CLOEXEC) != 1) return Fd();
-  cmsghdr* header = CMSG_FIRSTHDR(&message.header);
-  if (!header || header->cmsg_type != SCM_RIGHTS) return Fd();
-  int fd = -1;
-  std::memcpy(&fd, CMSG_DATA(header), sizeof(int));
-  return Fd(fd);
+std::string replyText(std::string_view head, std::string_view words) {
+  return "reply" + std::string(head) + std::string(words);
+}
+
+Result<Fd> dialAbstract(const std::string& name, Deadline deadline) {
+  Fd dialled(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  if (!dialled) return errnoStatus("create a unix socket");
+  sockaddr_un address;
+  const socklen_t size = abstractAddress(name, address);
+  // connect() waits while the backlog is full, as it is when the peer is stopped.
+  const timeval patience{deadline.leftMs() / 1000, deadline.leftMs() % 1000 * 1000 + 1};
+  setsockopt(dialled.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+  if (connect(dialled.get(), reinterpret_cast<sockaddr*>(&address), size) == 0) return dialled;
+  if (errno == EAGAIN) {
+    return error(Code::deadlineExceeded, "the descriptor exchange {} of the peer is too busy",
+                 name);
+  }
+  return errnoStatus("reach the descriptor exchange " + name + " of the peer");
 }
 
 }  // namespace
@@ -107,18 +99,27 @@ FdExchange::FdExchange(std::string name, Fd listener, std::shared_ptr<Loop> loop
       loop_(std::move(loop)),
       retry_(*loop_) {}
 
-Result<std::string> FdExchange::offer(int fd) {
-  Fd copy(fcntl(fd, F_DUPFD_CLOEXEC, 0));
-  if (!copy) return errnoStatus("duplicate a descriptor");
+std::string FdExchange::serve(Bond bond, Handler handler) {
   std::string token = randomBytes(kTokenSize);
   std::lock_guard lock(mutex_);
-  offers_.emplace(token, std::move(copy));
+  served_.emplace(token, std::make_shared<Served>(Served{std::move(bond), std::move(handler)}));
   return token;
 }
 
+Result<std::string> FdExchange::offer(int fd, Bond bond) {
+  HMC_ASSIGN(Fd copy, duplicate(fd));
+  auto kept = std::make_shared<std::vector<Fd>>();
+  kept->push_back(std::move(copy));
+  return serve(std::move(bond), [kept](const Parcel&) { return copyOf("", *kept); });
+}
+
 void FdExchange::withdraw(const std::string& token) {
-  std::lock_guard lock(mutex_);
-  offers_.erase(token);
+  {
+    std::lock_guard lock(mutex_);
+    served_.erase(token);
+  }
+  if (loop_->onThread()) return;  // from a handler
+  std::lock_guard done(serving_);
 }
 
 void FdExchange::accept() {
@@ -129,54 +130,78 @@ void FdExchange::accept() {
 }
 
 void FdExchange::answer(int client) {
-  if (!checkSameUser(client).ok()) return;
-  char token[kTokenSize];
-  if (!waitFor(client, POLLIN, kPatience)) return;
-  if (recv(client, token, sizeof(token), MSG_DONTWAIT) != sizeof(token)) return;
-  Fd copy;
-  {
-    std::lock_guard lock(mutex_);
-    auto found = offers_.find(std::string(token, sizeof(token)));
-    if (found != offers_.end()) copy = Fd(fcntl(found->second.get(), F_DUPFD_CLOEXEC, 0));
-  }
-  sendDescriptor(client, copy.get());
+  if (!checkSameUser(client).ok() || !waitFor(client, POLLIN, kPatience)) return;
+  auto request = receiveParcel(client);
+  if (!request.ok()) return;
+  (void)sendParcel(client, reply(*std::move(request)));
 }
 
-Result<Fd> FdExchange::fetch(const std::string& name, const std::string& token, Deadline deadline) {
-  sockaddr_un address;
-  if (name.size() >= sizeof(address.sun_path) || token.size() != kTokenSize) {
+Parcel FdExchange::reply(Parcel request) {
+  if (request.bytes.size() < kRequestHead + kProofSize) return {};
+  const std::string head = request.bytes.substr(0, kRequestHead);
+  const std::string signature = request.bytes.substr(kRequestHead, kProofSize);
+  request.bytes.erase(0, kRequestHead + kProofSize);
+  std::lock_guard serving(serving_);
+  std::shared_ptr<const Served> served;
+  {
+    std::lock_guard lock(mutex_);
+    auto found = served_.find(head.substr(0, kTokenSize));
+    if (found != served_.end()) served = found->second;
+  }
+  if (!served || !served->bond.signedByPeer(requestText(head, request.bytes), signature)) return {};
+  auto made = served->handler(std::move(request));
+  Writer words;
+  words.u8(static_cast<uint8_t>(made.status().code()));
+  words.raw(made.ok() ? made->bytes : made.status().message());
+  Parcel parcel;
+  parcel.bytes = served->bond.sign(replyText(head, words.bytes())) + words.bytes();
+  if (made.ok()) parcel.fds = std::move(made->fds);
+  return parcel;
+}
+
+Result<FdExchange::Answer> FdExchange::ask(const std::string& name, const std::string& token,
+                                           const Bond& bond, const Parcel& request,
+                                           Deadline deadline) {
+  if (name.size() + 1 >= sizeof(sockaddr_un::sun_path) || token.size() != kTokenSize)
     return error(Code::invalidArgument, "malformed descriptor offer from a peer");
-  }
-  Fd dialled(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  if (!dialled) return errnoStatus("create a unix socket");
-  socklen_t size = abstractAddress(name, address);
-  // connect() waits while the backlog is full, as it is when the peer is stopped.
-  const timeval patience{deadline.leftMs() / 1000, deadline.leftMs() % 1000 * 1000 + 1};
-  setsockopt(dialled.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
-  if (connect(dialled.get(), reinterpret_cast<sockaddr*>(&address), size) != 0) {
-    if (errno == EAGAIN) {
-      return error(Code::deadlineExceeded, "the descriptor exchange {} of the peer is too busy",
-                   name);
-    }
-    return errnoStatus("reach the descriptor exchange " + name + " of the peer");
-  }
+  HMC_ASSIGN(const Fd dialled, dialAbstract(name, deadline));
   // Before it hears of the token, and before a descriptor of its choice is used.
-  if (Status user = checkSameUser(dialled.get()); !user.ok())
-    return user.within("the descriptor exchange " + name);
-  if (send(dialled.get(), token.data(), token.size(), MSG_NOSIGNAL) < 0) {
-    return errnoStatus("ask the descriptor exchange " + name);
-  }
+  auto from = sameUserProcess(dialled.get());
+  if (!from.ok()) return from.status().within("the descriptor exchange " + name);
+  const std::string head = token + randomBytes(kChallengeSize);
+  HMC_ASSIGN(Parcel whole, copyOf(head + bond.sign(requestText(head, request.bytes)), request.fds));
+  whole.bytes += request.bytes;
+  HMC_TRY(sendParcel(dialled.get(), whole));
   if (!waitFor(dialled.get(), POLLIN, deadline)) {
     return error(Code::deadlineExceeded, "the descriptor exchange {} of the peer did not answer",
                  name);
   }
-  Fd fd = receiveDescriptor(dialled.get());
-  if (!fd) {
-    return error(Code::notFound,
-                 "the peer no longer offers that descriptor, or runs as another user than uid {}",
-                 geteuid());
+  HMC_ASSIGN(Parcel answer, receiveParcel(dialled.get()));
+  const std::string words =
+      answer.bytes.size() > kProofSize ? answer.bytes.substr(kProofSize) : std::string();
+  if (words.empty() ||
+      !bond.signedByPeer(replyText(head, words), answer.bytes.substr(0, kProofSize))) {
+    return error(
+        Code::notFound,
+        "process {}, which listens at the descriptor exchange {}, is not the peer: it does "
+        "not know this connection, or has closed its end",
+        from->pid, name);
   }
-  return fd;
+  const auto code = static_cast<uint8_t>(words[0]);
+  if (code != 0) {
+    constexpr auto kLast = static_cast<uint8_t>(Code::failed);
+    return Status(static_cast<Code>(std::min(code, kLast)), words.substr(1));
+  }
+  answer.bytes = words.substr(1);
+  return Answer{std::move(answer), *std::move(from)};
+}
+
+Result<Fd> FdExchange::fetch(const std::string& name, const std::string& token, const Bond& bond,
+                             Deadline deadline) {
+  HMC_ASSIGN(Answer answer, ask(name, token, bond, {}, deadline));
+  if (answer.parcel.fds.size() == 1) return std::move(answer.parcel.fds[0]);
+  return error(Code::invalidArgument, "the peer sent {} descriptors where one was asked for",
+               answer.parcel.fds.size());
 }
 
 bool FdExchange::gone(const std::string& name) {

@@ -129,11 +129,12 @@ void PendingConnection::drop(const Status& why) {
 }
 
 Acceptor::Acceptor(PendingOwner& owner, Loop& loop, std::string id, std::string secret,
-                   std::chrono::milliseconds patience)
+                   std::chrono::milliseconds lease, std::chrono::milliseconds patience)
     : owner_(owner),
       loop_(loop),
       id_(std::move(id)),
       secret_(std::move(secret)),
+      lease_(lease),
       patience_(patience) {}
 
 Status Acceptor::add(std::unique_ptr<Listener> listener) {
@@ -179,7 +180,7 @@ void Acceptor::take(const Address& at, Fd socket) {
       at.isUnix ? at.toString() : fmt::format("{}:{}", ends.remoteHost, ends.remotePort);
   auto pending = std::make_shared<PendingConnection>(
       static_cast<PendingOwner&>(*this), loop_, socketStream(std::move(socket)), std::move(ends),
-      std::move(where), AcceptorHandshake(secret_, id_));
+      std::move(where), AcceptorHandshake(secret_, id_, lease_));
   Status status = pending->start(patience_);
   if (!status.ok()) return logWarn("a connection was turned away: {}", status.message());
   pending_.insert(pending);

@@ -40,6 +40,7 @@ class PendingConnection : public std::enable_shared_from_this<PendingConnection>
   const SocketEnds& ends() const { return ends_; }
   const std::string& where() const { return where_; }
   std::string credentials() const { return handshake_.credentials(); }
+  std::chrono::milliseconds lease() const { return handshake_.lease(); }
 
   // The last words: one of them, once.
   void yield();
@@ -74,7 +75,7 @@ class Acceptor final : private PendingOwner {
  public:
   // `patience`: how long a handshake may take.
   Acceptor(PendingOwner& owner, Loop& loop, std::string id, std::string secret,
-           std::chrono::milliseconds patience);
+           std::chrono::milliseconds lease, std::chrono::milliseconds patience);
 
   // Under its address.
   Status add(std::unique_ptr<Listener> listener);
@@ -105,6 +106,7 @@ class Acceptor final : private PendingOwner {
   Loop& loop_;
   const std::string id_;
   const std::string secret_;
+  const std::chrono::milliseconds lease_;
   const std::chrono::milliseconds patience_;
   std::map<std::string, OpenListener> listeners_;
   std::set<std::shared_ptr<PendingConnection>> pending_;

@@ -52,7 +52,7 @@ ControlImpl::ControlImpl(ControlOptions options, FdExchange* fds, ControlEvents&
       id_(randomBytes(kIdSize)),
       hostId_(options_.ring && fds_ ? hostId() : std::string()),
       loop_(std::move(loop)),
-      acceptor_(*this, *loop_, id_, options_.secret, options_.handshake),
+      acceptor_(*this, *loop_, id_, options_.secret, options_.lease, options_.handshake),
       beat_(*loop_) {
   loop_->run([this] { beat(); });
 }
@@ -161,7 +161,7 @@ Result<std::shared_ptr<Channel>> ControlImpl::connect(const std::string& text,
 Result<ControlImpl::ChannelPtr> ControlImpl::dialOnce(const Address& address,
                                                       const std::string& attributes,
                                                       Deadline deadline, bool& retry) {
-  HMC_ASSIGN(Dialler dialler, Dialler::dial(address, options_.secret, deadline));
+  HMC_ASSIGN(Dialler dialler, Dialler::dial(address, options_.secret, options_.lease, deadline));
   DialMark mark(*this, dialler.peerId());
   Ident ident{id_, mark.again(), options_.name,
               attributes.empty() ? this->attributes() : attributes, hostId_};
@@ -180,7 +180,7 @@ ChannelFacts ControlImpl::factsOf(const Handshaken& connection, Identity peer) c
   facts.ends = connection.ends();
   facts.where = connection.where();
   facts.credentials = connection.credentials();
-  facts.lease = options_.lease;
+  facts.lease = connection.lease();
   return facts;
 }
 
@@ -190,7 +190,8 @@ Result<ControlImpl::ChannelPtr> ControlImpl::open(Dialler& dialler, const Welcom
   facts.initiator = true;
   bool offered = !welcome.token.empty();
   if (offered) {
-    auto fd = FdExchange::fetch(welcome.exchange, welcome.token, earlier(deadline, kRingPatience));
+    auto fd = FdExchange::fetch(welcome.exchange, welcome.token, Bond{facts.credentials, true},
+                                earlier(deadline, kRingPatience));
     auto ring = fd.ok() ? RingMemory::attach(*fd) : fd.status();
     if (ring.ok()) facts.ring = *ring;
     if (!ring.ok()) logInfo("no message ring with {}: {}", dialler.who(), ring.status().message());
@@ -288,7 +289,8 @@ void ControlImpl::accept(const PendingPtr& pending) {
   ChannelFacts facts = factsOf(*pending, {ident.id, ident.name, ident.attributes});
   if (!hostId_.empty() && ident.hostId == hostId_) {
     auto ring = RingMemory::create();
-    auto token = ring.ok() ? fds_->offer(ring->fd.get()) : Result<std::string>(ring.status());
+    auto token = ring.ok() ? fds_->offer(ring->fd.get(), Bond{facts.credentials, false})
+                           : Result<std::string>(ring.status());
     if (token.ok()) {
       facts.ring = ring->memory;
       facts.offer = std::make_unique<RingOffer>(*fds_, *token);
@@ -317,6 +319,8 @@ Status ControlImpl::admitChannel(const ChannelPtr& channel, std::string_view fir
     if (peer != id_) table_[peer] = channel;
   }
   channel->start(first);
+  // Its lease may be shorter than ours.
+  if (channel->lease()->length() < options_.lease) scheduleBeat();
   return Status();
 }
 
@@ -354,8 +358,14 @@ void ControlImpl::beat() {
   for (const auto& channel : std::vector<ChannelPtr>(channels_.begin(), channels_.end())) {
     channel->beat();
   }
-  auto pause =
-      std::max(std::min(options_.heartbeat, options_.lease / 4), std::chrono::milliseconds(1));
+  scheduleBeat();
+}
+
+void ControlImpl::scheduleBeat() {
+  auto shortest = options_.lease;
+  for (const auto& channel : channels_) shortest = std::min(shortest, channel->lease()->length());
+  const auto pause =
+      std::max(std::min(options_.heartbeat, shortest / 4), std::chrono::milliseconds(1));
   beat_.after(pause, [this] { beat(); });
 }
 

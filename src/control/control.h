@@ -37,7 +37,7 @@ struct ControlOptions {
   std::string name;    // our Identity::name
   std::string secret;  // both sides must have the same; empty on both sides means none
   std::chrono::milliseconds heartbeat{1000};
-  std::chrono::milliseconds lease{10000};
+  std::chrono::milliseconds lease{10000};  // of a channel: the shorter of both sides'
   // How long a dialler may take to say who it is.
   std::chrono::milliseconds handshake{10000};
   // Messages to peers of this host go through shared memory, if those want it too.

@@ -73,6 +73,7 @@ class ControlImpl final : public Control, private ChannelOwner, private PendingO
   void gone(const ChannelPtr& channel) override;
   void ponged(const ChannelPtr& channel, uint64_t number) override;
   void beat();
+  void scheduleBeat();
 
   const ControlOptions options_;
   FdExchange* const fds_;

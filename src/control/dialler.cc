@@ -8,12 +8,13 @@
 namespace hmc::control {
 
 Result<Dialler> Dialler::dial(const Address& address, const std::string& secret,
-                              Deadline deadline) {
+                              std::chrono::milliseconds lease, Deadline deadline) {
   HMC_ASSIGN(Fd socket, hmc::control::dial(address, deadline));
   SocketEnds ends = endsOf(socket.get());
   std::string who = address.toString();
   std::string where = address.isUnix ? who : fmt::format("{}:{}", ends.remoteHost, ends.remotePort);
-  Dialler dialler(std::move(who), std::move(where), std::move(ends), std::move(socket), secret);
+  Dialler dialler(std::move(who), std::move(where), std::move(ends), std::move(socket), secret,
+                  lease);
   HMC_TRY(dialler.say(FrameType::hello, dialler.handshake_.hello(), deadline));
   HMC_ASSIGN(auto answer, dialler.hear(deadline));
   if (answer.type != FrameType::challenge) return dialler.stranger();
@@ -22,12 +23,12 @@ Result<Dialler> Dialler::dial(const Address& address, const std::string& secret,
 }
 
 Dialler::Dialler(std::string who, std::string where, SocketEnds ends, Fd socket,
-                 const std::string& secret)
+                 const std::string& secret, std::chrono::milliseconds lease)
     : who_(std::move(who)),
       where_(std::move(where)),
       ends_(std::move(ends)),
       stream_(socketStream(std::move(socket))),
-      handshake_(secret, who_) {}
+      handshake_(secret, who_, lease) {}
 
 Result<std::optional<Welcome>> Dialler::introduce(const Ident& ident, Deadline deadline) {
   HMC_TRY(say(FrameType::ident, handshake_.ident(ident), deadline));

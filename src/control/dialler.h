@@ -16,7 +16,8 @@ namespace hmc::control {
 class Dialler {
  public:
   // Connects and checks the acceptor's proof.
-  static Result<Dialler> dial(const Address& address, const std::string& secret, Deadline deadline);
+  static Result<Dialler> dial(const Address& address, const std::string& secret,
+                              std::chrono::milliseconds lease, Deadline deadline);
 
   const std::string& peerId() const { return peerId_; }
   // The address that was dialled, and the same as the channel's sentences say it.
@@ -29,6 +30,7 @@ class Dialler {
   Result<std::optional<Welcome>> introduce(const Ident& ident, Deadline deadline);
   // After introduce(), as Channel::credentials().
   std::string credentials() const { return handshake_.credentials(); }
+  std::chrono::milliseconds lease() const { return handshake_.lease(); }
   std::unique_ptr<ByteStream> takeStream() { return std::move(stream_); }
 
  private:
@@ -36,8 +38,8 @@ class Dialler {
     FrameType type;
     std::string payload;
   };
-  Dialler(std::string who, std::string where, SocketEnds ends, Fd socket,
-          const std::string& secret);
+  Dialler(std::string who, std::string where, SocketEnds ends, Fd socket, const std::string& secret,
+          std::chrono::milliseconds lease);
   Status say(FrameType type, std::string_view payload, Deadline deadline);
   // The next frame, or the error that it carries.
   Result<Answer> hear(Deadline deadline);

@@ -69,13 +69,25 @@ std::string Handshake::credentials() const {
   return proof(secret_, "hmc credentials" + hello_ + challenge_ + ident_);
 }
 
-DiallerHandshake::DiallerHandshake(std::string secret, std::string who)
-    : Handshake(std::move(secret)), who_(std::move(who)) {
+uint32_t Handshake::encodeLease(std::chrono::milliseconds lease) {
+  return static_cast<uint32_t>(std::min<int64_t>(lease.count(), UINT32_MAX));
+}
+
+Status Handshake::takeLease(uint32_t theirs) {
+  if (theirs == 0) return error(Code::invalidArgument, "a lease of 0 ms: it must be positive");
+  lease_ = std::min(lease_, std::chrono::milliseconds(theirs));
+  return Status();
+}
+
+DiallerHandshake::DiallerHandshake(std::string secret, std::string who,
+                                   std::chrono::milliseconds lease)
+    : Handshake(std::move(secret), lease), who_(std::move(who)) {
   hello_ = Writer()
                .u32(kMagic)
                .u16(kOldestVersion)
                .u16(kNewestVersion)
                .raw(randomBytes(kNonceSize))
+               .u32(encodeLease(lease))
                .take();
 }
 
@@ -85,14 +97,16 @@ Result<std::string> DiallerHandshake::takeChallenge(std::string_view payload) {
   bool hasSecret = (reader.u8() & kHasSecret) != 0;
   reader.raw(kNonceSize);
   std::string id(reader.raw(kIdSize));
+  const uint32_t lease = reader.u32();
   size_t covered = payload.size() - reader.left();
   std::string theirs = reader.string();
-  HMC_TRY(reader.finish("CHALLENGE").within(who_));
-  if (version < kOldestVersion || version > kNewestVersion) {
+  // First: another version may be of another length.
+  if (payload.size() >= sizeof(version) && (version < kOldestVersion || version > kNewestVersion)) {
     return error(Code::unsupported,
                  "{} chose control protocol version {}, this side speaks {} to {}", who_, version,
                  kOldestVersion, kNewestVersion);
   }
+  HMC_TRY(reader.finish("CHALLENGE").within(who_));
   if (hasSecret && secret_.empty()) {
     return error(Code::permissionDenied, "{} demands a secret and this side has none", who_);
   }
@@ -103,6 +117,7 @@ Result<std::string> DiallerHandshake::takeChallenge(std::string_view payload) {
   if (hasSecret && !sameProof(theirs, acceptorProof(secret_, hello_, challenge_))) {
     return error(Code::permissionDenied, "{} has another secret than this side", who_);
   }
+  HMC_TRY(takeLease(lease).within(who_));
   return id;
 }
 
@@ -126,7 +141,9 @@ Result<std::string> AcceptorHandshake::takeHello(std::string_view payload) {
   uint16_t oldest = reader.u16();
   uint16_t newest = reader.u16();
   reader.raw(kNonceSize);
-  if (reader.failed() || magic != kMagic || oldest > newest) {
+  const bool truncated = reader.failed();
+  const uint32_t lease = reader.u32();  // earlier versions have none
+  if (truncated || magic != kMagic || oldest > newest) {
     return error(Code::invalidArgument, "the dialler does not speak this protocol");
   }
   if (oldest > kNewestVersion || newest < kOldestVersion) {
@@ -134,12 +151,15 @@ Result<std::string> AcceptorHandshake::takeHello(std::string_view payload) {
                  "the dialler speaks control protocol versions {} to {}, the peer {} to {}", oldest,
                  newest, kOldestVersion, kNewestVersion);
   }
+  const auto ours = lease_;
+  HMC_TRY(takeLease(lease));
   hello_ = std::string(payload);
   challenge_ = Writer()
                    .u16(std::min(newest, kNewestVersion))
                    .u8(secret_.empty() ? 0 : kHasSecret)
                    .raw(randomBytes(kNonceSize))
                    .raw(id_)
+                   .u32(encodeLease(ours))
                    .take();
   std::string mine = secret_.empty() ? "" : acceptorProof(secret_, hello_, challenge_);
   return challenge_ + Writer().string(mine).take();

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -9,8 +11,9 @@ namespace hmc::control {
 
 // The two sides' handshake as functions of bytes, without sockets:
 //
-//   dialler  -> HELLO      magic, versions it speaks, a nonce
-//   acceptor -> CHALLENGE  version chosen, a nonce, its id, whether it has a secret, its proof
+//   dialler  -> HELLO      magic, versions it speaks, a nonce, its lease
+//   acceptor -> CHALLENGE  version chosen, a nonce, its id, whether it has a secret, its lease, its
+//                          proof
 //   dialler  -> IDENT      its proof, id, name, attributes, host
 //   acceptor -> WELCOME | YIELD | REFUSED
 //
@@ -18,10 +21,11 @@ namespace hmc::control {
 // replayed or altered. Neither side says anything about itself beyond a random id before it has
 // seen the other's proof.
 
-inline constexpr uint16_t kOldestVersion = 1;
-inline constexpr uint16_t kNewestVersion = 1;
+inline constexpr uint16_t kOldestVersion = 2;
+inline constexpr uint16_t kNewestVersion = 2;
 inline constexpr size_t kNonceSize = 16;
 inline constexpr size_t kIdSize = 16;
+inline constexpr std::chrono::milliseconds kDefaultLease{10000};
 
 struct Ident {
   std::string id;
@@ -53,11 +57,19 @@ class Handshake {
  public:
   // After IDENT: Channel::credentials().
   std::string credentials() const;
+  // Once the other side has said its own: the shorter of the two. Both sides have the same one, so
+  // that whoever applies the other's bytes has stopped when that one's wait is over; and none waits
+  // longer than it was told to.
+  std::chrono::milliseconds lease() const { return lease_; }
 
  protected:
-  explicit Handshake(std::string secret) : secret_(std::move(secret)) {}
+  Handshake(std::string secret, std::chrono::milliseconds lease)
+      : secret_(std::move(secret)), lease_(lease) {}
+  static uint32_t encodeLease(std::chrono::milliseconds lease);
+  Status takeLease(uint32_t theirs);
 
   const std::string secret_;
+  std::chrono::milliseconds lease_;
   std::string hello_;
   std::string challenge_;  // what the acceptor's proof covers
   std::string ident_;
@@ -66,7 +78,8 @@ class Handshake {
 class DiallerHandshake : public Handshake {
  public:
   // `who` is the address that was dialled, for sentences.
-  DiallerHandshake(std::string secret, std::string who);
+  DiallerHandshake(std::string secret, std::string who,
+                   std::chrono::milliseconds lease = kDefaultLease);
 
   const std::string& hello() const { return hello_; }
   // Checks the acceptor's proof and answers its id.
@@ -79,8 +92,9 @@ class DiallerHandshake : public Handshake {
 
 class AcceptorHandshake : public Handshake {
  public:
-  AcceptorHandshake(std::string secret, std::string id)
-      : Handshake(std::move(secret)), id_(std::move(id)) {}
+  AcceptorHandshake(std::string secret, std::string id,
+                    std::chrono::milliseconds lease = kDefaultLease)
+      : Handshake(std::move(secret), lease), id_(std::move(id)) {}
 
   // Answers CHALLENGE's payload. Code::unsupported is worth telling the dialler; any other error
   // means that the dialler does not speak this protocol.

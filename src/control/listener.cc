@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/peer_user.h"
 #include "control/socket.h"
+#include "control/socket_folder.h"
 
 namespace hmc::control {
 
@@ -101,6 +102,7 @@ Result<Fd> Listener::openTcp(Address& address) {
 
 // The file gets its mode between bind and listen: nobody can connect before it is private.
 Result<Fd> Listener::openUnix(const Address& address) {
+  HMC_TRY(checkSocketFolder(address.path));
   HMC_TRY(clearPath(address));
   HMC_ASSIGN(auto meanings, resolve(address));
   Fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));

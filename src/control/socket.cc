@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/peer_user.h"
 #include "control/byte_stream.h"
+#include "control/socket_folder.h"
 
 namespace hmc::control {
 
@@ -171,6 +172,7 @@ Result<Fd> dial(const Address& address, Deadline deadline) {
     return error(Code::invalidArgument, "the address {} has port 0, which nobody can listen on",
                  address.toString());
   }
+  if (address.isUnix) HMC_TRY(checkSocketFolder(address.path));
   HMC_ASSIGN(auto meanings, resolve(address));
   int problem = ETIMEDOUT;
   for (const auto& to : meanings) {

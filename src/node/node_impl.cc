@@ -118,6 +118,11 @@ Result<std::shared_ptr<LocalMemory>> NodeImpl::registerMemory(const std::string&
                  "region \"{}\" is {} bytes at {}: memory to register needs both", name,
                  region.size, region.ptr);
   }
+  if (!fits(reinterpret_cast<uintptr_t>(region.ptr), region.size, UINTPTR_MAX)) {
+    return error(Code::invalidArgument,
+                 "region \"{}\" of {} bytes at {} would pass the end of all addresses", name,
+                 region.size, region.ptr);
+  }
   auto memory =
       LocalMemory::create(shared_from_this(), name, region, access, owned, std::move(owner));
   HMC_TRY(checkUsable());

@@ -67,8 +67,8 @@ class InProcessRegistration : public Registration {
 };
 
 struct InProcessRemote : RemoteMemory {
-  InProcessRemote(uint64_t remote, uint64_t bytes, Access allowed)
-      : RemoteMemory(bytes, allowed), id(remote) {}
+  InProcessRemote(uint64_t remote, uint64_t bytes, Access allowed, std::string slower)
+      : RemoteMemory(bytes, allowed, {}, {"", std::move(slower)}), id(remote) {}
   const uint64_t id;
 };
 
@@ -94,9 +94,12 @@ Status execute(InProcessWire& wire, const Op& op) {
 class InProcessLink : public Link {
  public:
   // `links` is the transport's list, guarded by the wire's mutex.
-  InProcessLink(std::shared_ptr<InProcessWire> wire, size_t window,
+  InProcessLink(std::shared_ptr<InProcessWire> wire, const InProcessOptions& options,
                 std::list<InProcessLink*>& links)
-      : wire_(std::move(wire)), window_(window), links_(links) {
+      : wire_(std::move(wire)),
+        window_(options.window),
+        slowerBecause_(options.slowerBecause),
+        links_(links) {
     std::lock_guard lock(wire_->mutex);
     id_ = wire_->nextId++;
     wire_->openLinks.insert(id_);
@@ -135,7 +138,8 @@ class InProcessLink : public Link {
     if (magic != kKeyMagic || access > 1) {
       return error(Code::invalidArgument, "not an in-process key");
     }
-    return std::unique_ptr<RemoteMemory>(new InProcessRemote(id, size, Access{access}));
+    return std::unique_ptr<RemoteMemory>(
+        new InProcessRemote(id, size, Access{access}, slowerBecause_));
   }
 
   size_t post(std::span<const Op> ops) override {
@@ -182,6 +186,7 @@ class InProcessLink : public Link {
 
   const std::shared_ptr<InProcessWire> wire_;
   const size_t window_;
+  const std::string slowerBecause_;
   std::list<InProcessLink*>& links_;
   std::string address_;
   uint64_t id_ = 0;
@@ -219,7 +224,7 @@ class InProcessTransport : public Transport {
         new InProcessRegistration(wire_, region, access, options_.live));
   }
   Result<std::unique_ptr<Link>> openLink(const LinkOptions&) override {
-    return std::unique_ptr<Link>(new InProcessLink(wire_, options_.window, links_));
+    return std::unique_ptr<Link>(new InProcessLink(wire_, options_, links_));
   }
 
   // One operation per link and call, so that tests see work in progress.

@@ -29,6 +29,8 @@ struct InProcessOptions {
   // Registrations so far, and those that are left.
   std::shared_ptr<std::atomic<int>> registered = std::make_shared<std::atomic<int>>(0);
   std::shared_ptr<std::atomic<int>> live = std::make_shared<std::atomic<int>>(0);
+  // Why the peer's memory is not reached as fast as it could be.
+  std::string slowerBecause;
   // Called by whoever registers memory.
   std::function<void()> registering = [] {};
   // While it is not ok, every registration fails with it.

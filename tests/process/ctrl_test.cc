@@ -60,6 +60,15 @@ TEST(CtrlByAddress, dialsAgainAfterAClose) {
   }
 }
 
+TEST(CtrlByRank, bytesAtANullPointerAreAnError) {
+  CtrlSocketManager server, client;
+  const uint16_t port = freePort();
+  ASSERT_TRUE(server.start(kHere, port)) << lastError();
+  ASSERT_TRUE(client.connectTcp(0, kHere, port, 1)) << lastError();
+  EXPECT_FALSE(client.send(0, CTRL_STRUCT, nullptr, 10));
+  EXPECT_THAT(lastError(), testing::HasSubstr("10 bytes at a null pointer"));
+}
+
 TEST(CtrlByAddress, nobodyThereIsMinusOne) {
   Variable wait("HMC_CONNECT_TIMEOUT_MS", "200");
   CtrlSocketManager ctrl;

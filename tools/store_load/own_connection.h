@@ -23,8 +23,8 @@ class OwnConnection {
   void dial(const std::string& address) {
     const char* secret = std::getenv("HMC_SECRET");
     const control::Address parsed = need(control::parseAddress(address));
-    control::Dialler dialler =
-        need(control::Dialler::dial(parsed, secret == nullptr ? "" : secret, kPatience));
+    control::Dialler dialler = need(control::Dialler::dial(parsed, secret == nullptr ? "" : secret,
+                                                           control::kDefaultLease, kPatience));
     need(dialler.introduce(
         {randomBytes(control::kIdSize), false, "load", std::string(kProtocol), ""}, kPatience));
     stream_ = dialler.takeStream();

@@ -36,9 +36,11 @@ uint64_t memoryAndSwap() {
   return (uint64_t{info.totalram} + info.totalswap) * info.mem_unit;
 }
 
+// As the descriptor was opened: an owner gives one for reading to who may only read.
 void* mapShared(int fd, uint64_t offset, size_t size, void* at = nullptr) {
-  void* ptr = mmap(at, size, PROT_READ | PROT_WRITE, MAP_SHARED | (at ? MAP_FIXED : 0), fd,
-                   static_cast<off_t>(offset));
+  const bool writable = (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDWR;
+  void* ptr = mmap(at, size, PROT_READ | (writable ? PROT_WRITE : 0),
+                   MAP_SHARED | (at ? MAP_FIXED : 0), fd, static_cast<off_t>(offset));
   return ptr == MAP_FAILED ? nullptr : ptr;
 }
 

@@ -7,7 +7,6 @@
 #include <fstream>
 
 #include "base/error.h"
-#include "base/random.h"
 #include "memory/backends.h"
 #include "transport/ipc/key.h"
 #include "transport/ipc/link.h"
@@ -26,7 +25,7 @@ constexpr std::chrono::microseconds kSpin{20};
 constexpr std::chrono::milliseconds kNap{1};
 
 // Processes with the same domain can use our abstract sockets: same kernel, same network namespace,
-// same user.
+// same user. A peer can claim any: it is believed when a Neighbour has answered.
 Result<std::string> domain() {
   std::ifstream file("/proc/sys/kernel/random/boot_id");
   std::string boot;
@@ -41,7 +40,7 @@ Result<std::string> domain() {
 class IpcTransport final : public Transport {
  public:
   IpcTransport(FdExchange& fds, IpcOptions options, std::string domain,
-               SharedBlock<ServicePage> page, std::string pageToken)
+               SharedBlock<ServicePage> page, Fd pageFd)
       : Transport({"ipc",
                    std::move(domain),
                    {std::begin(kDeviceKinds), std::end(kDeviceKinds)},
@@ -51,7 +50,7 @@ class IpcTransport final : public Transport {
                     {describe(ipc::PathKind::ring), 3000, 4}},
                    /*onDemand=*/false,
                    kBatch}),
-        shared_(fds, options, std::move(page), std::move(pageToken)) {}
+        shared_(fds, options, std::move(page), std::move(pageFd)) {}
 
   Result<std::unique_ptr<Registration>> registerRegion(const Region& region,
                                                        Access access) override {
@@ -108,9 +107,9 @@ class IpcTransport final : public Transport {
 Result<std::unique_ptr<Transport>> create(FdExchange& fds, IpcOptions options) {
   HMC_ASSIGN(std::string where, domain());
   HMC_ASSIGN(auto page, SharedBlock<ServicePage>::create());
-  HMC_ASSIGN(std::string token, page.offer(fds));
+  HMC_ASSIGN(Fd pageFd, page.share());
   return std::unique_ptr<Transport>(std::make_unique<IpcTransport>(
-      fds, options, std::move(where), std::move(page), std::move(token)));
+      fds, options, std::move(where), std::move(page), std::move(pageFd)));
 }
 
 }  // namespace hmc::ipc

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/random.h"
 #include "memory/copy.h"
 #include "transport/check.h"
 #include "transport/ipc/registration.h"
@@ -93,9 +92,12 @@ class Finisher {
 IpcLink::IpcLink(Shared& shared, const LinkOptions& options)
     : shared_(shared),
       lease_(options.lease),
-      nonce_(randomBytes(kNonceSize)),
-      address_(encode(Address{shared.fds.name(), processNonce(), nonce_})) {
-  shared_.service.addLink(nonce_, lease_);
+      bond_{options.credentials, options.initiator},
+      token_(shared.fds.serve(
+          bond_,
+          [this](Parcel request) { return answerNeighbour(shared_, token_, std::move(request)); })),
+      address_(encode(Address{shared.fds.name(), token_})) {
+  shared_.service.addLink(token_, lease_);
 }
 
 IpcLink::~IpcLink() {
@@ -138,57 +140,55 @@ void IpcLink::close(const Status& why) {
   closing_.store(true, std::memory_order_release);
   if (ring) ring->close(reason);
   shared_.deviceCopies.close(*this, reason);
-  shared_.service.removeLink(nonce_);
+  shared_.fds.withdraw(token_);
+  shared_.service.removeLink(token_);
 }
 
-Status IpcLink::checkKey(const Key& key) const {
+Result<Neighbour> IpcLink::neighbour() const {
   std::lock_guard lock(mutex_);
   if (!closed_.ok()) return closed_;
   if (!peer_) return error(Code::invalidArgument, "the ipc link is not connected yet");
-  if (peer_->process != key.process) {
-    return error(Code::invalidArgument, "the ipc key is not one of this link's peer");
-  }
-  return Status();
+  return Neighbour(*peer_, bond_);
 }
 
 Result<std::unique_ptr<RemoteMemory>> IpcLink::importKey(std::string_view bytes, Deadline deadline,
                                                          void* place) {
-  HMC_ASSIGN(Key key, decodeKey(bytes));
-  HMC_TRY(checkKey(key));
+  HMC_ASSIGN(const Key key, decodeKey(bytes));
+  HMC_ASSIGN(const Neighbour peer, neighbour());
+  HMC_ASSIGN(Reached reached, peer.describe(key, deadline));
   Refusals refusals;
   if (shared_.options.allowMapping) {
-    auto mapped = importMapped(key, closing_, deadline, place);
+    auto mapped = importMapped(reached, closing_, place);
     if (mapped.ok() || place) return mapped;
     refusals.add("mapping", mapped.status());
   }
   HMC_TRY(checkPlace(place, "ipc without mapping"));
   if (shared_.options.allowProcessVm) {
-    auto process = importProcess(key, refusals.broken, deadline);
+    auto process = importProcess(reached, refusals.broken);
     if (process.ok()) return process;
     refusals.add("process_vm", process.status());
   }
-  auto ring = openRing(key, deadline);
+  const Description& what = reached.what;
+  auto ring = openRing(peer, reached, deadline);
   if (ring.ok()) {
     return std::unique_ptr<RemoteMemory>(
-        std::make_unique<RingRemote>(key, **ring, std::move(refusals.broken)));
+        std::make_unique<RingRemote>(what, **ring, std::move(refusals.broken)));
   }
   refusals.add("ring", ring.status());
-  return error(refusals.code, "the peer's {} bytes of {} memory cannot be reached: {}", key.size,
-               key.device.toString(), refusals.reasons);
+  return error(refusals.code, "the peer's {} bytes of {} memory cannot be reached: {}", what.size,
+               what.device.toString(), refusals.reasons);
 }
 
-Result<Outgoing*> IpcLink::openRing(const Key& key, Deadline deadline) {
-  if (key.pageToken.empty()) {
-    return error(Code::unsupported, "its owner does not offer it for a ring");
-  }
-  Outgoing::Peer peer{key.exchange, key.pageToken, {}};
+Result<Outgoing*> IpcLink::openRing(const Neighbour& peer, const Reached& reached,
+                                    Deadline deadline) {
+  if (!reached.what.page) return error(Code::unsupported, "its owner does not offer it for a ring");
   {
     std::lock_guard lock(mutex_);
     if (outgoing_) return outgoing_.get();
-    peer.link = peer_->link;
   }
   // Two threads may both get here; the second ring is dropped again.
-  HMC_ASSIGN(auto made, Outgoing::open(shared_.fds, shared_.pageToken, peer, lease_, deadline));
+  HMC_ASSIGN(auto theirs, SharedBlock<ServicePage>::attach(reached.page));
+  HMC_ASSIGN(auto made, Outgoing::open(peer, shared_.page, std::move(theirs), lease_, deadline));
   std::lock_guard lock(mutex_);
   if (!closed_.ok()) return closed_;
   if (!outgoing_) {

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "transport/ipc/key.h"
+#include "transport/ipc/neighbour.h"
 #include "transport/ipc/outgoing.h"
 #include "transport/ipc/remote.h"
 #include "transport/ipc/shared.h"
@@ -36,12 +37,13 @@ class IpcLink final : public Link {
   size_t throughRing(std::span<const Op> ops);
   size_t throughDevice(std::span<const Op> ops);
   Status closedBecause() const;
-  Status checkKey(const Key& key) const;
-  Result<Outgoing*> openRing(const Key& key, Deadline deadline);
+  Result<Neighbour> neighbour() const;
+  Result<Outgoing*> openRing(const Neighbour& peer, const Reached& reached, Deadline deadline);
 
   Shared& shared_;
   const std::shared_ptr<Lease> lease_;
-  const std::string nonce_;
+  const Bond bond_;
+  const std::string token_;  // by which the peer can ask this link in our FdExchange
   const std::string address_;
   std::atomic<bool> closing_{false};
   mutable std::mutex mutex_;  // guards what follows

@@ -1,54 +1,20 @@
 #include "transport/ipc/outgoing.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/error.h"
+#include "base/fd_exchange.h"
 #include "memory/host_copy.h"
 #include "transport/exports.h"
+#include "transport/ipc/neighbour.h"
 
 namespace hmc::ipc {
 
 namespace {
 
 constexpr size_t kMostPending = 256;
-constexpr std::chrono::milliseconds kRetry{1};
 // How often to check that a peer that owes us answers is alive.
 constexpr std::chrono::milliseconds kProbe{100};
-
-// Writes a request into the peer's page. False while all entries there are in use.
-bool writeRequest(ServicePage& theirs, const std::string& exchange, const std::string& link,
-                  const std::string& ringToken, const std::string& pageToken) {
-  for (RingRequest& request : theirs.ringRequests) {
-    uint32_t expected = RingRequest::free;
-    if (!request.state.compare_exchange_strong(expected, RingRequest::writing)) continue;
-    request.exchangeSize = static_cast<uint32_t>(exchange.size());
-    std::memcpy(request.exchange, exchange.data(), exchange.size());
-    std::memcpy(request.link, link.data(), kNonceSize);
-    std::memcpy(request.ringToken, ringToken.data(), kTokenSize);
-    std::memcpy(request.pageToken, pageToken.data(), kTokenSize);
-    request.state.store(RingRequest::written, std::memory_order_release);
-    theirs.serve.ring();
-    return true;
-  }
-  return false;
-}
-
-Status waitForAnswer(Ring& ring, const std::string& exchange, Deadline deadline) {
-  for (;;) {
-    const uint32_t answer = ring.answer.load(std::memory_order_acquire);
-    if (answer == Ring::accepted) return Status();
-    if (answer != Ring::none) {
-      return error(Code::disconnected, "the peer's end of the link is closed");
-    }
-    if (FdExchange::gone(exchange)) return error(Code::disconnected, "the peer's process is gone");
-    if (deadline.passed()) {
-      return error(Code::deadlineExceeded,
-                   "the peer's ipc service did not accept the ring in time");
-    }
-    futexWait(ring.answer, Ring::none, earlier(deadline, kProbe));
-  }
-}
 
 Status refusal(const Op& op, Code outcome) {
   switch (outcome) {
@@ -68,28 +34,14 @@ Status refusal(const Op& op, Code outcome) {
 
 }  // namespace
 
-Result<std::unique_ptr<Outgoing>> Outgoing::open(FdExchange& fds, const std::string& pageToken,
-                                                 const Peer& peer, std::shared_ptr<Lease> lease,
-                                                 Deadline deadline) {
-  HMC_ASSIGN(auto theirs, SharedBlock<ServicePage>::fetch(peer.exchange, peer.pageToken, deadline));
+Result<std::unique_ptr<Outgoing>> Outgoing::open(const Neighbour& peer,
+                                                 const SharedBlock<ServicePage>& ours,
+                                                 SharedBlock<ServicePage> theirs,
+                                                 std::shared_ptr<Lease> lease, Deadline deadline) {
   HMC_ASSIGN(auto ring, SharedBlock<Ring>::create());
-  HMC_ASSIGN(std::string ringToken, ring.offer(fds));
-  Status outcome;
-  while (!writeRequest(*theirs, fds.name(), peer.link, ringToken, pageToken)) {
-    if (deadline.passed()) {
-      outcome = error(Code::deadlineExceeded,
-                      "the peer's ipc service took none of the {} pending ring requests in time",
-                      std::size(theirs->ringRequests));
-      break;
-    }
-    futexWait(ring->answer, Ring::none, earlier(deadline, kRetry));
-  }
-  if (outcome.ok()) outcome = waitForAnswer(*ring, peer.exchange, deadline);
-  // The peer has fetched it by now, or must not any more.
-  fds.withdraw(ringToken);
-  if (!outcome.ok()) return outcome;
+  HMC_TRY(peer.openRing(ring, ours, deadline));
   return std::unique_ptr<Outgoing>(
-      new Outgoing(peer.exchange, std::move(ring), std::move(theirs), std::move(lease)));
+      new Outgoing(peer.exchange(), std::move(ring), std::move(theirs), std::move(lease)));
 }
 
 Outgoing::Outgoing(std::string exchange, SharedBlock<Ring> ring, SharedBlock<ServicePage> theirs,
@@ -102,7 +54,7 @@ Outgoing::Outgoing(std::string exchange, SharedBlock<Ring> ring, SharedBlock<Ser
 
 Outgoing::~Outgoing() {
   // The peer then forgets the ring.
-  ring_->closed.store(1);
+  ring_->closedByOrigin.store(1);
   theirs_->serve.ring();
 }
 
@@ -147,7 +99,7 @@ bool Outgoing::pumpLocked() {
 
 // A peer that has left, or died, applies nothing more: there is nothing to wait for.
 void Outgoing::closeIfPeerIsGone() {
-  if (ring_->answer.load(std::memory_order_acquire) != Ring::accepted) {
+  if (ring_->closedByTarget.load(std::memory_order_acquire) != 0) {
     closeLocked(error(Code::disconnected, "the peer has closed its end of the link"));
     abandon();
   } else if (probe_.passed()) {
@@ -163,7 +115,7 @@ void Outgoing::closeLocked(const Status& why) {
   if (!closed_.ok()) return;
   closed_ = why;
   fence_ = Deadline(lease_->length());
-  ring_->closed.store(1);
+  ring_->closedByOrigin.store(1);
   for (uint32_t i = 0; i < kSlots; ++i) {
     uint32_t expected = RingSlot::posted;
     if (!uses_[i].pending) continue;

@@ -14,21 +14,17 @@
 
 namespace hmc::ipc {
 
+class Neighbour;
+
 // The origin side of one link's ring: cuts operations into pieces, feeds them to the peer's service
 // and finishes what it has done. Safe from any thread.
 class Outgoing {
  public:
-  struct Peer {
-    std::string exchange;   // its FdExchange
-    std::string pageToken;  // its ServicePage there
-    std::string link;       // its Link's nonce
-  };
-
-  // Makes a ring, asks the peer to accept it and waits for the answer. `pageToken` is that of our
-  // ServicePage.
-  static Result<std::unique_ptr<Outgoing>> open(FdExchange& fds, const std::string& pageToken,
-                                                const Peer& peer, std::shared_ptr<Lease> lease,
-                                                Deadline deadline);
+  // Makes a ring and asks the peer to accept it. `ours` is our ServicePage, `theirs` the peer's.
+  static Result<std::unique_ptr<Outgoing>> open(const Neighbour& peer,
+                                                const SharedBlock<ServicePage>& ours,
+                                                SharedBlock<ServicePage> theirs,
+                                                std::shared_ptr<Lease> lease, Deadline deadline);
   ~Outgoing();
 
   // How many operations, from the front, were taken. Every one is for a region of that number.

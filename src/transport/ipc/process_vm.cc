@@ -78,9 +78,15 @@ bool Process::smallIsQuicker(uint64_t address, const std::string& expected) cons
   return small < usual;
 }
 
-Result<Process> Process::find(pid_t pid, uint64_t nonceAddress, const std::string& nonce) {
+Result<Process> Process::find(PeerProcess who, uint64_t nonceAddress, const std::string& nonce) {
+  const pid_t pid = who.pid;
+  if (pid <= 0)
+    return error(Code::notFound,
+                 "the peer's process is in a pid namespace that this one is not in");
   // The handles first: it is the process that the nonce is then read from, or a dead one.
-  Process process(pid, pid == getpid() ? Fd() : openPidfd(pid),
+  Fd handle = who.handle ? std::move(who.handle) : openPidfd(pid);
+  if (pid == getpid()) handle.reset();
+  Process process(pid, std::move(handle),
                   Fd(open(fmt::format("/proc/{}/mem", pid).c_str(), O_RDWR | O_CLOEXEC)));
   std::string found(nonce.size(), '\0');
   iovec local{found.data(), found.size()};

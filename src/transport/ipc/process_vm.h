@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/fd.h"
+#include "base/peer_user.h"
 #include "hmc/result.h"
 #include "transport/transport.h"
 
@@ -19,9 +20,10 @@ namespace hmc::ipc {
 // that process: once it has died, calls fail, even when its pid was given to somebody else.
 class Process {
  public:
-  // Makes sure that `pid` is who we mean: it has these bytes at that address. permissionDenied when
-  // the kernel forbids the access, notFound when the bytes differ or there is no such process.
-  static Result<Process> find(pid_t pid, uint64_t nonceAddress, const std::string& nonce);
+  // The process that the kernel named. It must have these bytes at that address, else its number
+  // was given to another one meanwhile. permissionDenied when the kernel forbids the access,
+  // notFound when the bytes differ, there is no such process or it is in another pid namespace.
+  static Result<Process> find(PeerProcess who, uint64_t nonceAddress, const std::string& nonce);
 
   // One transfer between `local` and the process's `address`. disconnected when the process is
   // gone.

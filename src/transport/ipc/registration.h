@@ -1,11 +1,11 @@
 #pragma once
 
-#include <unistd.h>
+#include <fcntl.h>
 
 #include <mutex>
 #include <string>
-#include <vector>
 
+#include "base/error.h"
 #include "base/random.h"
 #include "memory/device_pins.h"
 #include "transport/ipc/key.h"
@@ -19,16 +19,19 @@ class IpcRegistration final : public Registration {
   IpcRegistration(Shared& shared, Backend& backend, const Region& what, Access how)
       : Registration(what, how), shared_(shared), backend_(backend) {}
   ~IpcRegistration() override {
-    for (const std::string& token : offered_) shared_.fds.withdraw(token);
+    if (!token_.empty()) shared_.offered.remove(token_);
     if (number_ != 0) shared_.exports.remove(number_);
-    // Whoever imports the key from now on finds that this is not it.
+    // Whoever opens the memory from now on finds that this is not it.
     explicit_bzero(nonce_.data(), nonce_.size());
   }
 
   // Made when a peer first needs it: exporting a device's memory takes longer than a small put, and
   // the memory of most transfers is never anybody else's.
   const std::string& key() const override {
-    std::call_once(once_, [this] { key_ = encode(describe()); });
+    std::call_once(once_, [this] {
+      token_ = shared_.offered.add(describe());
+      key_ = encode(Key{token_});
+    });
     return key_;
   }
   // Host memory that devices of this process copy straight from and into.
@@ -36,44 +39,51 @@ class IpcRegistration final : public Registration {
 
  private:
   // All paths to this memory. A device's memory may have none: our own transfers can still use it.
-  Key describe() const {
-    Key key;
-    key.access = access;
-    key.device = region.device;
-    key.size = region.size;
-    key.exchange = shared_.fds.name();
-    key.process = processNonce();
-    key.processVm = region.device.isHost() && shared_.options.allowProcessVm;
-    key.pid = getpid();
-    key.address = reinterpret_cast<uintptr_t>(region.ptr);
+  Offered describe() const {
+    Offered offered;
+    Description& what = offered.what;
+    what.access = access;
+    what.device = region.device;
+    what.size = region.size;
+    what.processVm = region.device.isHost() && shared_.options.allowProcessVm;
+    what.address = reinterpret_cast<uintptr_t>(region.ptr);
     nonce_ = randomBytes(kNonceSize);
-    key.nonceAddress = reinterpret_cast<uintptr_t>(nonce_.data());
-    key.nonce = nonce_;
+    what.nonceAddress = reinterpret_cast<uintptr_t>(nonce_.data());
+    what.nonce = nonce_;
     if (shared_.options.allowMapping) {
-      Status offered = offerMapping(key);
-      if (!offered.ok()) key.notShared = offered.message();
+      Status mapping = offerMapping(offered);
+      if (!mapping.ok()) what.notShared = mapping.message();
     }
     // Every peer that gets in can map the host memory that we share. A device's memory that a peer
     // cannot map is staged by the engine.
-    if (key.shareTokens.empty() && region.device.isHost()) {
+    if (offered.share.empty() && region.device.isHost()) {
       shared_.service.start();
-      key.pageToken = shared_.pageToken;
-      key.region = number_ = shared_.exports.add(region, access);
+      what.page = true;
+      what.region = number_ = shared_.exports.add(region, access);
     }
-    return key;
+    return offered;
   }
 
-  Status offerMapping(Key& key) const {
-    HMC_ASSIGN(const Share share, backend_.share(region, ShareFor::process));
-    for (const Fd& fd : share.fds) {
-      HMC_ASSIGN(std::string token, shared_.fds.offer(fd.get()));
-      offered_.push_back(std::move(token));
+  Status offerMapping(Offered& offered) const {
+    HMC_ASSIGN(Share share, backend_.share(region, ShareFor::process));
+    if (access == Access::read && region.device.isHost()) {
+      for (Fd& fd : share.fds) {
+        HMC_ASSIGN(fd, readOnly(fd));
+      }
     }
-    key.shareTokens = offered_;
-    key.shareHandle = share.handle;
-    key.shareOffset = share.offset;
-    key.uuid = share.device;
+    offered.share = std::move(share.fds);
+    offered.what.shareFds = static_cast<uint32_t>(offered.share.size());
+    offered.what.shareHandle = share.handle;
+    offered.what.shareOffset = share.offset;
+    offered.what.uuid = share.device;
     return Status();
+  }
+
+  // The same memory, for who cannot map it for writing.
+  static Result<Fd> readOnly(const Fd& fd) {
+    Fd again(open(fmt::format("/proc/self/fd/{}", fd.get()).c_str(), O_RDONLY | O_CLOEXEC));
+    if (!again) return errnoStatus("open shared memory for reading only");
+    return again;
   }
 
   Shared& shared_;
@@ -83,7 +93,7 @@ class IpcRegistration final : public Registration {
   mutable std::string key_;
   // Peers read it here, through the kernel, to know that we are who they mean.
   mutable std::string nonce_;
-  mutable std::vector<std::string> offered_;  // tokens of descriptors
+  mutable std::string token_;  // of key_
   mutable uint64_t number_ = 0;
 };
 

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/fd_exchange.h"
 #include "memory/backends.h"
 #include "memory/populate.h"
 
@@ -12,14 +11,15 @@ namespace hmc::ipc {
 
 namespace {
 
-// Vendors' handles cannot be opened by the process that made them, and need not be.
-bool isOurOwn(const Key& key) {
-  return !key.device.isHost() && key.process == processNonce();
+// Vendors' handles cannot be opened by the process that made them, and need not be. The kernel says
+// whether that is this one; the description is then our own.
+bool isOurOwn(const Reached& reached) {
+  return !reached.what.device.isHost() && reached.owner.pid == getpid();
 }
 
-Region whereItLies(const Key& key) {
-  auto address = static_cast<uintptr_t>(key.address);
-  return {reinterpret_cast<void*>(address), key.size, key.device};  // NOLINT
+Region whereItLies(const Description& what) {
+  auto address = static_cast<uintptr_t>(what.address);
+  return {reinterpret_cast<void*>(address), what.size, what.device};  // NOLINT
 }
 
 // Puts empty pages of this process in the place of those around a mapping.
@@ -50,48 +50,47 @@ Status MappedRemote::unmap() {
   return errnoStatus(fmt::format("unmap {} bytes of a peer's memory", region.size));
 }
 
-Result<std::unique_ptr<RemoteMemory>> importMapped(const Key& key, const std::atomic<bool>& closed,
-                                                   Deadline deadline, void* place) {
-  if (key.shareTokens.empty() && key.shareHandle.empty()) {
+Result<std::unique_ptr<RemoteMemory>> importMapped(Reached& reached,
+                                                   const std::atomic<bool>& closed, void* place) {
+  const Description& what = reached.what;
+  if (!what.isShared()) {
     return error(Code::unsupported, "its owner does not offer it for mapping{}{}",
-                 key.notShared.empty() ? "" : ": ", key.notShared);
+                 what.notShared.empty() ? "" : ": ", what.notShared);
   }
-  if (isOurOwn(key) && !place) {
+  if (isOurOwn(reached) && !place) {
     return std::unique_ptr<RemoteMemory>(
-        std::make_unique<MappedRemote>(key, whereItLies(key), nullptr, closed));
+        std::make_unique<MappedRemote>(what, whereItLies(what), nullptr, closed));
   }
-  HMC_ASSIGN(Backend * backend, findBackend(key.device.kind));
+  HMC_ASSIGN(Backend * backend, findBackend(what.device.kind));
   Share share;
-  for (const std::string& token : key.shareTokens) {
-    HMC_ASSIGN(Fd fd, FdExchange::fetch(key.exchange, token, deadline));
-    share.fds.push_back(std::move(fd));
-  }
-  share.handle = key.shareHandle;
-  share.offset = key.shareOffset;
-  share.size = key.size;
-  share.kind = key.device.kind;
-  share.device = key.uuid;
+  share.fds = std::move(reached.share);
+  share.handle = what.shareHandle;
+  share.offset = what.shareOffset;
+  share.size = what.size;
+  share.kind = what.device.kind;
+  share.device = what.uuid;
   HMC_ASSIGN(Region region, backend->attach(share, place));
   // Reading provides sixteen pages at a time where writing provides one, and both make pages of
   // shared memory writable. Whoever says where the memory goes does this when it has the time.
   if (region.device.isHost() && !place) populate(region, Access::read);
   return std::unique_ptr<RemoteMemory>(
-      std::make_unique<MappedRemote>(key, region, backend, closed));
+      std::make_unique<MappedRemote>(what, region, backend, closed));
 }
 
-Result<std::unique_ptr<RemoteMemory>> importProcess(const Key& key, std::string slower,
-                                                    Deadline deadline) {
-  if (!key.processVm || !key.device.isHost()) {
+Result<std::unique_ptr<RemoteMemory>> importProcess(Reached& reached, std::string slower) {
+  const Description& what = reached.what;
+  if (!what.processVm || !what.device.isHost()) {
     return error(Code::unsupported, "its owner does not offer it for access by the kernel");
   }
-  HMC_ASSIGN(Process process, Process::find(key.pid, key.nonceAddress, key.nonce));
+  HMC_ASSIGN(Process process,
+             Process::find(std::move(reached.owner), what.nonceAddress, what.nonce));
   std::optional<SharedBlock<ServicePage>> page;
-  if (!key.pageToken.empty()) {
-    HMC_ASSIGN(page, SharedBlock<ServicePage>::fetch(key.exchange, key.pageToken, deadline));
+  if (what.page) {
+    HMC_ASSIGN(page, SharedBlock<ServicePage>::attach(reached.page));
     process.watch((*page)->liveness);
   }
-  return std::unique_ptr<RemoteMemory>(
-      std::make_unique<ProcessRemote>(key, std::move(process), std::move(page), std::move(slower)));
+  return std::unique_ptr<RemoteMemory>(std::make_unique<ProcessRemote>(
+      what, std::move(process), std::move(page), std::move(slower)));
 }
 
 }  // namespace hmc::ipc

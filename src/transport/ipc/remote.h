@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "memory/device_pins.h"
-#include "transport/ipc/key.h"
+#include "transport/ipc/neighbour.h"
 #include "transport/ipc/outgoing.h"
 #include "transport/ipc/process_vm.h"
 #include "transport/transport.h"
@@ -21,8 +21,8 @@ const char* describe(PathKind kind);
 // given came from that Link, so the Link may cast down; `kind` says to which.
 class IpcRemote : public RemoteMemory {
  public:
-  IpcRemote(const Key& key, PathKind taken, Mapped here = {}, std::string slower = "")
-      : RemoteMemory(key.size, key.access, here,
+  IpcRemote(const Description& what, PathKind taken, Mapped here = {}, std::string slower = "")
+      : RemoteMemory(what.size, what.access, here,
                      {describe(taken), std::move(slower),
                       taken == PathKind::processVm || taken == PathKind::ring,
                       taken == PathKind::mappedHost || taken == PathKind::mappedDevice}),
@@ -50,9 +50,9 @@ class MappedRemote final : public IpcRemote {
  public:
   // Detaches `here` at the end, unless `backend` is null: then it lies here without being attached.
   // `closed` is the Link's.
-  MappedRemote(const Key& key, const Region& here, Backend* backend,
+  MappedRemote(const Description& what, const Region& here, Backend* backend,
                const std::atomic<bool>& closed)
-      : IpcRemote(key, here.device.isHost() ? PathKind::mappedHost : PathKind::mappedDevice,
+      : IpcRemote(what, here.device.isHost() ? PathKind::mappedHost : PathKind::mappedDevice,
                   here.device.isHost() ? Mapped{here.at(0), &closed} : Mapped{}),
         region(here),
         mapping(backend ? std::make_shared<Attached>(here, *backend) : nullptr) {}
@@ -66,11 +66,11 @@ class MappedRemote final : public IpcRemote {
 class ProcessRemote final : public IpcRemote {
  public:
   // `page` is the owner's and says whether it lives, where it has one.
-  ProcessRemote(const Key& key, Process owner, std::optional<SharedBlock<ServicePage>> page,
-                std::string slower)
-      : IpcRemote(key, PathKind::processVm, {}, std::move(slower)),
+  ProcessRemote(const Description& what, Process owner,
+                std::optional<SharedBlock<ServicePage>> page, std::string slower)
+      : IpcRemote(what, PathKind::processVm, {}, std::move(slower)),
         process(std::move(owner)),
-        address(key.address),
+        address(what.address),
         page_(std::move(page)) {}
   const Process process;
   const uint64_t address;
@@ -81,23 +81,22 @@ class ProcessRemote final : public IpcRemote {
 
 class RingRemote final : public IpcRemote {
  public:
-  RingRemote(const Key& key, Outgoing& linksRing, std::string slower)
-      : IpcRemote(key, PathKind::ring, {}, std::move(slower)),
+  RingRemote(const Description& what, Outgoing& linksRing, std::string slower)
+      : IpcRemote(what, PathKind::ring, {}, std::move(slower)),
         ring(linksRing),
-        region(key.region) {}
+        region(what.region) {}
   Outgoing& ring;  // the Link's
   const uint64_t region;
 };
 
-// The memory behind a key, mapped here, at `place` unless that is null. Without a place, in the
-// owner's own process, that is the memory itself where the backend's handles only work between
-// processes. `unsupported` when the key offers nothing to map, or this process cannot map it.
-Result<std::unique_ptr<RemoteMemory>> importMapped(const Key& key, const std::atomic<bool>& closed,
-                                                   Deadline deadline, void* place);
+// A peer's memory, mapped here, at `place` unless that is null. Without a place, in the owner's own
+// process, that is the memory itself where the backend's handles only work between processes.
+// `unsupported` when there is nothing to map, or this process cannot map it. Takes the share's
+// descriptors.
+Result<std::unique_ptr<RemoteMemory>> importMapped(Reached& reached,
+                                                   const std::atomic<bool>& closed, void* place);
 
-// The memory behind a key, through the kernel. `slower` is why it was not mapped, where it could
-// be.
-Result<std::unique_ptr<RemoteMemory>> importProcess(const Key& key, std::string slower,
-                                                    Deadline deadline);
+// A peer's memory, through the kernel. `slower` is why it was not mapped, where it could be.
+Result<std::unique_ptr<RemoteMemory>> importProcess(Reached& reached, std::string slower);
 
 }  // namespace hmc::ipc

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "base/futex.h"
-#include "transport/ipc/key.h"
+#include "hmc/deadline.h"
 
 // What two processes share when a transfer goes through a ring. Either side may be hostile or
 // damaged as far as the other is concerned: every field is read once, checked, and then used.
@@ -28,23 +28,11 @@ struct Doorbell {
   }
 };
 
-// A peer that wants to use a ring with us fills in one of these and rings `serve`.
-struct RingRequest {
-  enum State : uint32_t { free, writing, written };
-  std::atomic<uint32_t> state;
-  std::atomic<uint32_t> exchangeSize;
-  char exchange[104];
-  char link[kNonceSize];       // which of our Links it concerns
-  char ringToken[kTokenSize];  // the peer's Ring and ServicePage, both in its exchange
-  char pageToken[kTokenSize];
-};
-
 // Through this a transport that uses rings is reached by all its peers.
 struct ServicePage {
   alignas(64) Doorbell serve;                  // something to do for our service thread
   alignas(64) Doorbell progress;               // something of ours has finished at a peer
   alignas(64) std::atomic<uint32_t> liveness;  // of our service thread (base/liveness.h)
-  RingRequest ringRequests[16];
 };
 
 inline constexpr uint32_t kSlots = 16;
@@ -64,9 +52,8 @@ struct alignas(64) RingSlot {
 
 // One per link and direction, made by the origin when it first needs it.
 struct Ring {
-  enum Answer : uint32_t { none, accepted, refused, closedByTarget };
-  std::atomic<uint32_t> answer;  // the target's, to the request; a futex
-  std::atomic<uint32_t> closed;  // by the origin: claim nothing more
+  std::atomic<uint32_t> closedByOrigin;  // claim nothing more
+  std::atomic<uint32_t> closedByTarget;  // nothing that is posted is claimed any more
   RingSlot slots[kSlots];
   alignas(4096) char data[kSlots][kSlotBytes];
 };

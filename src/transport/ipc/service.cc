@@ -5,7 +5,6 @@
 
 #include "base/error.h"
 #include "base/liveness.h"
-#include "base/log.h"
 #include "base/thread.h"
 #include "memory/host_copy.h"
 
@@ -17,8 +16,8 @@ using Clock = Deadline::Clock;
 
 // How long the thread polls for more work before it sleeps. A wake-up would cost the peer more.
 constexpr std::chrono::microseconds kServiceSpin{50};
-// How long fetching a peer's ring may take. The other sessions wait meanwhile.
-constexpr std::chrono::seconds kFetchTimeout{1};
+// A link needs one; threads that open their first memory at the same time may each make one.
+constexpr int kMostRings = 16;
 
 }  // namespace
 
@@ -61,7 +60,7 @@ void Service::removeLink(const std::string& link) {
   links_.erase(link);
   std::erase_if(sessions_, [&](const std::unique_ptr<Session>& session) {
     if (session->link != link) return false;
-    session->ring->answer.store(Ring::closedByTarget);
+    session->ring->closedByTarget.store(1);
     session->page->progress.ring();
     return true;
   });
@@ -72,9 +71,7 @@ void Service::run(const std::stop_token& stop) {
   auto lastWork = Clock::now();
   while (!stop.stop_requested()) {
     uint32_t seen = doorbell.count.load();
-    bool worked = takeRequests();
-    worked = serveAll() || worked;
-    if (worked) {
+    if (serveAll()) {
       lastWork = Clock::now();
     } else if (Clock::now() - lastWork < kServiceSpin) {
       std::this_thread::yield();
@@ -84,43 +81,21 @@ void Service::run(const std::stop_token& stop) {
   }
 }
 
-bool Service::takeRequests() {
-  bool took = false;
-  for (RingRequest& request : page_.ringRequests) {
-    if (request.state.load(std::memory_order_acquire) != RingRequest::written) continue;
-    uint32_t size = request.exchangeSize.load(std::memory_order_relaxed);
-    size = std::min<uint32_t>(size, sizeof(request.exchange));
-    std::string exchange(request.exchange, size);
-    std::string link(request.link, kNonceSize);
-    std::string ringToken(request.ringToken, kTokenSize);
-    std::string pageToken(request.pageToken, kTokenSize);
-    request.state.store(RingRequest::free, std::memory_order_release);
-    acceptRing(exchange, link, ringToken, pageToken);
-    took = true;
-  }
-  return took;
-}
-
-void Service::acceptRing(const std::string& exchange, const std::string& link,
-                         const std::string& ringToken, const std::string& pageToken) {
-  Deadline deadline(kFetchTimeout);
-  auto ring = SharedBlock<Ring>::fetch(exchange, ringToken, deadline);
-  auto page = SharedBlock<ServicePage>::fetch(exchange, pageToken, deadline);
-  if (!ring.ok() || !page.ok()) {
-    // The peer cannot be told without its ring; it waits until its own deadline.
-    logWarn("ipc: a peer's ring could not be mapped: {}",
-            (ring.ok() ? page.status() : ring.status()).toString());
-    return;
-  }
+Status Service::acceptRing(const std::string& link, SharedBlock<Ring> ring,
+                           SharedBlock<ServicePage> page) {
   auto lock = lockFirst();
   const auto found = links_.find(link);
-  const bool known = found != links_.end();
-  std::atomic<uint32_t>& answer = (*ring)->answer;
-  answer.store(known ? Ring::accepted : Ring::refused);
-  futexWakeAll(answer);
-  if (!known) return;
+  if (found == links_.end())
+    return error(Code::disconnected, "the peer's end of the link is closed");
+  const auto rings = std::count_if(sessions_.begin(), sessions_.end(),
+                                   [&](const auto& session) { return session->link == link; });
+  if (rings >= kMostRings) {
+    return error(Code::exhausted, "the peer has {} rings of this link open and takes no more",
+                 kMostRings);
+  }
   sessions_.push_back(
-      std::make_unique<Session>(Session{link, found->second, *std::move(ring), *std::move(page)}));
+      std::make_unique<Session>(Session{link, found->second, std::move(ring), std::move(page)}));
+  return Status();
 }
 
 bool Service::serveAll() {
@@ -135,7 +110,8 @@ bool Service::serveAll() {
     }
   }
   // A peer that has closed its ring never uses it again.
-  std::erase_if(sessions_, [](const auto& session) { return session->ring->closed.load() != 0; });
+  std::erase_if(sessions_,
+                [](const auto& session) { return session->ring->closedByOrigin.load() != 0; });
   return worked;
 }
 
@@ -145,7 +121,7 @@ bool Service::serve(Session& session) {
     RingSlot& slot = session.ring->slots[i];
     uint32_t expected = RingSlot::posted;
     if (slot.state.load(std::memory_order_relaxed) != expected) continue;
-    if (session.ring->closed.load() != 0) continue;
+    if (session.ring->closedByOrigin.load() != 0) continue;
     if (!slot.state.compare_exchange_strong(expected, RingSlot::claimed)) continue;
     tsanAcquire();
     slot.outcome.store(static_cast<uint32_t>(apply(session, i)), std::memory_order_relaxed);

@@ -8,7 +8,6 @@
 #include <thread>
 #include <vector>
 
-#include "base/fd_exchange.h"
 #include "base/lease.h"
 #include "transport/exports.h"
 #include "transport/ipc/ring.h"
@@ -31,6 +30,8 @@ class Service {
   // is applied, and the peer has been told.
   void addLink(const std::string& link, std::shared_ptr<Lease> lease);
   void removeLink(const std::string& link);
+  // The peer of that link made a ring and gave us its own page.
+  Status acceptRing(const std::string& link, SharedBlock<Ring> ring, SharedBlock<ServicePage> page);
 
  private:
   struct Session {
@@ -41,9 +42,6 @@ class Service {
   };
 
   void run(const std::stop_token& stop);
-  bool takeRequests();
-  void acceptRing(const std::string& exchange, const std::string& link,
-                  const std::string& ringToken, const std::string& pageToken);
   bool serveAll();
   bool serve(Session& session);
   Code apply(Session& session, uint32_t index);

@@ -3,13 +3,13 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
-#include <string>
 #include <vector>
 
 #include "base/fd_exchange.h"
 #include "transport/ipc/copiers.h"
 #include "transport/ipc/device_copies.h"
 #include "transport/ipc/ipc.h"
+#include "transport/ipc/offered_memory.h"
 #include "transport/ipc/outgoing.h"
 #include "transport/ipc/service.h"
 
@@ -17,15 +17,15 @@ namespace hmc::ipc {
 
 // What the links and registrations of one transport have in common.
 struct Shared {
-  // `token` is under which peers fetch the page.
-  Shared(FdExchange& exchange, IpcOptions allowed, SharedBlock<ServicePage> ours, std::string token)
-      : fds(exchange), options(allowed), page(std::move(ours)), pageToken(std::move(token)) {}
-  ~Shared() { fds.withdraw(pageToken); }
+  // `fd` is the page's, for peers.
+  Shared(FdExchange& exchange, IpcOptions allowed, SharedBlock<ServicePage> ours, Fd fd)
+      : fds(exchange), options(allowed), page(std::move(ours)), pageFd(std::move(fd)) {}
 
   FdExchange& fds;
   const IpcOptions options;
   const SharedBlock<ServicePage> page;
-  const std::string pageToken;
+  const Fd pageFd;
+  OfferedMemory offered;
   Exports exports;  // what rings reach
   Service service{*page, exports};
   Copiers copiers;

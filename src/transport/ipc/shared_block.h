@@ -1,10 +1,9 @@
 #pragma once
 
 #include <memory>
-#include <string>
 
 #include "base/error.h"
-#include "base/fd_exchange.h"
+#include "base/parcel.h"
 #include "hmc/result.h"
 #include "memory/backends.h"
 
@@ -19,21 +18,21 @@ class SharedBlock {
     HMC_ASSIGN(Region region, hostBackend().allocate(0, sizeof(T)));
     return SharedBlock({region.ptr, [](void* ptr) { (void)hostBackend().release(ptr); }});
   }
-  static Result<SharedBlock> fetch(const std::string& exchange, const std::string& token,
-                                   Deadline deadline) {
+  // A peer's, by its descriptor.
+  static Result<SharedBlock> attach(const Fd& fd) {
     Share share;
-    HMC_ASSIGN(Fd fd, FdExchange::fetch(exchange, token, deadline));
-    share.fds.push_back(std::move(fd));
+    HMC_ASSIGN(Fd copy, duplicate(fd.get()));
+    share.fds.push_back(std::move(copy));
     share.size = sizeof(T);
     HMC_ASSIGN(Region region, hostBackend().attach(share));
     return SharedBlock({region.ptr, [=](void*) { (void)hostBackend().detach(region); }});
   }
 
-  // The token under which others can fetch() it; for blocks of our own.
-  Result<std::string> offer(FdExchange& fds) const {
+  // What others attach(); for blocks of our own.
+  Result<Fd> share() const {
     const Region region{memory_.get(), sizeof(T), Device{}};
     HMC_ASSIGN(Share share, hostBackend().share(region, ShareFor::process));
-    return fds.offer(share.fds[0].get());
+    return std::move(share.fds[0]);
   }
 
   T* operator->() const { return static_cast<T*>(memory_.get()); }

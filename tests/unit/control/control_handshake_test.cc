@@ -95,7 +95,7 @@ TEST(Handshake, anotherVersionIsToldBothVersions) {
   Status status = decodeStatus(answer.payload);
   EXPECT_EQ(status.code(), Code::unsupported);
   EXPECT_NE(status.message().find("40 to 41"), std::string::npos);
-  EXPECT_NE(status.message().find("1 to 1"), std::string::npos);
+  EXPECT_NE(status.message().find("2 to 2"), std::string::npos);
 }
 
 struct ServerAndClient {
@@ -249,6 +249,25 @@ TEST(Handshake, aRingIsOfferedToPeersOfThisHostUnlessToldNotTo) {
     auto welcome = decodeWelcome(peer.introduce("raw", hostId()).payload);
     ASSERT_TRUE(welcome.ok()) << welcome.status().toString();
     EXPECT_EQ(!welcome->token.empty(), ring);
+  }
+}
+
+// The origin of a put waits for its lease, and then calls the put over. The target must have ended
+// by then.
+TEST(Handshake, bothSidesHaveTheShorterLease) {
+  using namespace std::chrono_literals;
+  for (bool shortServer : {true, false}) {
+    ControlOptions brief, patient;
+    brief.heartbeat = 500ms;
+    brief.lease = 20s;
+    patient.heartbeat = 30s;
+    patient.lease = 60s;
+    TestPeer server(shortServer ? brief : patient);
+    TestPeer client(shortServer ? patient : brief);
+    const auto channel = client.connect(server.listen());
+    ASSERT_TRUE(channel.ok()) << channel.status().toString();
+    EXPECT_EQ((*channel)->lease()->length(), 20s);
+    EXPECT_EQ(server.events.waitJoined()->lease()->length(), 20s);
   }
 }
 

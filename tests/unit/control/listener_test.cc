@@ -76,6 +76,39 @@ TEST(Listener, listensOnEveryInterfaceAndOnIpv6) {
   EXPECT_EQ((*channel)->remoteHost(), "::1");
 }
 
+// Whoever can put another socket in the place of ours is not only a nuisance: he hears who dials.
+TEST(Listener, aFolderThatEverybodyCanChangeIsRefusedAtBothEnds) {
+  Folder folder;
+  TestPeer server("server");
+  TestPeer client("client");
+  ASSERT_EQ(chmod(folder.path.c_str(), 01777), 0);
+  ASSERT_EQ(server.listen(folder.listener()), folder.listener()) << "as /tmp is";
+  EXPECT_TRUE(client.connect(folder.listener()).ok());
+  ASSERT_EQ(chmod(folder.path.c_str(), 0777), 0);
+  const Status dialled = client.connect(folder.listener()).status();
+  const Status opened = server.control->listen(folder.listener("other")).status();
+  for (const Status& refused : {dialled, opened}) {
+    EXPECT_EQ(refused.code(), Code::permissionDenied) << refused.toString();
+    EXPECT_NE(refused.message().find(folder.path), std::string::npos) << refused.message();
+    EXPECT_NE(refused.message().find("chmod +t"), std::string::npos) << refused.message();
+  }
+}
+
+TEST(Listener, aFolderOfAThirdUserIsRefusedAtBothEnds) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give a folder away";
+  Folder folder;
+  TestPeer server("server");
+  TestPeer client("client");
+  ASSERT_EQ(server.listen(folder.listener()), folder.listener());
+  ASSERT_EQ(chown(folder.path.c_str(), hmc::test::kAnotherUser, 0), 0);
+  const Status dialled = client.connect(folder.listener()).status();
+  const Status opened = server.control->listen(folder.listener("other")).status();
+  for (const Status& refused : {dialled, opened}) {
+    EXPECT_EQ(refused.code(), Code::permissionDenied) << refused.toString();
+    EXPECT_NE(refused.message().find("uid 65534"), std::string::npos) << refused.message();
+  }
+}
+
 TEST(Listener, ofAUnixPathServesAndIsPrivateAndGoesAway) {
   Folder folder;
   {
@@ -104,7 +137,7 @@ TEST(Listener, ofAUnixPathServesAndIsPrivateAndGoesAway) {
 TEST(Listener, ofAnotherUserUnderTheNameOfOursIsNotSpokenTo) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
   const Folder folder;
-  ASSERT_EQ(chmod(folder.path.c_str(), 0777), 0);
+  ASSERT_EQ(chmod(folder.path.c_str(), 01777), 0);
   const auto meanings = hmc::test::must(resolve(hmc::test::must(parseAddress(folder.listener()))));
   const Fd squatter(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   hmc::test::asAnotherUser([&] {

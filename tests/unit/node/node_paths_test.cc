@@ -1,6 +1,5 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -11,6 +10,7 @@
 #include "node/node_impl.h"
 #include "node/path_notes.h"
 #include "unit/control/test_peer.h"
+#include "unit/node/fake_pair.h"
 #include "unit/node/node_pair.h"
 #include "unit/node/with_measurements.h"
 
@@ -29,20 +29,6 @@ const PathReport& over(const std::vector<PathReport>& paths, const std::string& 
 }
 
 class NodePaths : public WithMeasurements {};
-
-// This process opens no further descriptor while it lives.
-class NoMoreDescriptors {
- public:
-  NoMoreDescriptors() {
-    getrlimit(RLIMIT_NOFILE, &before_);
-    rlimit none{3, before_.rlim_max};
-    setrlimit(RLIMIT_NOFILE, &none);
-  }
-  ~NoMoreDescriptors() { setrlimit(RLIMIT_NOFILE, &before_); }
-
- private:
-  rlimit before_{};
-};
 
 TEST_F(NodePaths, aRegionSaysHowItIsReached) {
   NodePair nodes;
@@ -99,25 +85,18 @@ TEST_F(NodePaths, memoryThatIsNotHereIsExplained) {
 }
 
 TEST_F(NodePaths, aSlowerPathThanThereCouldBeWarnsOnceWithTheReason) {
-  NodePair nodes;
-  std::vector<LocalRegion> targets;
-  for (const char* name : {"one", "two", "three"})
-    targets.push_back(must(nodes.a.allocate(name, 64)));
+  FakeTransport slow("slow", {{"", 1000, 1}});
+  slow.b.slowerBecause = "mapping: Too many open files";
+  FakePair nodes({slow});
+  std::vector<std::shared_ptr<LocalMemory>> targets;
   testing::internal::CaptureStderr();
-  // What a peer opens first is registered then, which takes descriptors.
-  for (const char* name : {"one", "two", "three"})
-    EXPECT_EQ(must(nodes.toA.open(name)).path(), "ipc (mapped)");
-  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
-  testing::internal::CaptureStderr();
-  {
-    NoMoreDescriptors limit;
-    EXPECT_EQ(must(nodes.toA.open("two")).path(), "ipc (process_vm)");
-    EXPECT_EQ(must(nodes.toA.open("three")).path(), "ipc (process_vm)");
+  for (const char* name : {"one", "two", "three"}) {
+    targets.push_back(FakePair::allocate(*nodes.a, name, 64));
+    nodes.open(name);
   }
   std::string lines = testing::internal::GetCapturedStderr();
   EXPECT_THAT(lines, HasSubstr("warning: a ("));
-  EXPECT_THAT(lines, HasSubstr("cpu memory over ipc (process_vm): mapping: "));
-  EXPECT_THAT(lines, HasSubstr("Too many open files"));
+  EXPECT_THAT(lines, HasSubstr("cpu memory over slow: mapping: Too many open files"));
   EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 1) << lines;
 }
 

@@ -283,6 +283,17 @@ TEST(Node, handlesThatOutliveItAnswerWithAnError) {
 }
 
 // Whatever it is that cannot be opened any more.
+TEST(Node, memoryThatWouldPassTheEndOfTheAddressesIsNotRegistered) {
+  Node node = must(Node::create(named("node")));
+  char byte = 0;
+  for (size_t size : {SIZE_MAX, SIZE_MAX - reinterpret_cast<uintptr_t>(&byte) + 1}) {
+    const auto region = node.registerMemory("wraps", &byte, size, Device{});
+    EXPECT_EQ(region.status().code(), Code::invalidArgument) << size;
+    EXPECT_NE(region.status().message().find(std::to_string(size)), std::string::npos)
+        << region.status().message();
+  }
+}
+
 TEST(Node, tooFewDescriptorsAreAnErrorWhateverTheirNumber) {
   rlimit before{};
   getrlimit(RLIMIT_NOFILE, &before);

@@ -22,7 +22,8 @@ inline constexpr std::chrono::seconds kPatience{60};
 inline std::unique_ptr<control::ByteStream> dialRaw(const std::string& address) {
   using hmc::test::must;
   const control::Address parsed = must(control::parseAddress(address));
-  control::Dialler dialler = must(control::Dialler::dial(parsed, "", kPatience));
+  control::Dialler dialler =
+      must(control::Dialler::dial(parsed, "", control::kDefaultLease, kPatience));
   const control::Ident ident{randomBytes(control::kIdSize), false, "raw", std::string(kProtocol),
                              ""};
   must(dialler.introduce(ident, kPatience));

@@ -1,6 +1,7 @@
-#include <fstream>
+#include <sys/mman.h>
 
 #include "transport/ipc/key.h"
+#include "transport/ipc/ring.h"
 #include "unit/transport/ipc_fixture.h"
 
 // Which path leads to which memory, and that it moves the right bytes.
@@ -84,6 +85,21 @@ TEST(IpcPaths, memoryThatIsOnlyReadable) {
   }
 }
 
+// Not only by our checks: a peer could leave them out.
+TEST(IpcPaths, memoryThatIsOnlyReadableIsMappedSoAndCannotBeMadeWritable) {
+  IpcPair pair;
+  Allocation memory(4096);
+  std::memset(memory.region.ptr, 'x', 4096);
+  for (Access access : {Access::read, Access::readWrite}) {
+    auto registration = must(pair.target->registerRegion(memory.region, access));
+    auto remote = pair.import(*registration);
+    ASSERT_EQ(pair.pathOf(*remote), PathKind::mappedHost);
+    EXPECT_EQ(remote->mapped.data[100], 'x');
+    EXPECT_EQ(mprotect(remote->mapped.data, 4096, PROT_READ | PROT_WRITE) == 0,
+              access == Access::readWrite);
+  }
+}
+
 TEST(IpcPaths, everySmallSizeArrivesAndNothingBeside) {
   IpcPair pair;
   Allocation memory(4096);
@@ -132,20 +148,6 @@ TEST(IpcPaths, oneBadOperationInABatchFailsAlone) {
             std::string(40, 'x') + std::string(10, '\0') + std::string(50, 'x'));
 }
 
-TEST(IpcPaths, aKeyWhoseNonceDiffersIsNotTrusted) {
-  IpcPair pair;
-  std::vector<char> memory(1000);
-  auto registration = must(
-      pair.target->registerRegion(hostRegion(memory.data(), memory.size()), Access::readWrite));
-  Key key = must(decodeKey(registration->key()));
-  key.nonce[3] ^= 1;
-  key.pageToken.clear();  // else the ring would do
-  auto remote = pair.link->importKey(encode(key), kPatience, nullptr);
-  ASSERT_FALSE(remote.ok());
-  EXPECT_NE(remote.status().message().find("is not the peer"), std::string::npos)
-      << remote.status().toString();
-}
-
 TEST(IpcPaths, onlyAWayThatWasOfferedAndFailedMakesItASlowerOne) {
   std::vector<char> heap(1000);
   Allocation memory(1000);
@@ -158,12 +160,60 @@ TEST(IpcPaths, onlyAWayThatWasOfferedAndFailedMakesItASlowerOne) {
       EXPECT_EQ((*remote)->slowerBecause(), "") << (*remote)->path();
     }
   }
-  IpcPair pair;
-  auto registration =
-      must(pair.target->registerRegion(hostRegion(heap.data(), heap.size()), Access::readWrite));
-  Key key = must(decodeKey(registration->key()));
-  key.nonce[3] ^= 1;
-  auto remote = must(pair.link->importKey(encode(key), kPatience, nullptr));
+}
+
+// A link whose far end is the test, which describes memory as it likes.
+class LyingOwner {
+ public:
+  explicit LyingOwner(const Description& lie) {
+    const auto token = fds_->serve({"what both ends know", false}, [lie, this](Parcel request) {
+      if (request.bytes.empty() || request.bytes[0] != 1) return copyOf("", {});
+      std::vector<Fd> page;
+      if (lie.page) page.push_back(must(page_.share()));
+      return copyOf(encode(lie), page);
+    });
+    EXPECT_TRUE(link_->connect(encode(Address{fds_->name(), token})).ok());
+  }
+  Result<std::unique_ptr<RemoteMemory>> import() {
+    return link_->importKey(encode(Key{std::string(kTokenSize, 'k')}), kPatience, nullptr);
+  }
+
+ private:
+  std::unique_ptr<FdExchange> fds_ = must(FdExchange::create());
+  std::unique_ptr<FdExchange> ours_ = must(FdExchange::create());
+  const SharedBlock<ServicePage> page_ = must(SharedBlock<ServicePage>::create());
+  std::unique_ptr<Transport> origin_ = must(create(*ours_));
+  std::unique_ptr<Link> link_ = must(origin_->openLink(test::linkOptions(true)));
+};
+
+Description heapMemory(std::vector<char>& memory, const std::string& nonce) {
+  Description what;
+  what.access = Access::readWrite;
+  what.size = memory.size();
+  what.processVm = true;
+  what.address = reinterpret_cast<uintptr_t>(memory.data());
+  what.nonce = std::string(kNonceSize, 'n');
+  what.nonceAddress = reinterpret_cast<uintptr_t>(nonce.data());
+  return what;
+}
+
+TEST(IpcPaths, aProcessWithoutTheNonceIsNotTrusted) {
+  std::vector<char> memory(1000);
+  const std::string another(kNonceSize, 'x');
+  LyingOwner owner(heapMemory(memory, another));
+  const auto remote = owner.import();
+  ASSERT_FALSE(remote.ok());
+  EXPECT_NE(remote.status().message().find("is not the peer"), std::string::npos)
+      << remote.status().toString();
+}
+
+TEST(IpcPaths, aWayThatWasOfferedAndFailedIsNamedWithItsFix) {
+  std::vector<char> memory(1000);
+  const std::string another(kNonceSize, 'x');
+  Description what = heapMemory(memory, another);
+  what.page = true;
+  LyingOwner owner(what);
+  const auto remote = must(owner.import());
   EXPECT_EQ(remote->path(), "ring");
   EXPECT_NE(remote->slowerBecause().find("process_vm: process"), std::string::npos)
       << remote->slowerBecause();
@@ -172,14 +222,44 @@ TEST(IpcPaths, onlyAWayThatWasOfferedAndFailedMakesItASlowerOne) {
   EXPECT_EQ(remote->slowerBecause().find("mapping"), std::string::npos) << "it was not offered";
 }
 
-TEST(IpcPaths, aKeyOfAnotherProcessIsRefused) {
+TEST(IpcPaths, descriptorsThatDoNotFitTheDescriptionAreRefused) {
+  std::vector<char> memory(1000);
+  const std::string nonce(kNonceSize, 'n');
+  Description what = heapMemory(memory, nonce);
+  what.shareFds = 2;
+  LyingOwner owner(what);
+  EXPECT_EQ(owner.import().status().code(), Code::invalidArgument);
+}
+
+// A stranger names an end of a link that is not his: ours, or that of another conversation.
+TEST(IpcPaths, aLinkToAnEndOfAnotherConversationReachesNothing) {
   IpcPair pair;
   Allocation memory(1000);
   auto registration = must(pair.target->registerRegion(memory.region, Access::readWrite));
-  Key key = must(decodeKey(registration->key()));
-  key.process[0] ^= 1;
-  EXPECT_EQ(pair.link->importKey(encode(key), kPatience, nullptr).status().code(),
-            Code::invalidArgument);
+  auto stranger = test::linkOptions(true);
+  stranger.credentials = "another conversation";
+  auto another = must(pair.origin->openLink(stranger));
+  ASSERT_TRUE(another->connect(pair.back->address()).ok());
+  auto reflected = must(pair.origin->openLink(test::linkOptions(true)));
+  ASSERT_TRUE(reflected->connect(pair.link->address()).ok());
+  auto itself = must(pair.origin->openLink(test::linkOptions(true)));
+  ASSERT_TRUE(itself->connect(itself->address()).ok());
+  for (Link* link : {another.get(), reflected.get(), itself.get()}) {
+    const auto remote = link->importKey(registration->key(), kPatience, nullptr);
+    EXPECT_EQ(remote.status().code(), Code::notFound);
+    EXPECT_NE(remote.status().message().find("is not the peer"), std::string::npos)
+        << remote.status().message();
+  }
+  EXPECT_TRUE(pair.link->importKey(registration->key(), kPatience, nullptr).ok());
+}
+
+TEST(IpcPaths, aClosedLinkDescribesNothing) {
+  IpcPair pair;
+  Allocation memory(1000);
+  auto registration = must(pair.target->registerRegion(memory.region, Access::readWrite));
+  pair.back->close(Status(Code::disconnected, "the peer is gone"));
+  EXPECT_EQ(pair.link->importKey(registration->key(), kPatience, nullptr).status().code(),
+            Code::notFound);
 }
 
 TEST(IpcPaths, aKeyOfMemoryThatIsGoneCannotBeImported) {

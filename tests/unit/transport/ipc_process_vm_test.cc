@@ -20,7 +20,7 @@ uint64_t address(const void* at) {
 }
 
 Result<Process> ourselves() {
-  return Process::find(getpid(), address(kNonce.data()), kNonce);
+  return Process::find({getpid(), Fd()}, address(kNonce.data()), kNonce);
 }
 
 // A child that does nothing, with its memory as it was at the fork.
@@ -49,7 +49,7 @@ class Child {
 TEST(IpcProcess, movesBytesBothWays) {
   static char there[100] = "before";
   Child child;
-  auto process = Process::find(child.pid(), address(kNonce.data()), kNonce);
+  auto process = Process::find({child.pid(), Fd()}, address(kNonce.data()), kNonce);
   ASSERT_TRUE(process.ok()) << process.status().toString();
   char text[] = "written";
   ASSERT_TRUE(process->move(OpKind::put, text, address(there), sizeof(text)).ok());
@@ -61,20 +61,27 @@ TEST(IpcProcess, movesBytesBothWays) {
 
 TEST(IpcProcess, refusesAProcessWithoutTheNonce) {
   Child child;
-  auto process = Process::find(child.pid(), address(kNonce.data()), "another nonce !!");
+  auto process = Process::find({child.pid(), Fd()}, address(kNonce.data()), "another nonce !!");
   EXPECT_EQ(process.status().code(), Code::notFound) << process.status().toString();
-  process = Process::find(child.pid(), 8, kNonce);
+  process = Process::find({child.pid(), Fd()}, 8, kNonce);
   EXPECT_EQ(process.status().code(), Code::notFound) << "nothing is mapped there";
   pid_t pid = child.pid();
   child.end();
-  process = Process::find(pid, address(kNonce.data()), kNonce);
+  process = Process::find({pid, Fd()}, address(kNonce.data()), kNonce);
   EXPECT_EQ(process.status().code(), Code::notFound) << "there is no such process";
+}
+
+TEST(IpcProcess, refusesAProcessThatThisPidNamespaceDoesNotHave) {
+  const auto process = Process::find({0, Fd()}, address(kNonce.data()), kNonce);
+  EXPECT_EQ(process.status().code(), Code::notFound);
+  EXPECT_NE(process.status().message().find("pid namespace"), std::string::npos)
+      << process.status().message();
 }
 
 TEST(IpcProcess, aDeadProcessIsDisconnected) {
   static char there[100];
   Child child;
-  auto process = Process::find(child.pid(), address(kNonce.data()), kNonce);
+  auto process = Process::find({child.pid(), Fd()}, address(kNonce.data()), kNonce);
   ASSERT_TRUE(process.ok()) << process.status().toString();
   EXPECT_TRUE(process->alive());
   child.end();

@@ -306,6 +306,8 @@ class PoolPeer {
     };
     // Many small pieces of one pattern, scattered over the slot: "scatter R SPACE OFFSET SIZE SEED"
     commands_["scatter"] = [this](std::istream& in) { return scatter(readWhat(in)); };
+    // The same between our slot of that space and R's, there and back.
+    commands_["between"] = [this](std::istream& in) { return between(readWhat(in)); };
     commands_["rows"] = [this](std::istream& in) { return rows(readWhat(in)); };
   }
 
@@ -356,6 +358,35 @@ class PoolPeer {
     const Status got = fetched->wait(seconds(60));
     if (!got.ok()) return answer(got);
     return back == bytes ? "ok same" : "ok different";
+  }
+
+  Status copyAll(const std::vector<PoolCopy>& copies) {
+    auto ticket = pool_->startCopy(copies);
+    return ticket.ok() ? ticket->wait(seconds(60)) : ticket.status();
+  }
+
+  std::string between(const What& what) {
+    const std::string bytes = pattern(what.size * kPieces, static_cast<unsigned>(what.seed));
+    std::string arrived(bytes.size(), '\0');
+    std::string back = arrived;
+    char* const own = at(pool_->rank(), what.space, 0);
+    std::vector<PoolCopy> there;
+    std::vector<PoolCopy> read;
+    std::vector<PoolCopy> home;
+    for (size_t i = 0; i < kPieces; ++i) {
+      char* const far = at(what.rank, what.space, what.offset + (kPieces - 1 - i) * 2 * what.size);
+      there.push_back({far, own + i * what.size, what.size});
+      read.push_back({arrived.data() + i * what.size, far, what.size});
+      home.push_back({own + i * what.size, far, what.size});
+    }
+    Status status = pool_->copy(own, bytes.data(), bytes.size());
+    if (status.ok()) status = copyAll(there);
+    if (status.ok()) status = copyAll(read);
+    if (status.ok()) status = pool_->copy(own, back.data(), back.size());
+    if (status.ok()) status = copyAll(home);
+    if (status.ok()) status = pool_->copy(back.data(), own, back.size());
+    if (!status.ok()) return answer(status);
+    return arrived == bytes && back == bytes ? "ok same" : "ok different";
   }
 
   // SIZE rows of 100 bytes, 128 apart in the slot.

@@ -40,6 +40,7 @@ TEST_F(PoolTest, copiesReachDeviceSlotsFromHostAndDevice) {
     expectOk(third.ask("get 2 device 512 " + bytes + " 5"), "same");
   }
   expectOk(first.ask("scatter 1 device 0 2000 3"), "same");
+  expectOk(first.ask("between 1 device 64 2000 4"), "same");
   expectOk(first.ask("rows 2 device 0 1000 3"), "same");
 }
 

@@ -304,8 +304,10 @@ class PoolPeer {
       return answer(
           pool_->copy(at(rank, space, offset), at(from.rank, from.space, from.offset), from.size));
     };
-    // Many small pieces of one pattern, scattered over the slot: "scatter R SPACE OFFSET SIZE SEED"
-    commands_["scatter"] = [this](std::istream& in) { return scatter(readWhat(in)); };
+    // Many small pieces, scattered over the slot, from memory of ours or from our slot of that
+    // space, and back: "scatter R SPACE OFFSET SIZE SEED"
+    commands_["scatter"] = [this](std::istream& in) { return scatter(readWhat(in), false); };
+    commands_["between"] = [this](std::istream& in) { return scatter(readWhat(in), true); };
     commands_["rows"] = [this](std::istream& in) { return rows(readWhat(in)); };
   }
 
@@ -337,25 +339,33 @@ class PoolPeer {
 
   static constexpr size_t kPieces = 100;
 
-  std::string scatter(const What& what) {
-    const std::string bytes = pattern(what.size * kPieces, static_cast<unsigned>(what.seed));
-    std::vector<PoolCopy> copies;
-    for (size_t i = 0; i < kPieces; ++i) {
-      copies.push_back({at(what.rank, what.space, what.offset + (kPieces - 1 - i) * 2 * what.size),
-                        bytes.data() + i * what.size, what.size});
-    }
+  Status copyAll(const std::vector<PoolCopy>& copies) {
     auto ticket = pool_->startCopy(copies);
-    if (!ticket.ok()) return answer(ticket.status());
-    const Status sent = ticket->wait(seconds(60));
-    if (!sent.ok()) return answer(sent);
-    std::string back(bytes.size(), '\0');
-    for (size_t i = 0; i < kPieces; ++i)
-      copies[i] = {back.data() + i * what.size, copies[i].to, what.size};
-    auto fetched = pool_->startCopy(copies);
-    if (!fetched.ok()) return answer(fetched.status());
-    const Status got = fetched->wait(seconds(60));
-    if (!got.ok()) return answer(got);
-    return back == bytes ? "ok same" : "ok different";
+    return ticket.ok() ? ticket->wait(seconds(60)) : ticket.status();
+  }
+  // Side by side from `near` on, and in the slot apart and in the other order.
+  std::vector<PoolCopy> pieces(const What& what, char* near, bool put) {
+    std::vector<PoolCopy> copies;
+    for (size_t i = 0; i < kPieces; ++i, near += what.size) {
+      char* const far = at(what.rank, what.space, what.offset + (kPieces - 1 - i) * 2 * what.size);
+      copies.push_back({put ? far : near, put ? near : far, what.size});
+    }
+    return copies;
+  }
+
+  std::string scatter(const What& what, bool fromSlot) {
+    const std::string bytes = pattern(what.size * kPieces, static_cast<unsigned>(what.seed));
+    std::string arrived(bytes.size(), '\0');
+    std::string back = arrived, host = arrived;
+    char* const near = fromSlot ? at(pool_->rank(), what.space, 0) : host.data();
+    Status status = pool_->copy(near, bytes.data(), bytes.size());
+    if (status.ok()) status = copyAll(pieces(what, near, true));
+    if (status.ok()) status = copyAll(pieces(what, arrived.data(), false));
+    if (status.ok()) status = pool_->copy(near, back.data(), back.size());
+    if (status.ok()) status = copyAll(pieces(what, near, false));
+    if (status.ok()) status = pool_->copy(back.data(), near, back.size());
+    if (!status.ok()) return answer(status);
+    return arrived == bytes && back == bytes ? "ok same" : "ok different";
   }
 
   // SIZE rows of 100 bytes, 128 apart in the slot.

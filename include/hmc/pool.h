@@ -47,8 +47,8 @@ struct PoolOptions {
   Device device;                // where deviceSize lies; the host when there is no accelerator
   std::optional<int> numaNode;  // where hostSize lies
   // A memory file (memfd_create(2) with MFD_ALLOW_SEALING) whose first hostSize bytes are the host
-  // slot, with what is in them. It is sealed against shrinking. The caller keeps the descriptor, and
-  // may close it after join().
+  // slot, with what is in them. It is sealed against shrinking. The caller keeps the descriptor,
+  // and may close it after join().
   std::optional<int> hostFile;
 
   // Serves the store at its address from this process, unless somebody does already. It ends with

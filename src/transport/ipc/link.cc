@@ -95,7 +95,7 @@ IpcLink::IpcLink(Shared& shared, const LinkOptions& options)
       bond_{options.credentials, options.initiator},
       token_(shared.fds.serve(
           bond_,
-          [this](Parcel request) { return answerNeighbour(shared_, token_, std::move(request)); })),
+          [this](const Parcel& request) { return answerNeighbour(shared_, token_, request); })),
       address_(encode(Address{shared.fds.name(), token_})) {
   shared_.service.addLink(token_, lease_);
 }

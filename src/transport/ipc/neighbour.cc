@@ -66,7 +66,7 @@ Status Neighbour::openRing(const SharedBlock<Ring>& ring, const SharedBlock<Serv
   return FdExchange::ask(address_.exchange, address_.link, bond_, request, deadline).status();
 }
 
-Result<Parcel> answerNeighbour(Shared& shared, const std::string& link, Parcel request) {
+Result<Parcel> answerNeighbour(Shared& shared, const std::string& link, const Parcel& request) {
   Reader in(request.bytes);
   const auto what = static_cast<Question>(in.u8());
   if (what == Question::describe) return describe(shared, std::string(in.raw(in.left())));

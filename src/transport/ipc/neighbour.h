@@ -43,6 +43,6 @@ class Neighbour {
 };
 
 // What our end of the link `link` answers; the asker has proven itself.
-Result<Parcel> answerNeighbour(Shared& shared, const std::string& link, Parcel request);
+Result<Parcel> answerNeighbour(Shared& shared, const std::string& link, const Parcel& request);
 
 }  // namespace hmc::ipc

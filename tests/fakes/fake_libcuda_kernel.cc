@@ -4,6 +4,7 @@
 
 #include "fakes/fake_libcuda_state.h"
 #include "hmc/block.h"
+#include "memory/cuda/few_blocks.h"
 
 struct CUmod_st {
   CUctx_st& context;
@@ -30,17 +31,6 @@ struct Shares {
   unsigned count;
   unsigned width;
   unsigned each;
-};
-
-struct FewBlock {
-  uint64_t local;
-  uint64_t remote;
-  uint32_t size;
-  uint32_t firstPart;
-};
-struct Few {
-  FewBlock list[128];
-  uint8_t blockOf[640];
 };
 
 constexpr unsigned kMostThreads = 1024;  // of a block

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "memory/cuda/few_blocks.h"
 
 namespace hmc::cuda {
 
@@ -14,18 +15,6 @@ constexpr const char* kImage =
     ;
 
 // As in copy_blocks.cu.
-constexpr size_t kFew = 128;  // blocks of memory that fit into the arguments of a launch
-constexpr size_t kParts = 640;
-struct FewBlock {
-  uint64_t local;
-  uint64_t remote;
-  uint32_t size;
-  uint32_t firstPart;
-};
-struct Few {
-  FewBlock list[kFew];
-  uint8_t blockOf[kParts];  // by part
-};
 struct Sides {
   void* dst;
   const void* src;

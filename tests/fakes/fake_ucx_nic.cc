@@ -15,7 +15,6 @@
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <cstdarg>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -390,11 +389,9 @@ HMC_FORWARD(ucs_status_t, ucp_worker_get_efd, (ucp_worker_h a, int* b), (a, b))
 HMC_FORWARD(ucs_status_t, ucp_worker_set_am_recv_handler,
             (ucp_worker_h a, const ucp_am_handler_param_t* b), (a, b))
 // Of a header that distributions leave out.
-using LogHandler = int (*)(const char*, unsigned, const char*, int, const void*, const char*,
-                           va_list);
-FAKE void pushLogHandler(LogHandler handler) __asm__("ucs_log_push_handler");
-FAKE void pushLogHandler(LogHandler handler) {
-  find<void (*)(LogHandler)>("ucs_log_push_handler")(handler);
+FAKE void pushLogHandler(void* handler) __asm__("ucs_log_push_handler");
+FAKE void pushLogHandler(void* handler) {
+  find<void (*)(void*)>("ucs_log_push_handler")(handler);
 }
 HMC_FORWARD(ucs_status_ptr_t, ucp_am_send_nbx,
             (ucp_ep_h a, unsigned b, const void* c, size_t d, const void* e, size_t f,

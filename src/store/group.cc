@@ -117,7 +117,7 @@ class GroupImpl final : public Group {
   Status read(Lock& lock, Deadline deadline) const;
   void apply(const Change& change) const;
   void joined(const Member& member) const;
-  void left(uint32_t rank, bool said = false) const;
+  void left(uint32_t rank) const;
   void push(const GroupEvent& event) const;
 
   const std::shared_ptr<Store> store_;
@@ -130,7 +130,9 @@ class GroupImpl final : public Group {
   mutable bool reading_ = false;
   mutable bool current_ = false;
   mutable std::map<uint32_t, Member> members_;
-  // Ranks whose key holds what no member has written, or a member's last words.
+  // Those of members_ that have said that they leave.
+  mutable std::set<uint32_t> leaving_;
+  // Ranks whose key holds what no member has written, or the last words of one that we never met.
   mutable std::set<uint32_t> occupied_;
   mutable std::deque<GroupEvent> events_;
   mutable Status status_;
@@ -260,8 +262,12 @@ void GroupImpl::apply(const Change& change) const {
   const auto found = decodeMember(rank, change.entry.value);
   if (found && !found->leaving) return joined(found->member);
   const auto known = members_.find(rank);
-  left(rank,
-       found && known != members_.end() && known->second.incarnation == found->member.incarnation);
+  if (found && known != members_.end() && known->second.incarnation == found->member.incarnation) {
+    // It goes when its key does: who hears of it earlier may end the store that it still needs.
+    leaving_.insert(rank);
+    return;
+  }
+  left(rank);
   occupied_.insert(rank);
 }
 
@@ -273,7 +279,8 @@ void GroupImpl::joined(const Member& member) const {
   if (!again) push({GroupEvent::Kind::joined, member});
 }
 
-void GroupImpl::left(uint32_t rank, bool said) const {
+void GroupImpl::left(uint32_t rank) const {
+  const bool said = leaving_.erase(rank) == 1;
   const auto found = members_.find(rank);
   if (found == members_.end()) return;
   const Member member = std::move(found->second);

@@ -141,6 +141,21 @@ TEST_F(GroupTest, WhoLeavesSaysSoAndWhoDiesDoesNot) {
   EXPECT_EQ(join(ranks(3))->self().rank, 1u);
 }
 
+TEST_F(GroupTest, WhoLeavesIsAMemberForAsLongAsItNeedsTheStore) {
+  auto a = join(ranks(2));
+  auto b = join(ranks(2));
+  EXPECT_EQ(next(*a), "+1");
+  // The first half of leaving, as another process would see it.
+  auto store = memory->connect();
+  const std::string key = "groups/pool/rank/1";
+  std::string value = must(store->get(key, kLong));
+  value.front() = '-';
+  ASSERT_TRUE(store->set(key, value, kLong).ok());
+  EXPECT_EQ(a->nextEvent(Deadline::now()).status().code(), Code::deadlineExceeded);
+  ASSERT_TRUE(store->remove(key, kLong).ok());
+  EXPECT_TRUE(must(a->nextEvent(kLong)).said);
+}
+
 TEST_F(GroupTest, OptionsThatCannotBeAreRefused) {
   auto code = [&](const GroupOptions& options) {
     return Group::join(memory->connect(), options, kLong).status().code();

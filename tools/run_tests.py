@@ -89,7 +89,7 @@ def wrapper(build):
 def jobs():
     """How many tests run at once: a third of their time is spent waiting, for each other or a timeout."""
     cores = os.cpu_count() or 1
-    return cores + (cores + 1) // 2
+    return 2 * cores + 1
 
 
 def run(build, without, totals):

@@ -1,8 +1,7 @@
-#include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <string_view>
 
+#include "fuzz/input.h"
 #include "store/state.h"
 #include "store/wire.h"
 
@@ -14,10 +13,7 @@ namespace {
 using hmc::store::Op;
 using hmc::store::Request;
 using hmc::store::State;
-
-void check(bool so) {
-  if (!so) std::abort();
-}
+using hmc::test::check;
 
 void carryOut(State& state, const Request& request) {
   const State::Time now{};

@@ -1,0 +1,77 @@
+#include <array>
+#include <memory>
+
+#include "control/frame.h"
+#include "control/handshake.h"
+#include "control/socket.h"
+#include "fuzz/input.h"
+
+// What a stranger may say on a control connection: frames in pieces of any size, and in them the
+// words of either side of a handshake. The first byte is the size of the pieces.
+
+namespace {
+
+using namespace hmc::control;
+using hmc::test::check;
+
+void takeWelcome(std::string_view payload) {
+  const auto welcome = decodeWelcome(payload);
+  if (welcome.ok()) check(encodeWelcome(*welcome) == payload);
+}
+
+// Both sides of the handshake hear the frames that are meant for them.
+class Handshakes {
+ public:
+  void hear(const Frame& frame) {
+    switch (frame.type) {
+      case FrameType::hello:
+        if (acceptor_->takeHello(frame.payload).ok()) check(acceptor_->lease().count() > 0);
+        break;
+      case FrameType::challenge:
+        if (!dialler_->takeChallenge(frame.payload).ok()) break;
+        (void)dialler_->ident({std::string(kIdSize, 'd'), false, "name", "attributes", "host"});
+        check(!dialler_->credentials().empty());
+        break;
+      case FrameType::ident:
+        if (acceptor_->takeIdent(frame.payload).ok()) check(!acceptor_->credentials().empty());
+        break;
+      case FrameType::welcome:
+        takeWelcome(frame.payload);
+        break;
+      case FrameType::refused:
+      case FrameType::bye:
+        check(!decodeStatus(frame.payload).ok());
+        break;
+      default:
+        break;
+    }
+  }
+
+ private:
+  const std::unique_ptr<AcceptorHandshake> acceptor_ =
+      std::make_unique<AcceptorHandshake>("", std::string(kIdSize, 'a'));
+  const std::unique_ptr<DiallerHandshake> dialler_ =
+      std::make_unique<DiallerHandshake>("", "tcp://127.0.0.1:1");
+};
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  hmc::test::Input input(data, size);
+  const size_t piece = size_t{1} + input.number<uint8_t>();
+  (void)parseAddress(std::string(input.rest()));
+  FrameReader reader(kLargestHandshake);
+  Handshakes handshakes;
+  while (!input.rest().empty()) {
+    reader.feed(input.take(piece));
+    for (;;) {
+      const auto frame = reader.next();
+      if (!frame.ok()) return 0;
+      if (!frame->has_value()) break;
+      check((*frame)->payload.size() <= size);
+      handshakes.hear(**frame);
+    }
+    check(reader.empty() || reader.missing() > 0);
+  }
+  return 0;
+}

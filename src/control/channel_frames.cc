@@ -40,10 +40,16 @@ Status ChannelImpl::handle(const Frame& frame) {
     }
     case FrameType::pong: {
       if (frame.payload.size() != kPingSize) return broke("a malformed PONG");
-      owner_.ponged(shared_from_this(), Reader(frame.payload).u64());
+      const uint64_t number = Reader(frame.payload).u64();
+      if (timedProbe_ != 0 && number >= timedProbe_) {
+        lease_->confirm(timedAt_);
+        timedProbe_ = 0;
+      }
+      owner_.ponged(shared_from_this(), number);
       return Status();
     }
     case FrameType::bye:
+      lease_->part();
       end(error(Code::disconnected, "{} closed the connection: {}", who_,
                 decodeStatus(frame.payload).message()));
       return Status();

@@ -270,6 +270,10 @@ void ChannelImpl::beat() {
 
 uint64_t ChannelImpl::probe() {
   ++probes_;
+  if (timedProbe_ == 0) {
+    timedProbe_ = probes_;
+    timedAt_ = Lease::Clock::now();
+  }
   Status status = sendQueue_->postFrame(FrameType::ping, Writer().u64(probes_).bytes());
   if (status.code() == Code::exhausted) close(status);
   return probes_;

@@ -146,6 +146,8 @@ class ChannelImpl final : public Channel, public std::enable_shared_from_this<Ch
   std::unique_ptr<Loop::Timer> guardTimer_;
   std::unique_ptr<Loop::Timer> linger_;
   uint64_t probes_ = 0;
+  uint64_t timedProbe_ = 0;  // the one whose answer confirms the lease; 0: none is under way
+  Lease::Clock::time_point timedAt_;
   bool peerUsesRing_ = false;
   bool reading_ = false;
   bool left_ = false;

@@ -225,9 +225,6 @@ void PeerState::end(const Status& why) {
     std::lock_guard lock(mutex_);
     if (!ended_.ok()) return;
     ended_ = why;
-    // What still waits for a device would not notice. Our threads take no handle of a transfer: it
-    // could become the last one of the Node.
-    for (const auto& [transfer, handle] : active_) Poster::stop(*handle, why);
     for (Connection& connection : connections_) {
       links.insert(links.end(), connection.links.begin(), connection.links.end());
       connection.links.clear();
@@ -235,7 +232,15 @@ void PeerState::end(const Status& why) {
     }
     opened_.notify_all();
   }
+  // First: a thread that holds a transfer may be waiting for its link to let it go (ipc's
+  // MappingGuard).
   for (const auto& link : links) link->close(why);
+  {
+    // What still waits for a device would not notice. Our threads take no handle of a transfer: it
+    // could become the last one of the Node.
+    std::lock_guard lock(mutex_);
+    for (const auto& [transfer, handle] : active_) Poster::stop(*handle, why);
+  }
   for (const auto& engine : node_.engines()) engine->kick();
 }
 

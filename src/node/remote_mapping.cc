@@ -204,6 +204,7 @@ bool RemoteMapping::copyAtOnce(OpKind kind, const LocalMemory& local,
     }
     total += block.size;
   }
+  if (!watched(total)) return false;
   auto copyOfBlock = [&](const Block& block) {
     return copyOf(kind, local, block.localOffset, block.remoteOffset, block.size);
   };
@@ -213,7 +214,7 @@ bool RemoteMapping::copyAtOnce(OpKind kind, const LocalMemory& local,
     copy.run();
   }
   mappedCounters_->count(blocks.size(), total);
-  return !revokedMeanwhile();
+  return !takenMeanwhile();
 }
 
 Result<Ticket> RemoteMapping::start(const Self& self, OpKind kind,

@@ -97,19 +97,19 @@ class RemoteMapping {
                   uint64_t remoteOffset, size_t size) const {
     if (size - 1 >= atOnce_[static_cast<size_t>(kind)].load(std::memory_order_relaxed) ||
         !fits(localOffset, size, local.region().size) || !fits(remoteOffset, size, size_) ||
-        !copies(kind, local)) {
+        !copies(kind, local) || !watched(size)) {
       return false;
     }
     copyOf(kind, local, localOffset, remoteOffset, size).run();
     mappedCounters_->count(1, size);
-    return !revokedMeanwhile();
+    return !takenMeanwhile();
   }
   // The same for any memory of the host, of any size: for callers that bound how long a copy takes.
   bool copyMapped(OpKind kind, char* local, uint64_t remoteOffset, size_t size) const {
-    if (!fits(remoteOffset, size, size_) || !mayCopyMapped(kind)) return false;
+    if (!fits(remoteOffset, size, size_) || !mayCopyMapped(kind) || !watched(size)) return false;
     MappedCopy(kind, local, mapped_.data + remoteOffset, size).run();
     mappedCounters_->count(1, size);
-    return !revokedMeanwhile();
+    return !takenMeanwhile();
   }
   // The same for several copies (`to`, `from`, `size`), one of whose ends is at data(): checked,
   // counted and ordered with later stores once for all of them. With `stream`, they are pieces of
@@ -123,6 +123,7 @@ class RemoteMapping {
       if (!fits(static_cast<uint64_t>(remote - mapped_.data), copy.size, size_)) return false;
       total += copy.size;
     }
+    if (!watched(total)) return false;
     StreamedCopies streamed;
     for (const Copy& copy : copies) {
       stream ? streamed.copy(copy.to, copy.from, copy.size)
@@ -130,7 +131,7 @@ class RemoteMapping {
     }
     streamed.finish();
     mappedCounters_->count(copies.size(), total);
-    return !revokedMeanwhile();
+    return !takenMeanwhile();
   }
   // For the handles of node.h; `self` is what they share.
   using Self = std::shared_ptr<RemoteMapping>;
@@ -175,10 +176,13 @@ class RemoteMapping {
   }
   // Asked after a copy, which may have gone to the pages that took the region's place. The
   // processor cannot have read the answer before these were there, since mmap() interrupts it.
-  bool revokedMeanwhile() const {
+  bool takenMeanwhile() const {
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    return revoked_.load(std::memory_order_relaxed);
+    return revoked_.load(std::memory_order_relaxed) ||
+           mapped_.closed->load(std::memory_order_relaxed);
   }
+  // May so many bytes be copied, as far as time goes?
+  bool watched(size_t size) const { return size < Mapped::kUnwatched || mapped_.lease->held(); }
   MappedCopy copyOf(OpKind kind, const LocalMemory& local, uint64_t localOffset,
                     uint64_t remoteOffset, size_t size) const {
     return {kind, local.host() + localOffset, mapped_.data + remoteOffset, size};

@@ -18,6 +18,13 @@ Status memoryRevoked() {
   return error(Code::notFound, "the peer has taken that memory back");
 }
 
+Status notHeld(const Lease& lease) {
+  return error(Code::disconnected,
+               "the peer has answered no heartbeat for the {} ms of the lease, and may have given "
+               "this side up",
+               lease.length().count());
+}
+
 size_t failAll(std::span<const Op> ops, const Status& why) {
   for (const Op& op : ops) op.completion->fail(why);
   return ops.size();

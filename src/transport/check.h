@@ -15,6 +15,9 @@ Status checkRange(OpKind kind, uint64_t offset, uint64_t size, uint64_t memorySi
 // What an operation on memory gets whose owner has taken it back.
 Status memoryRevoked();
 
+// What it gets when the peer may have given us up, see Lease::held().
+Status notHeld(const Lease& lease);
+
 // Answers how many, as post() does.
 size_t failAll(std::span<const Op> ops, const Status& why);
 

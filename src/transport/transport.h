@@ -49,10 +49,14 @@ class Registration : public Interface {
 };
 
 // Host memory of a peer that lies in our own address space: a copy is a transfer, unless `*closed`,
-// which the Link sets. Whoever is in mid-copy then ends by itself.
+// which the Link sets. Whoever is in mid-copy then ends by itself, and looks again: its bytes may
+// have gone to other pages. From kUnwatched bytes on the lease must be held, too.
 struct Mapped {
+  static constexpr size_t kUnwatched = size_t{64} << 10;
+
   char* data = nullptr;  // none when it does not lie there
   const std::atomic<bool>* closed = nullptr;
+  const Lease* lease = nullptr;
 };
 
 // The path that a Link takes to a peer's memory.

@@ -41,6 +41,7 @@ class TransportProcesses : public TransportContract {
       std::unique_lock lock(mutex);
       while (!stop.stop_requested()) {
         heard->hear();
+        heard->confirm(Lease::Clock::now());
         stopped.wait_for(lock, stop, std::chrono::milliseconds(20), [] { return false; });
       }
     });

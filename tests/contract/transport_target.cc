@@ -166,6 +166,7 @@ void obeyUntilQuit(Target& target) {
   std::string line;
   while (true) {
     target.lease->hear();
+    target.lease->confirm(Lease::Clock::now());
     pollfd waiting{0, POLLIN, 0};
     if (unread.empty() && poll(&waiting, 1, 20) == 0) continue;
     if (!readLineFrom(0, unread, line, kPatience) || line == "quit") return;

@@ -14,7 +14,20 @@ namespace hmc::ipc {
 namespace {
 
 constexpr size_t kMostHelpers = 3;  // a few cores fill a memory controller
-constexpr size_t kPiece = kStreamingThreshold;
+constexpr size_t kHelpersPiece = kStreamingThreshold;
+
+// A part of a copy, with stores that suit the whole; false when it was stopped.
+bool copyPieces(const MappedCopy& copy, size_t from, size_t end, const Copiers::Allowed& allowed) {
+  StreamedCopies streamed;
+  for (size_t at = from; at < end; at += Copiers::kPiece) {
+    if (!allowed()) return false;
+    const size_t size = std::min(end - at, Copiers::kPiece);
+    copy.size < kStreamingThreshold ? copyHost(copy.dst + at, copy.src + at, size)
+                                    : streamed.copy(copy.dst + at, copy.src + at, size);
+  }
+  streamed.finish();
+  return true;
+}
 
 }  // namespace
 
@@ -42,11 +55,20 @@ Copiers::~Copiers() {
   for (auto& thread : threads_) thread.request_stop();
 }
 
-void Copiers::copyLarge(const MappedCopy& copy) {
+bool Copiers::copyAlone(const MappedCopy& copy, const Allowed& allowed) {
+  if (copy.size > kPiece) return copyPieces(copy, 0, copy.size, allowed);
+  if (!allowed()) return false;
+  copy.run();
+  return true;
+}
+
+bool Copiers::copyLarge(const MappedCopy& copy, const Allowed& allowed) {
   std::unique_lock turn(turn_, std::try_to_lock);
   const size_t helpers = turn ? std::min(idle_(), kMostHelpers) : 0;
-  if (helpers == 0) return copyHost(copy.dst, copy.src, copy.size);
+  if (helpers == 0) return copyAlone(copy, allowed);
   copy_ = &copy;
+  allowed_ = &allowed;
+  refused_.store(false, std::memory_order_relaxed);
   next_.store(0, std::memory_order_relaxed);
   {
     std::lock_guard lock(mutex_);
@@ -60,6 +82,7 @@ void Copiers::copyLarge(const MappedCopy& copy) {
   std::unique_lock lock(mutex_);
   places_ = 0;
   over_.wait(lock, [&] { return helping_ == 0; });
+  return !refused_.load(std::memory_order_relaxed);
 }
 
 // False when the system has no thread for us. The copy then has fewer helpers.
@@ -84,9 +107,12 @@ void Copiers::help(const std::stop_token& stop) {
 
 void Copiers::takePieces() {
   for (;;) {
-    const size_t at = next_.fetch_add(kPiece, std::memory_order_relaxed);
+    const size_t at = next_.fetch_add(kHelpersPiece, std::memory_order_relaxed);
     if (at >= copy_->size) return;
-    copyHost(copy_->dst + at, copy_->src + at, std::min(copy_->size - at, kPiece));
+    const size_t end = std::min(copy_->size, at + kHelpersPiece);
+    if (copyPieces(*copy_, at, end, *allowed_)) continue;
+    refused_.store(true, std::memory_order_relaxed);
+    return;
   }
 }
 

@@ -30,14 +30,19 @@ class Copiers {
   explicit Copiers(std::function<size_t()> idle = idleCoresNow) : idle_(std::move(idle)) {}
   ~Copiers();
 
-  // Finished when it returns.
-  void run(const MappedCopy& copy) {
-    if (copy.size < kWorthwhile) return copy.run();
-    copyLarge(copy);
+  // Goes on as long as that says so; it is asked before every piece, by whoever copies it.
+  using Allowed = std::function<bool()>;
+  static constexpr size_t kPiece = size_t{256} << 10;
+
+  // Finished when it returns. False when it was not allowed to go on, and parts are missing.
+  bool run(const MappedCopy& copy, const Allowed& allowed) {
+    if (copy.size < kWorthwhile) return copyAlone(copy, allowed);
+    return copyLarge(copy, allowed);
   }
 
  private:
-  void copyLarge(const MappedCopy& copy);
+  static bool copyAlone(const MappedCopy& copy, const Allowed& allowed);
+  bool copyLarge(const MappedCopy& copy, const Allowed& allowed);
   bool startHelper();  // with mutex_
   void help(const std::stop_token& stop);
   void takePieces();
@@ -46,7 +51,9 @@ class Copiers {
   std::mutex turn_;  // held by the caller whose copy is helped
   // The copy. Written by the holder of turn_ while nobody helps.
   const MappedCopy* copy_ = nullptr;
-  std::atomic<size_t> next_{0};  // where the next piece begins
+  const Allowed* allowed_ = nullptr;
+  std::atomic<size_t> next_{0};       // where the next piece begins
+  std::atomic<bool> refused_{false};  // allowed_ said no
 
   std::mutex mutex_;  // guards what follows
   std::condition_variable_any wanted_;

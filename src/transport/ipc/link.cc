@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "memory/copy.h"
 #include "transport/check.h"
 #include "transport/ipc/registration.h"
@@ -13,6 +14,9 @@ namespace {
 
 // Bounds how long a missed wake-up delays the wait for a fence.
 constexpr std::chrono::milliseconds kFencePoll{1};
+
+// A link needs one; threads that open their first memory at the same time may each make one.
+constexpr size_t kMostMappings = 16;
 
 // Why each path was not taken.
 struct Refusals {
@@ -91,13 +95,14 @@ class Finisher {
 
 IpcLink::IpcLink(Shared& shared, const LinkOptions& options)
     : shared_(shared),
-      lease_(options.lease),
+      state_(options.lease),
       bond_{options.credentials, options.initiator},
-      token_(shared.fds.serve(
-          bond_,
-          [this](const Parcel& request) { return answerNeighbour(shared_, token_, request); })),
+      token_(shared.fds.serve(bond_,
+                              [this](Parcel request) {
+                                return answerNeighbour(shared_, token_, *this, std::move(request));
+                              })),
       address_(encode(Address{shared.fds.name(), token_})) {
-  shared_.service.addLink(token_, lease_);
+  shared_.service.addLink(token_, state_.lease);
 }
 
 IpcLink::~IpcLink() {
@@ -128,20 +133,70 @@ Status IpcLink::closedBecause() const {
   return closed_;
 }
 
+Status IpcLink::stopped() const {
+  const Status closed = closedBecause();
+  return closed.ok() ? notHeld(*state_.lease) : closed;
+}
+
 void IpcLink::close(const Status& why) {
   const Status reason = why.ok() ? error(Code::cancelled, "the link was closed") : why;
   std::shared_ptr<Outgoing> ring;
+  std::vector<std::weak_ptr<Attached>> mapped;
   {
     std::lock_guard lock(mutex_);
     if (!closed_.ok()) return;
     closed_ = reason;
     ring = outgoing_;
+    mapped = std::move(guarded_);
   }
-  closing_.store(true, std::memory_order_release);
+  state_.closing.store(true, std::memory_order_release);
   if (ring) ring->close(reason);
   shared_.deviceCopies.close(*this, reason);
   shared_.fds.withdraw(token_);
   shared_.service.removeLink(token_);
+  for (const auto& one : mapped) {
+    if (auto attached = one.lock()) attached->replaceIfTaken();
+  }
+  // A peer that has said goodbye needs no force. Nobody adds to these any more.
+  if (state_.lease->parted()) return;
+  for (PeerMappings& mappings : peerMappings_) mappings.protect();
+}
+
+Status IpcLink::acceptMappings(PeerMappings mappings) {
+  std::lock_guard lock(mutex_);
+  if (!closed_.ok()) return closed_;
+  if (peerMappings_.size() == kMostMappings) {
+    return error(Code::exhausted, "the peer has {} tables of mappings and takes no more",
+                 kMostMappings);
+  }
+  peerMappings_.push_back(std::move(mappings));
+  return Status();
+}
+
+// Two threads may both get here; the second table is not used then.
+std::shared_ptr<MappingGuard> IpcLink::guardOf(const Neighbour& peer, Deadline deadline) {
+  {
+    std::lock_guard lock(mutex_);
+    if (guardTried_) return guard_;
+  }
+  auto made = MappingGuard::create();
+  const Status given = made.ok() ? peer.giveMappings(**made, deadline) : made.status();
+  if (!given.ok()) logDebug("ipc: a lost peer keeps its mappings: {}", given.message());
+  std::lock_guard lock(mutex_);
+  if (!std::exchange(guardTried_, true) && given.ok()) guard_ = *std::move(made);
+  return guard_;
+}
+
+void IpcLink::guard(const MappedRemote& remote, const Neighbour& peer, Deadline deadline) {
+  if (!remote.mapping || !remote.guardable) return;
+  auto guard = guardOf(peer, deadline);
+  std::lock_guard lock(mutex_);
+  if (!guard || !closed_.ok()) return;
+  Attached& attached = *remote.mapping;
+  attached.range = guard->add(attached.region);
+  attached.guard = std::move(guard);
+  std::erase_if(guarded_, [](const auto& one) { return one.expired(); });
+  guarded_.push_back(remote.mapping);
 }
 
 Result<Neighbour> IpcLink::neighbour() const {
@@ -158,7 +213,8 @@ Result<std::unique_ptr<RemoteMemory>> IpcLink::importKey(std::string_view bytes,
   HMC_ASSIGN(Reached reached, peer.describe(key, deadline));
   Refusals refusals;
   if (shared_.options.allowMapping) {
-    auto mapped = importMapped(reached, closing_, place);
+    auto mapped = importMapped(reached, state_, place);
+    if (mapped.ok()) guard(static_cast<const MappedRemote&>(**mapped), peer, deadline);
     if (mapped.ok() || place) return mapped;
     refusals.add("mapping", mapped.status());
   }
@@ -188,7 +244,8 @@ Result<Outgoing*> IpcLink::openRing(const Neighbour& peer, const Reached& reache
   }
   // Two threads may both get here; the second ring is dropped again.
   HMC_ASSIGN(auto theirs, SharedBlock<ServicePage>::attach(reached.page));
-  HMC_ASSIGN(auto made, Outgoing::open(peer, shared_.page, std::move(theirs), lease_, deadline));
+  HMC_ASSIGN(auto made,
+             Outgoing::open(peer, shared_.page, std::move(theirs), state_.lease, deadline));
   std::lock_guard lock(mutex_);
   if (!closed_.ok()) return closed_;
   if (!outgoing_) {
@@ -200,11 +257,27 @@ Result<Outgoing*> IpcLink::openRing(const Neighbour& peer, const Reached& reache
 
 // The data path: what happens between post() and a completion.
 
+bool IpcLink::copyMapped(const MappedCopy& copy, size_t& unwatched) {
+  bool done = true;
+  if (copy.size < unwatched) {
+    unwatched -= copy.size;
+    copy.run();
+  } else {
+    unwatched = Mapped::kUnwatched;
+    done = shared_.copiers.run(copy, [this] {
+      return state_.lease->held() && !state_.closing.load(std::memory_order_relaxed);
+    });
+  }
+  // The bytes may have gone to pages that took the place of the peer's.
+  return done && !state_.closing.load(std::memory_order_acquire);
+}
+
 // A copy on the host that has begun when the link is closed ends by itself, before post() returns.
 size_t IpcLink::post(std::span<const Op> ops) {
-  if (closing_.load(std::memory_order_acquire)) [[unlikely]]
+  if (state_.closing.load(std::memory_order_acquire)) [[unlikely]]
     return failAll(ops, closedBecause());
   Finisher finisher;
+  size_t unwatched = Mapped::kUnwatched;
   for (size_t i = 0; i < ops.size();) {
     const Op& op = ops[i];
     const IpcRemote& remote = remoteOf(op);
@@ -218,9 +291,13 @@ size_t IpcLink::post(std::span<const Op> ops) {
       if (++i < ops.size() && ops[i].remote == &mapped && allowed(ops[i])) {
         copyOf(ops[i], mapped).prefetchDuring(copy);
       }
-      shared_.copiers.run(copy);
-      finisher.add(op.completion);
-    } else if (remote.kind == PathKind::processVm && i + 1 == ops.size() && moveSmall(op)) {
+      if (copyMapped(copy, unwatched)) {
+        finisher.add(op.completion);
+      } else {
+        op.completion->fail(stopped());
+      }
+    } else if (remote.kind == PathKind::processVm && i + 1 == ops.size() && state_.lease->held() &&
+               moveSmall(op)) {
       finisher.add(op.completion);
       ++i;
     } else {
@@ -266,7 +343,7 @@ bool IpcLink::postList(const ListOp& list) {
   const Block& first = list.blocks.front();
   const Status allowed =
       checkRange(list.kind, first.remoteOffset, first.size, remote.size, remote.access);
-  if (closing_.load(std::memory_order_acquire) || !allowed.ok()) {
+  if (state_.closing.load(std::memory_order_acquire) || !allowed.ok()) {
     list.completion->fail(allowed.ok() ? closedBecause() : allowed);
     return true;
   }
@@ -279,8 +356,8 @@ size_t IpcLink::throughProcess(std::span<const Op> ops) {
   const Op& first = ops[0];
   auto& remote = static_cast<const ProcessRemote&>(*first.remote);
   if (ops.size() == 1) {
-    first.completion->end(remote.process.move(first.kind, first.local,
-                                              remote.address + first.remoteOffset, first.size));
+    first.completion->end(remote.process.move(
+        first.kind, first.local, remote.address + first.remoteOffset, first.size, *state_.lease));
     return 1;
   }
   auto alike = [&](const Op& op) {
@@ -288,16 +365,20 @@ size_t IpcLink::throughProcess(std::span<const Op> ops) {
   };
   Process::Piece pieces[Process::kMostPieces];
   size_t count = 0;
+  size_t bytes = 0;
   while (count < std::min(ops.size(), Process::kMostPieces) && alike(ops[count])) {
     const Op& op = ops[count];
+    bytes += op.size;
+    if (count > 0 && bytes > Process::kMostAtOnce) break;
     pieces[count++] = {op.local, remote.address + op.remoteOffset, op.size};
   }
-  bool all = count > 1 && remote.process.moveAll(first.kind, pieces, count);
+  bool all = count > 1 && state_.lease->held() && remote.process.moveAll(first.kind, pieces, count);
   Finisher finisher;
   for (size_t i = 0; i < count; ++i) {
     Status status;
     if (!all) {
-      status = remote.process.move(first.kind, pieces[i].local, pieces[i].address, pieces[i].size);
+      status = remote.process.move(first.kind, pieces[i].local, pieces[i].address, pieces[i].size,
+                                   *state_.lease);
     }
     if (status.ok()) {
       finisher.add(ops[i].completion);

@@ -16,7 +16,7 @@
 
 namespace hmc::ipc {
 
-class IpcLink final : public Link {
+class IpcLink final : public Link, private NeighbourServer {
  public:
   // `shared` is the transport's and outlives the link.
   IpcLink(Shared& shared, const LinkOptions& options);
@@ -37,19 +37,29 @@ class IpcLink final : public Link {
   size_t throughRing(std::span<const Op> ops);
   size_t throughDevice(std::span<const Op> ops);
   Status closedBecause() const;
+  // Why a copy was not finished.
+  Status stopped() const;
+  Status acceptMappings(PeerMappings mappings) override;
+  void guard(const MappedRemote& remote, const Neighbour& peer, Deadline deadline);
+  std::shared_ptr<MappingGuard> guardOf(const Neighbour& peer, Deadline deadline);
+  // Bytes of mapped memory that this call of post() may still copy without a look at the lease.
+  bool copyMapped(const MappedCopy& copy, size_t& unwatched);
   Result<Neighbour> neighbour() const;
   Result<Outgoing*> openRing(const Neighbour& peer, const Reached& reached, Deadline deadline);
 
   Shared& shared_;
-  const std::shared_ptr<Lease> lease_;
+  LinkState state_;
   const Bond bond_;
   const std::string token_;  // by which the peer can ask this link in our FdExchange
   const std::string address_;
-  std::atomic<bool> closing_{false};
   mutable std::mutex mutex_;  // guards what follows
   Status closed_;             // why, once it is closed
   std::optional<Address> peer_;
   std::shared_ptr<Outgoing> outgoing_;
+  bool guardTried_ = false;
+  std::shared_ptr<MappingGuard> guard_;           // of what we have mapped; none where it cannot be
+  std::vector<std::weak_ptr<Attached>> guarded_;  // of that
+  std::vector<PeerMappings> peerMappings_;        // what the peer has mapped
 };
 
 }  // namespace hmc::ipc

@@ -9,7 +9,7 @@ namespace hmc::ipc {
 
 namespace {
 
-enum class Question : uint8_t { describe = 1, openRing = 2 };
+enum class Question : uint8_t { describe = 1, openRing = 2, giveMappings = 3 };
 
 std::string question(Question what, std::string_view about = "") {
   return Writer().u8(static_cast<uint8_t>(what)).raw(about).take();
@@ -66,11 +66,23 @@ Status Neighbour::openRing(const SharedBlock<Ring>& ring, const SharedBlock<Serv
   return FdExchange::ask(address_.exchange, address_.link, bond_, request, deadline).status();
 }
 
-Result<Parcel> answerNeighbour(Shared& shared, const std::string& link, const Parcel& request) {
+Status Neighbour::giveMappings(const MappingGuard& guard, Deadline deadline) const {
+  Parcel request{question(Question::giveMappings), {}};
+  HMC_ASSIGN(request.fds, guard.share());
+  return FdExchange::ask(address_.exchange, address_.link, bond_, request, deadline).status();
+}
+
+Result<Parcel> answerNeighbour(Shared& shared, const std::string& link, NeighbourServer& server,
+                               Parcel request) {
   Reader in(request.bytes);
   const auto what = static_cast<Question>(in.u8());
   if (what == Question::describe) return describe(shared, std::string(in.raw(in.left())));
   if (what == Question::openRing) return acceptRing(shared, link, request.fds);
+  if (what == Question::giveMappings) {
+    HMC_ASSIGN(auto mappings, PeerMappings::attach(std::move(request.fds)));
+    HMC_TRY(server.acceptMappings(std::move(mappings)));
+    return Parcel();
+  }
   return error(Code::unsupported, "a peer asks what this version does not know");
 }
 

@@ -9,6 +9,7 @@
 #include "hmc/deadline.h"
 #include "hmc/result.h"
 #include "transport/ipc/key.h"
+#include "transport/ipc/mapping_guard.h"
 #include "transport/ipc/ring.h"
 #include "transport/ipc/shared_block.h"
 
@@ -36,6 +37,8 @@ class Neighbour {
   // Both stay ours.
   Status openRing(const SharedBlock<Ring>& ring, const SharedBlock<ServicePage>& page,
                   Deadline deadline) const;
+  // Lets the owner of what we map protect it.
+  Status giveMappings(const MappingGuard& guard, Deadline deadline) const;
 
  private:
   Address address_;
@@ -43,6 +46,13 @@ class Neighbour {
 };
 
 // What our end of the link `link` answers; the asker has proven itself.
-Result<Parcel> answerNeighbour(Shared& shared, const std::string& link, const Parcel& request);
+class NeighbourServer {
+ public:
+  virtual ~NeighbourServer() = default;
+  // The peer has mapped memory of ours.
+  virtual Status acceptMappings(PeerMappings mappings) = 0;
+};
+Result<Parcel> answerNeighbour(Shared& shared, const std::string& link, NeighbourServer& server,
+                               Parcel request);
 
 }  // namespace hmc::ipc

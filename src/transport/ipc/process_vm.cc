@@ -18,9 +18,6 @@ namespace hmc::ipc {
 
 namespace {
 
-// One call moves less than 2 GiB.
-constexpr size_t kMostAtOnce = size_t{1} << 30;
-
 void* pointer(uint64_t address) {
   return reinterpret_cast<void*>(static_cast<uintptr_t>(address));  // NOLINT
 }
@@ -110,10 +107,12 @@ bool Process::alive() const {
   return poll(&entry, 1, 0) == 0;
 }
 
-Status Process::move(OpKind kind, void* local, uint64_t address, size_t size) const {
+Status Process::move(OpKind kind, void* local, uint64_t address, size_t size,
+                     const Lease& lease) const {
   if (!alive()) return failure(kind, pid_, address, 0, size, ESRCH);
   size_t done = 0;
   while (done < size) {
+    if (!lease.held()) return notHeld(lease);
     size_t step = std::min(size - done, kMostAtOnce);
     iovec here{static_cast<char*>(local) + done, step};
     iovec there{pointer(address + done), step};

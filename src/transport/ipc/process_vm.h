@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/fd.h"
+#include "base/lease.h"
 #include "base/peer_user.h"
 #include "hmc/result.h"
 #include "transport/transport.h"
@@ -25,9 +26,12 @@ class Process {
   // notFound when the bytes differ, there is no such process or it is in another pid namespace.
   static Result<Process> find(PeerProcess who, uint64_t nonceAddress, const std::string& nonce);
 
+  // The most that one call of the kernel moves.
+  static constexpr size_t kMostAtOnce = size_t{1} << 20;
+
   // One transfer between `local` and the process's `address`. disconnected when the process is
-  // gone.
-  Status move(OpKind kind, void* local, uint64_t address, size_t size) const;
+  // gone, or the lease does not hold any more: it is asked before every call of the kernel.
+  Status move(OpKind kind, void* local, uint64_t address, size_t size, const Lease& lease) const;
 
   // The same for a few bytes, inside the caller: the kernel makes the processor forget where to
   // return to, so that every function between a caller and its system call costs a misprediction.
@@ -44,8 +48,9 @@ class Process {
     uint64_t address;
     size_t size;
   };
-  // Several in one system call; count is at most kMostPieces. False when any of it failed: what
-  // arrived is not known then, move() them one by one.
+  // Several in one system call; count is at most kMostPieces, and their sizes together at most
+  // kMostAtOnce. False when any of it failed: what arrived is not known then, move() them one by
+  // one.
   bool moveAll(OpKind kind, const Piece* pieces, size_t count) const;
   static constexpr size_t kMostPieces = 64;
 

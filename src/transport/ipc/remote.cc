@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "memory/backends.h"
 #include "memory/populate.h"
 
@@ -23,7 +24,7 @@ Region whereItLies(const Description& what) {
 }
 
 // Puts empty pages of this process in the place of those around a mapping.
-bool replacePages(const Region& mapping, uintptr_t page) {
+bool putEmptyPages(const Region& mapping, uintptr_t page) {
   const uintptr_t first = reinterpret_cast<uintptr_t>(mapping.ptr) / page * page;
   const uintptr_t end = reinterpret_cast<uintptr_t>(mapping.at(mapping.size));
   const size_t size = (end - first + page - 1) / page * page;
@@ -40,18 +41,27 @@ const char* describe(PathKind kind) {
 
 // Once mmap() has returned, no thread of ours reaches the old pages any more, so there is no need
 // to wait for those that copy without asking the gate.
-Status MappedRemote::unmap() {
-  if (!region.device.isHost() || !mapping) return Status();
-  mapping->pins.clear();
+Status Attached::replacePages() {
+  pins.clear();
   constexpr uintptr_t kHugePage = uintptr_t{2} << 20;
   const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
   // A mapping of huge pages is refused with ordinary ones; then it begins and ends at huge ones.
-  if (replacePages(region, page) || replacePages(region, kHugePage)) return Status();
+  if (putEmptyPages(region, page) || putEmptyPages(region, kHugePage)) return Status();
   return errnoStatus(fmt::format("unmap {} bytes of a peer's memory", region.size));
 }
 
-Result<std::unique_ptr<RemoteMemory>> importMapped(Reached& reached,
-                                                   const std::atomic<bool>& closed, void* place) {
+void Attached::replaceIfTaken() {
+  if (!range || !MappingGuard::isTaken(*range)) return;
+  if (Status status = replacePages(); !status.ok()) logWarn("{}", status.message());
+  guard->wake(*range);
+}
+
+Status MappedRemote::unmap() {
+  return region.device.isHost() && mapping ? mapping->replacePages() : Status();
+}
+
+Result<std::unique_ptr<RemoteMemory>> importMapped(Reached& reached, const LinkState& link,
+                                                   void* place) {
   const Description& what = reached.what;
   if (!what.isShared()) {
     return error(Code::unsupported, "its owner does not offer it for mapping{}{}",
@@ -59,7 +69,7 @@ Result<std::unique_ptr<RemoteMemory>> importMapped(Reached& reached,
   }
   if (isOurOwn(reached) && !place) {
     return std::unique_ptr<RemoteMemory>(
-        std::make_unique<MappedRemote>(what, whereItLies(what), nullptr, closed));
+        std::make_unique<MappedRemote>(what, whereItLies(what), nullptr, link));
   }
   HMC_ASSIGN(Backend * backend, findBackend(what.device.kind));
   Share share;
@@ -74,7 +84,7 @@ Result<std::unique_ptr<RemoteMemory>> importMapped(Reached& reached,
   // shared memory writable. Whoever says where the memory goes does this when it has the time.
   if (region.device.isHost() && !place) populate(region, Access::read);
   return std::unique_ptr<RemoteMemory>(
-      std::make_unique<MappedRemote>(what, region, backend, closed));
+      std::make_unique<MappedRemote>(what, region, backend, link, reached.owner.pid != getpid()));
 }
 
 Result<std::unique_ptr<RemoteMemory>> importProcess(Reached& reached, std::string slower) {

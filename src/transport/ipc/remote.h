@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "memory/device_pins.h"
+#include "transport/ipc/mapping_guard.h"
 #include "transport/ipc/neighbour.h"
 #include "transport/ipc/outgoing.h"
 #include "transport/ipc/process_vm.h"
@@ -13,6 +14,13 @@
 namespace hmc::ipc {
 
 enum class PathKind : uint8_t { mappedHost, mappedDevice, processVm, ring };
+
+// What a copy into mapped memory looks at. The Link's, which outlives its memory.
+struct LinkState {
+  explicit LinkState(std::shared_ptr<Lease> held) : lease(std::move(held)) {}
+  std::atomic<bool> closing{false};
+  const std::shared_ptr<Lease> lease;
+};
 
 // "mapped", "process_vm", "ring"
 const char* describe(PathKind kind);
@@ -36,28 +44,40 @@ struct Attached {
   Attached(const Region& here, Backend& by) : region(here), backend(by) {}
   ~Attached() {
     pins.clear();
-    (void)backend.detach(region);
+    if (!range || MappingGuard::remove(*range)) (void)backend.detach(region);
   }
   Attached(const Attached&) = delete;
   Attached& operator=(const Attached&) = delete;
 
+  // Puts pages of this process in its place.
+  Status replacePages();
+  // The link is closed: the same, if the owner has taken its memory away from us by now.
+  void replaceIfTaken();
+
   const Region region;
   Backend& backend;
   DevicePins pins;  // of host memory that devices of this process copy straight into
+  // Where its owner can protect it: set before the RemoteMemory is given away.
+  std::shared_ptr<MappingGuard> guard;
+  GuardedRange* range = nullptr;
 };
 
 class MappedRemote final : public IpcRemote {
  public:
   // Detaches `here` at the end, unless `backend` is null: then it lies here without being attached.
-  // `closed` is the Link's.
-  MappedRemote(const Description& what, const Region& here, Backend* backend,
-               const std::atomic<bool>& closed)
-      : IpcRemote(what, here.device.isHost() ? PathKind::mappedHost : PathKind::mappedDevice,
-                  here.device.isHost() ? Mapped{here.at(0), &closed} : Mapped{}),
+  // `link` is the Link's state.
+  MappedRemote(const Description& what, const Region& here, Backend* backend, const LinkState& link,
+               bool anotherProcess = false)
+      : IpcRemote(
+            what, here.device.isHost() ? PathKind::mappedHost : PathKind::mappedDevice,
+            here.device.isHost() ? Mapped{here.at(0), &link.closing, link.lease.get()} : Mapped{}),
         region(here),
-        mapping(backend ? std::make_shared<Attached>(here, *backend) : nullptr) {}
+        mapping(backend ? std::make_shared<Attached>(here, *backend) : nullptr),
+        guardable(anotherProcess && here.device.isHost() && what.access == Access::readWrite) {}
   const Region region;
   const std::shared_ptr<Attached> mapping;  // none where it lies here without being attached
+  // Host memory of another process that we may write: its owner wants to be able to stop that.
+  const bool guardable;
 
  private:
   Status unmap() override;
@@ -93,8 +113,8 @@ class RingRemote final : public IpcRemote {
 // process, that is the memory itself where the backend's handles only work between processes.
 // `unsupported` when there is nothing to map, or this process cannot map it. Takes the share's
 // descriptors.
-Result<std::unique_ptr<RemoteMemory>> importMapped(Reached& reached,
-                                                   const std::atomic<bool>& closed, void* place);
+Result<std::unique_ptr<RemoteMemory>> importMapped(Reached& reached, const LinkState& link,
+                                                   void* place);
 
 // A peer's memory, through the kernel. `slower` is why it was not mapped, where it could be.
 Result<std::unique_ptr<RemoteMemory>> importProcess(Reached& reached, std::string slower);

@@ -148,14 +148,18 @@ TargetStream::Step TargetStream::receive() {
 
   message.msg_iov = pieces;
   message.msg_iovlen = 2;
-  pieces[0] = {memory_->region.at(request_.offset + request_.size - left_), left_};
-  pieces[1].iov_len = std::min(pieces[1].iov_len, kLookAhead);
+  pieces[0] = {memory_->region.at(request_.offset + request_.size - left_),
+               std::min<uint64_t>(left_, kMostAtOnce)};
+  pieces[1].iov_len = left_ > kMostAtOnce ? 0 : std::min(pieces[1].iov_len, kLookAhead);
   auto held = memory_->hold();
   if (!held) {
     refusal_ = gone();
     memory_.reset();
     return Step::more;
   }
+  // Here, and not only before answers were sent: on the way back from that call a process is
+  // stopped most often.
+  if (lease_.expired()) return Step::over;
   const ssize_t got = recvmsg(fd_.get(), &message, MSG_DONTWAIT);
   held.unlock();
   return received(got, pieces[0].iov_len + pieces[1].iov_len);

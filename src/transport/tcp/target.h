@@ -39,6 +39,8 @@ class TargetStream {
   static constexpr size_t kBusy = size_t{256} << 10;
   static constexpr size_t kSmall = 4096;      // answers that are copied instead of sent in place
   static constexpr size_t kLookAhead = 1024;  // bytes read behind a put's own
+  // What a process may apply that was stopped between looking at its lease and receiving.
+  static constexpr size_t kMostAtOnce = size_t{256} << 10;
   static constexpr size_t kMostUnanswered = size_t{256} << 10;  // bytes before answers leave
   enum class Step { more, wait, over };
 

@@ -68,6 +68,9 @@ void Target::received(const Message& message) {
 
 Status Target::apply(const Request& request, const Message& message, Answer& answer) {
   if (refusing_) return error(Code::disconnected, "the peer has closed this ucx link");
+  // Before each of them: one progress() may find many, and its process be stopped in between.
+  if (expired())
+    return error(Code::disconnected, "the peer has heard nothing from us for too long");
   switch (request.kind) {
     case RequestKind::hello:
       return Status();

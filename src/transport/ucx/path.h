@@ -59,7 +59,7 @@ class Target final : public Worker {
                                                 std::shared_ptr<Lease> lease);
 
   // A process that was stopped for longer than the lease must not apply what it finds when it
-  // wakes up: check before each progress().
+  // wakes up. Looked at before every request, too.
   bool expired() const { return lease_->expired(); }
   // The peer has said hello and was answered.
   bool settled() const override { return greeted_; }

@@ -47,6 +47,18 @@ TEST(Lease, aHeartbeatThatComesTooLateDoesNotReviveIt) {
   EXPECT_FALSE(lease.hear());
 }
 
+// Who writes by itself counts from what the other side has certainly heard.
+TEST(Lease, isHeldFromTheHeartbeatThatWasAnsweredAndNotFromWhatIsHeard) {
+  Lease lease(std::chrono::hours(1));
+  EXPECT_TRUE(lease.held());
+  lease.confirm(Lease::Clock::now() - std::chrono::hours(2));
+  EXPECT_TRUE(lease.hear());
+  EXPECT_FALSE(lease.held());
+  EXPECT_FALSE(lease.expired());
+  lease.confirm(Lease::Clock::now());
+  EXPECT_TRUE(lease.held());
+}
+
 TEST(Lease, endsWhenRevoked) {
   Lease lease(std::chrono::hours(1));
   lease.revoke();

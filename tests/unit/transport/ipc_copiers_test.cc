@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace hmc::ipc {
 namespace {
 
@@ -11,6 +13,23 @@ std::vector<char> pattern(size_t size) {
   return bytes;
 }
 
+const Copiers::Allowed always = [] { return true; };
+
+TEST(Copiers, stopAtThePieceThatIsNotAllowed) {
+  for (size_t size : {size_t{1}, 4 * Copiers::kPiece, Copiers::kWorthwhile}) {
+    for (size_t idle : {0, 2}) {
+      Copiers copiers([&] { return idle; });
+      const std::vector<char> source(size, 'x');
+      std::vector<char> target(size, '.');
+      std::atomic<int> asked{0};
+      EXPECT_FALSE(copiers.run({OpKind::put, const_cast<char*>(source.data()), target.data(), size},
+                               [&] { return ++asked == 1 && size > 1; }));
+      const auto copied = static_cast<size_t>(std::count(target.begin(), target.end(), 'x'));
+      EXPECT_EQ(copied, size > 1 ? Copiers::kPiece : 0) << size << " bytes, " << idle << " idle";
+    }
+  }
+}
+
 TEST(Copiers, copyEveryByteWithAndWithoutHelp) {
   size_t helpers = 0;
   Copiers copiers([&] { return helpers; });
@@ -18,7 +37,7 @@ TEST(Copiers, copyEveryByteWithAndWithoutHelp) {
   for (size_t idle : {0, 1, 3, 99, 1}) {
     helpers = idle;
     std::vector<char> target(source.size() + 1, 'x');
-    copiers.run({OpKind::put, source.data(), target.data(), source.size()});
+    EXPECT_TRUE(copiers.run({OpKind::put, source.data(), target.data(), source.size()}, always));
     EXPECT_EQ(target.back(), 'x');
     target.pop_back();
     EXPECT_EQ(target, source) << idle << " idle cores";
@@ -34,7 +53,8 @@ TEST(Copiers, serveSeveralThreadsAtOnce) {
     for (auto& target : targets) {
       threads.emplace_back([&] {
         for (int i = 0; i < 3; ++i)
-          copiers.run({OpKind::get, target.data(), source.data(), source.size()});
+          EXPECT_TRUE(
+              copiers.run({OpKind::get, target.data(), source.data(), source.size()}, always));
       });
     }
   }

@@ -14,6 +14,7 @@ namespace hmc::ipc {
 namespace {
 
 const std::string kNonce = "sixteen bytes ..";
+const Lease lease(std::chrono::hours(1));
 
 uint64_t address(const void* at) {
   return reinterpret_cast<uintptr_t>(at);
@@ -52,10 +53,10 @@ TEST(IpcProcess, movesBytesBothWays) {
   auto process = Process::find({child.pid(), Fd()}, address(kNonce.data()), kNonce);
   ASSERT_TRUE(process.ok()) << process.status().toString();
   char text[] = "written";
-  ASSERT_TRUE(process->move(OpKind::put, text, address(there), sizeof(text)).ok());
+  ASSERT_TRUE(process->move(OpKind::put, text, address(there), sizeof(text), lease).ok());
   EXPECT_STREQ(there, "before") << "the child has its own copy";
   char back[sizeof(text)] = "";
-  ASSERT_TRUE(process->move(OpKind::get, back, address(there), sizeof(back)).ok());
+  ASSERT_TRUE(process->move(OpKind::get, back, address(there), sizeof(back), lease).ok());
   EXPECT_STREQ(back, "written");
 }
 
@@ -87,7 +88,7 @@ TEST(IpcProcess, aDeadProcessIsDisconnected) {
   child.end();
   EXPECT_FALSE(process->alive());
   char byte = 0;
-  EXPECT_EQ(process->move(OpKind::put, &byte, address(there), 1).code(), Code::disconnected);
+  EXPECT_EQ(process->move(OpKind::put, &byte, address(there), 1, lease).code(), Code::disconnected);
   Process::Piece piece{&byte, address(there), 1};
   EXPECT_FALSE(process->moveAll(OpKind::get, &piece, 1));
 }
@@ -101,10 +102,10 @@ TEST(IpcProcess, memoryThatEndsEarlyIsAnErrorWithTheNumbers) {
   auto process = ourselves();
   ASSERT_TRUE(process.ok()) << process.status().toString();
   std::vector<char> local(2 * page, 'x');
-  Status status = process->move(OpKind::put, local.data(), address(pages), 2 * page);
+  Status status = process->move(OpKind::put, local.data(), address(pages), 2 * page, lease);
   EXPECT_EQ(status.code(), Code::failed) << status.toString();
   EXPECT_NE(status.message().find(std::to_string(2 * page)), std::string::npos);
-  EXPECT_TRUE(process->move(OpKind::put, local.data(), address(pages), page).ok());
+  EXPECT_TRUE(process->move(OpKind::put, local.data(), address(pages), page, lease).ok());
   munmap(pages, page);
 }
 

@@ -1,4 +1,23 @@
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <functional>
+
 #include "unit/transport/tcp_fixture.h"
+
+namespace {
+// What happens while the kernel sends: a process is most often stopped when it comes back from
+// there.
+std::atomic<void (*)()> duringSend{nullptr};
+}  // namespace
+
+// In the place of libc's.
+extern "C" ssize_t send(int fd, const void* bytes, size_t size, int flags) {
+  if (auto* hook = duringSend.load()) hook();
+  return syscall(SYS_sendto, fd, bytes, size, flags, nullptr, 0);
+}
 
 // What the target side does with a peer that asks for what it must not have, or asks slowly.
 namespace hmc::tcp {
@@ -154,6 +173,53 @@ TEST_F(TcpTarget, answersABatchThatIsLargerThanItsBuffers) {
     ASSERT_EQ(Reply::unpack(answers.data() + i * Reply::kSize).id, i);
   }
   EXPECT_EQ(memory_.substr(0, 5001), std::string(5000, 'z') + ".");
+}
+
+// A target is stopped on its way back from sending answers, for longer than the lease, with more
+// requests in its socket.
+TEST_F(TcpTarget, appliesNothingAfterAnAnswerWhenTheLeaseIsOverByThen) {
+  enum Moment { first, queued, over };
+  static std::atomic<Moment> moment;
+  static std::function<void()> end;
+  size_t applied = 0;
+  auto arrived = [&] {
+    return static_cast<size_t>(std::count(memory_.begin(), memory_.end(), 'c'));
+  };
+  end = [&] {
+    applied = arrived();
+    options_.lease->revoke();
+  };
+  moment = first;
+  RawPeer peer = welcomePeer();
+  // The kernel then has room for many requests that nobody reads.
+  for (int i = 0; i < 8; ++i) {
+    ASSERT_TRUE(peer.say(requestBytes(RequestKind::put, 1, regionId(), 0, memory_.size())));
+    ASSERT_TRUE(peer.say(std::string(memory_.size(), '.')));
+    ASSERT_EQ(peer.hear(Reply::kSize).size(), Reply::kSize);
+  }
+  duringSend = [] {
+    if (moment == first)
+      moment.wait(first);
+    else if (moment.exchange(over) == queued)
+      end();
+  };
+  const auto say = [&](const std::string& bytes) {
+    return syscall(SYS_sendto, peer.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL, nullptr, 0);
+  };
+  ASSERT_GT(say(requestBytes(RequestKind::put, 1, regionId(), 0, 1) + "a"), 0);
+  const size_t size = size_t{64} << 10;
+  for (uint64_t i = 0; i < 16; ++i) {
+    (void)say(requestBytes(RequestKind::put, 2 + i, regionId(), i * size, size) +
+              std::string(size, 'c'));
+  }
+  moment = queued;
+  moment.notify_all();
+  while (!peer.hear(Reply::kSize).empty()) {
+  }
+  duringSend = nullptr;
+  EXPECT_EQ(moment, over);
+  EXPECT_GT(applied, 0U);
+  EXPECT_EQ(arrived(), applied);
 }
 
 }  // namespace hmc::tcp

@@ -1,0 +1,128 @@
+#include "transport/ipc/mapping_guard.h"
+
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "base/error.h"
+#include "base/futex.h"
+#include "base/log.h"
+
+// Some are newer than the headers of the oldest distribution that we build on.
+#ifndef UFFD_USER_MODE_ONLY
+#define UFFD_USER_MODE_ONLY 1
+#endif
+#ifndef UFFD_FEATURE_WP_HUGETLBFS_SHMEM
+#define UFFD_FEATURE_WP_HUGETLBFS_SHMEM (1 << 12)
+#endif
+
+namespace hmc::ipc {
+
+namespace {
+
+constexpr uint64_t kHugePage = uint64_t{2} << 20;
+// An owner that takes longer over one range was stopped, or died, in the middle of it.
+constexpr std::chrono::milliseconds kOwnersTurn{200};
+
+uffdio_range around(const GuardedRange& range, uint64_t page) {
+  const uint64_t address = range.address.load(std::memory_order_relaxed);
+  const uint64_t size = range.size.load(std::memory_order_relaxed);
+  const uint64_t first = address / page * page;
+  return {first, (address + size - first + page - 1) / page * page};
+}
+
+bool makeReadOnly(int handle, const uffdio_range& range) {
+  uffdio_register with{range, UFFDIO_REGISTER_MODE_WP, 0};
+  if (ioctl(handle, UFFDIO_REGISTER, &with) != 0) return false;
+  uffdio_writeprotect protect{range, UFFDIO_WRITEPROTECT_MODE_WP};
+  while (ioctl(handle, UFFDIO_WRITEPROTECT, &protect) != 0) {
+    if (errno != EAGAIN && errno != EINTR) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<MappingGuard>> MappingGuard::create() {
+  Fd handle(
+      static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY)));
+  if (!handle) return errnoStatus("userfaultfd");
+  uffdio_api api{UFFD_API, UFFD_FEATURE_PAGEFAULT_FLAG_WP | UFFD_FEATURE_WP_HUGETLBFS_SHMEM, 0};
+  if (ioctl(handle.get(), UFFDIO_API, &api) != 0) {
+    return errnoStatus("userfaultfd that protects shared memory, which takes Linux 5.19");
+  }
+  HMC_ASSIGN(auto table, SharedBlock<GuardTable>::create());
+  return std::shared_ptr<MappingGuard>(new MappingGuard(std::move(handle), std::move(table)));
+}
+
+Result<std::vector<Fd>> MappingGuard::share() const {
+  std::vector<Fd> fds(2);
+  HMC_ASSIGN(fds[0], duplicate(handle_.get()));
+  HMC_ASSIGN(fds[1], table_.share());
+  return fds;
+}
+
+GuardedRange* MappingGuard::add(const Region& region) {
+  for (GuardedRange& range : table_->ranges) {
+    // Two threads may be here: the one that claims it writes the rest before the owner may look.
+    uint32_t expected = GuardedRange::unused;
+    if (!range.state.compare_exchange_strong(expected, GuardedRange::readOnly)) continue;
+    range.address.store(reinterpret_cast<uintptr_t>(region.ptr), std::memory_order_relaxed);
+    range.size.store(region.size, std::memory_order_relaxed);
+    range.state.store(GuardedRange::mapped, std::memory_order_release);
+    return &range;
+  }
+  return nullptr;
+}
+
+bool MappingGuard::remove(GuardedRange& range) {
+  const Deadline deadline = kOwnersTurn;
+  while (isTaken(range) && range.state.load() == GuardedRange::protecting) {
+    if (deadline.passed()) return false;
+    futexWait(range.state, GuardedRange::protecting, deadline);
+  }
+  range.state.store(GuardedRange::unused);
+  return true;
+}
+
+bool MappingGuard::isTaken(GuardedRange& range) {
+  uint32_t expected = GuardedRange::mapped;
+  return !range.state.compare_exchange_strong(expected, GuardedRange::unused) &&
+         expected != GuardedRange::unused;
+}
+
+void MappingGuard::wake(const GuardedRange& range) const {
+  uffdio_range all = around(range, kHugePage);
+  ioctl(handle_.get(), UFFDIO_WAKE, &all);
+}
+
+Result<PeerMappings> PeerMappings::attach(std::vector<Fd> fds) {
+  if (fds.size() != 2) {
+    return error(Code::invalidArgument, "{} descriptors came with mappings, which have two",
+                 fds.size());
+  }
+  HMC_ASSIGN(auto table, SharedBlock<GuardTable>::attach(fds[1]));
+  return PeerMappings(std::move(fds[0]), std::move(table));
+}
+
+void PeerMappings::protect() {
+  const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  for (GuardedRange& range : table_->ranges) {
+    uint32_t expected = GuardedRange::mapped;
+    if (!range.state.compare_exchange_strong(expected, GuardedRange::protecting)) continue;
+    // A mapping of huge pages is refused with ordinary ones; then it begins and ends at huge ones.
+    if (!makeReadOnly(handle_.get(), around(range, page)) && errno != ESRCH &&
+        !makeReadOnly(handle_.get(), around(range, kHugePage)) && errno != ESRCH) {
+      logWarn("a lost peer may still write to {} bytes that it has mapped: {}", range.size.load(),
+              errnoText(errno));
+    }
+    range.state.store(GuardedRange::readOnly);
+    futexWakeAll(range.state);
+  }
+}
+
+}  // namespace hmc::ipc

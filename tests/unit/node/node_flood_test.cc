@@ -1,0 +1,57 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+
+#include "base/codec.h"
+#include "node/node_impl.h"
+#include "transport/tcp/address.h"
+#include "unit/node/bare_peer.h"
+
+// A peer that asks for more than anybody needs.
+
+namespace hmc {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+
+class NodeFlood : public testing::Test {
+ protected:
+  // Asks so often without waiting for answers, then waits for all. Answers how many worked.
+  int askAll(control::Channel& channel, uint16_t method, const std::string& request, int times) {
+    std::atomic<int> worked = 0;
+    for (int i = 0; i < times; ++i) {
+      channel.ask(method, request, [&](const Result<std::string>& answer) {
+        if (answer.ok()) {
+          ++worked;
+        } else {
+          refusal_ = answer.status();
+        }
+      });
+    }
+    // Answers come in order.
+    (void)channel.call(kProbe, "", 60s);
+    return worked;
+  }
+
+  Node victim_ = must(Node::create(named("victim", {"tcp", "ipc"})));
+  const std::string listener_ = must(victim_.listen("tcp://127.0.0.1:0"));
+  BarePeer flooder_{"flooder"};
+  Status refusal_;
+};
+
+TEST_F(NodeFlood, ofLinksEndsAtALimitAndDelaysNobodyWhenItsPeerLeaves) {
+  auto channel = flooder_.connect(listener_);
+  const std::string address = tcp::Address{"127.0.0.1", 0, ""}.encode();
+  EXPECT_LE(askAll(*channel, kOpenLink, Writer().string("tcp").string(address).take(), 2000), 16);
+  EXPECT_EQ(refusal_.code(), Code::exhausted) << refusal_.toString();
+  EXPECT_THAT(refusal_.message(), HasSubstr("tcp"));
+  channel->close(Status());
+  Node honest = must(Node::create(named("honest", {"tcp"})));
+  const LocalRegion memory = must(victim_.allocate("memory", 4096));
+  EXPECT_TRUE(must(honest.connect(listener_)).open("memory").ok());
+}
+
+}  // namespace
+}  // namespace hmc

@@ -26,6 +26,7 @@ enum class FrameType : uint8_t {
   ping = 19,
   pong = 20,
   bye = 21,
+  taken = 22,
   ringReady = 32,
   ringNo = 33,
   ringSwitch = 34,

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <thread>
 
 #include "base/codec.h"
 #include "node/node_impl.h"
@@ -51,6 +52,40 @@ TEST_F(NodeFlood, ofLinksEndsAtALimitAndDelaysNobodyWhenItsPeerLeaves) {
   Node honest = must(Node::create(named("honest", {"tcp"})));
   const LocalRegion memory = must(victim_.allocate("memory", 4096));
   EXPECT_TRUE(must(honest.connect(listener_)).open("memory").ok());
+}
+
+TEST_F(NodeFlood, ofNotesMakesItsSenderWaitAndThenFail) {
+  const std::string megabyte(1 << 20, 'n');
+  auto channel = flooder_.connect(listener_);
+  Status status;
+  int sent = 0;
+  for (; status.ok() && sent < 100; ++sent)
+    status = channel->send(MessageKind::note, 0, megabyte, sent < 60 ? 30s : 50ms);
+  EXPECT_EQ(status.code(), Code::deadlineExceeded) << status.toString();
+  EXPECT_THAT(status.message(), HasSubstr("had not received"));
+  for (int i = 0; i < 20; ++i) EXPECT_TRUE(victim_.nextNote().ok());
+  EXPECT_TRUE(channel->send(MessageKind::note, 0, megabyte, 30s).ok());
+}
+
+// Each within what one peer may leave unread.
+TEST_F(NodeFlood, ofPeersThatLeaveNotesBehindIsForgottenOldestFirst) {
+  const std::string note(8 << 20, 'n');
+  for (int i = 0; i < 12; ++i) {
+    BarePeer peer("visitor");
+    auto channel = peer.connect(listener_);
+    ASSERT_TRUE(channel->send(MessageKind::note, 0, std::to_string(i), 30s).ok());
+    ASSERT_TRUE(channel->send(MessageKind::note, 0, note, 30s).ok());
+    (void)channel->call(kProbe, "", 30s);  // both have arrived
+    channel->close(Status());
+    while (!victim_.peers().empty()) std::this_thread::yield();
+  }
+  const auto oldest = must(victim_.nextNote());
+  EXPECT_NE(oldest.bytes, "0");
+  size_t left = oldest.bytes.size();
+  for (auto next = victim_.nextNote(0s); next.ok(); next = victim_.nextNote(0s))
+    left += next->bytes.size();
+  EXPECT_LE(left, size_t{64} << 20);
+  EXPECT_GE(left, size_t{48} << 20);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/futex.h"
+#include "base/log.h"
 
 namespace hmc {
 
@@ -15,6 +16,7 @@ constexpr const char* kWrote = "wrote";
 
 // Peers whose messages nobody asks for are forgotten, oldest first.
 constexpr size_t kMostDeparted = 1024;
+constexpr size_t kMostDepartedBytes = size_t{64} << 20;
 
 }  // namespace
 
@@ -78,7 +80,14 @@ void Sessions::left(const std::shared_ptr<PeerState>& peer) {
   std::lock_guard lock(mutex_);
   stages_.erase(peer.get());
   if (peer->channel().unread()) departed_.push_back(peer);
-  if (departed_.size() > kMostDeparted) departed_.erase(departed_.begin());
+  size_t bytes = 0;
+  for (const auto& one : departed_) bytes += one->channel().unreadBytes();
+  while (departed_.size() > kMostDeparted || bytes > kMostDepartedBytes) {
+    logWarn("{} left {} bytes of messages that nobody received: they are dropped",
+            departed_.front()->title(), departed_.front()->channel().unreadBytes());
+    bytes -= departed_.front()->channel().unreadBytes();
+    departed_.erase(departed_.begin());
+  }
   departedCount_.store(departed_.size(), std::memory_order_release);
 }
 

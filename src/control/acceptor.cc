@@ -1,5 +1,7 @@
 #include "control/acceptor.h"
 
+#include <algorithm>
+#include <cerrno>
 #include <vector>
 
 #include "base/error.h"
@@ -8,8 +10,18 @@
 namespace hmc::control {
 
 namespace {
+
 constexpr std::chrono::milliseconds kAcceptPause{100};
-}
+// Those that are in their handshake get on between two rounds of accepting.
+constexpr int kAcceptsInARow = 32;
+// While all places are taken: look again after this.
+constexpr std::chrono::milliseconds kFullPause{20};
+// A dialler's first word follows its connection at once; its second is a round trip later, from a
+// host that may be busy.
+constexpr std::chrono::milliseconds kSilentMoment{100};
+constexpr std::chrono::milliseconds kGreetedMoment{1000};
+
+}  // namespace
 
 PendingConnection::PendingConnection(PendingOwner& owner, Loop& loop,
                                      std::unique_ptr<ByteStream> stream, SocketEnds ends,
@@ -30,6 +42,10 @@ Status PendingConnection::start(std::chrono::milliseconds patience) {
                patience.count()));
   });
   return Status();
+}
+
+bool PendingConnection::mayGiveWay(Loop::Clock::time_point now) const {
+  return !introduced_ && now - acceptedAt_ >= (challenged_ ? kGreetedMoment : kSilentMoment);
 }
 
 void PendingConnection::readable() {
@@ -158,20 +174,43 @@ void Acceptor::closeAll(const Status& why) {
 }
 
 void Acceptor::acceptFrom(OpenListener& open) {
-  while (!full()) {
+  for (int i = 0; i < kAcceptsInARow; ++i) {
+    // The rest wait in the kernel.
+    if (!makeRoom()) return pause(open, kFullPause);
     Listener::Accepted accepted = open.listener->accept();
+    if ((accepted.errnum == EMFILE || accepted.errnum == ENFILE) && dropOldest()) continue;
     if (accepted.errnum != 0) {
       logWarn("accept at {}: {}; trying again in {} ms", open.listener->address().toString(),
               errnoText(accepted.errnum), kAcceptPause.count());
-      open.watch->ignore(EPOLLIN);
-      open.pause->after(kAcceptPause, [&open] { open.watch->want(EPOLLIN); });
-      return;
+      return pause(open, kAcceptPause);
     }
     if (!accepted.socket) return;
     take(open.listener->address(), std::move(accepted.socket));
   }
-  // Too many in their handshake: the rest wait in the kernel until acceptMore().
+}
+
+void Acceptor::pause(OpenListener& open, std::chrono::milliseconds time) {
   open.watch->ignore(EPOLLIN);
+  open.pause->after(time, [&open] { open.watch->want(EPOLLIN); });
+}
+
+bool Acceptor::makeRoom() {
+  return !full() || dropOldest();
+}
+
+bool Acceptor::dropOldest() {
+  const auto now = Loop::Clock::now();
+  std::shared_ptr<PendingConnection> oldest;
+  for (const auto& pending : pending_) {
+    if (pending->mayGiveWay(now) && (!oldest || pending->acceptedAt() < oldest->acceptedAt()))
+      oldest = pending;
+  }
+  if (!oldest) return false;
+  oldest->refuse(error(Code::exhausted,
+                       "{} connections wait for their handshake, which is the most: the oldest "
+                       "gave way; try again",
+                       inHandshake_));
+  return true;
 }
 
 void Acceptor::take(const Address& at, Fd socket) {
@@ -185,6 +224,8 @@ void Acceptor::take(const Address& at, Fd socket) {
   if (!status.ok()) return logWarn("a connection was turned away: {}", status.message());
   pending_.insert(pending);
   ++inHandshake_;
+  // Its first word is often there already.
+  pending->readable();
 }
 
 void Acceptor::introduced(const std::shared_ptr<PendingConnection>& pending) {

@@ -34,8 +34,13 @@ class PendingConnection : public std::enable_shared_from_this<PendingConnection>
                     SocketEnds ends, std::string where, AcceptorHandshake handshake);
 
   Status start(std::chrono::milliseconds patience);
+  // Takes what has arrived.
+  void readable();
 
   bool isIntroduced() const { return introduced_; }
+  // May another take its place? One that has said nothing has little time for that.
+  bool mayGiveWay(Loop::Clock::time_point now) const;
+  Loop::Clock::time_point acceptedAt() const { return acceptedAt_; }
   const Ident& ident() const { return ident_; }
   const SocketEnds& ends() const { return ends_; }
   const std::string& where() const { return where_; }
@@ -49,7 +54,6 @@ class PendingConnection : public std::enable_shared_from_this<PendingConnection>
   std::unique_ptr<ByteStream> take();
 
  private:
-  void readable();
   Status takeBytes(std::string_view bytes);
   Status takeFrame(const Frame& frame);
   void say(FrameType type, std::string_view payload);
@@ -65,12 +69,16 @@ class PendingConnection : public std::enable_shared_from_this<PendingConnection>
   std::unique_ptr<Loop::Watch> watch_;
   Loop::Timer patience_;
   Ident ident_;
+  const Loop::Clock::time_point acceptedAt_ = Loop::Clock::now();
   bool challenged_ = false;
   bool introduced_ = false;
 };
 
 // The listeners of a Control and the connections that come through them, until each becomes a
 // channel or goes. Lives on the control thread.
+//
+// Anybody can connect and say nothing. So there are few places for those that have not proven who
+// they are, and when all are taken, the one that has been silent for longest gives way to the next.
 class Acceptor final : private PendingOwner {
  public:
   // `patience`: how long a handshake may take.
@@ -90,17 +98,21 @@ class Acceptor final : private PendingOwner {
   struct OpenListener {
     std::unique_ptr<Listener> listener;
     std::unique_ptr<Loop::Watch> watch;
-    std::unique_ptr<Loop::Timer> pause;  // after an accept that failed
+    std::unique_ptr<Loop::Timer> pause;  // nothing can be accepted just now
   };
 
   void acceptFrom(OpenListener& open);
+  void pause(OpenListener& open, std::chrono::milliseconds time);
   void take(const Address& at, Fd socket);
+  // There is a place for another, if need be one that was freed now.
+  bool makeRoom();
+  bool dropOldest();
   void introduced(const std::shared_ptr<PendingConnection>& pending) override;
   void dropped(const std::shared_ptr<PendingConnection>& pending, const Status& why) override;
   bool full() const { return inHandshake_ >= kMostInHandshake; }
   void acceptMore();
 
-  static constexpr size_t kMostInHandshake = 128;
+  static constexpr size_t kMostInHandshake = 256;
 
   PendingOwner& owner_;
   Loop& loop_;

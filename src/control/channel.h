@@ -64,6 +64,12 @@ class Channel {
   // Is a message of those kinds waiting?
   virtual bool unread(KindSet kinds = KindSet::all()) const = 0;
 
+  // A message that ControlEvents::note() brought, of that size, has reached its user. The peer
+  // waits for this when much is under way.
+  virtual void noteTaken(size_t size) = 0;
+  // What was received and nobody has asked for, notes aside, takes about so much memory.
+  virtual size_t unreadBytes() const = 0;
+
   // Asks the peer's ControlEvents::answer(), which runs on its control thread, and waits. `stop`
   // ends the waiting with cancelled; the peer may answer all the same.
   virtual Result<std::string> call(uint16_t method, std::string_view request, Deadline deadline,

@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "control/channel_impl.h"
 #include "control/handshake.h"
+#include "control/message_window.h"
 
 // What a channel does with the frames of its peer, on the control thread and with the turn to read.
 
@@ -9,7 +10,8 @@ namespace hmc::control {
 
 namespace {
 constexpr size_t kPingSize = 8;
-}
+constexpr size_t kTakenSize = 8;
+}  // namespace
 
 // Every byte from the peer is a sign of life, also those of a frame that is not complete.
 Status ChannelImpl::take(std::string_view bytes) {
@@ -48,6 +50,10 @@ Status ChannelImpl::handle(const Frame& frame) {
       owner_.ponged(shared_from_this(), number);
       return Status();
     }
+    case FrameType::taken:
+      if (frame.payload.size() != kTakenSize) return broke("a malformed TAKEN");
+      sendQueue_->taken(Reader(frame.payload).u64());
+      return Status();
     case FrameType::bye:
       lease_->part();
       end(error(Code::disconnected, "{} closed the connection: {}", who_,
@@ -69,6 +75,8 @@ Status ChannelImpl::handleMessage(const Frame& frame) {
   if (frame.payload.size() > kLargestMessage) return broke("a message that is too long");
   auto kind = static_cast<MessageKind>(frame.detail);
   if (kind == MessageKind::note) {
+    const size_t cost = messageCost(frame.payload.size());
+    if ((notesUnread_ += cost) > kMessageWindow) return broke("more notes than may lie unread");
     events_.note(shared_from_this(), std::string(frame.payload));
     return Status();
   }

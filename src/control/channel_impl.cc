@@ -3,6 +3,7 @@
 #include "base/codec.h"
 #include "base/error.h"
 #include "control/handshake.h"
+#include "control/message_window.h"
 
 namespace hmc::control {
 
@@ -72,10 +73,21 @@ Status ChannelImpl::send(MessageKind kind, uint16_t flags, std::string_view payl
 
 Result<Message> ChannelImpl::receive(KindSet kinds, Deadline deadline) {
   Result<Message> result = inbox_.receive(kinds, deadline);
+  if (const size_t taken = inbox_.takenToTell()) tellTaken(taken);
   if (!result.ok() && result.status().code() != Code::deadlineExceeded && status().ok()) {
     close(result.status());  // the ring is corrupt
   }
   return result;
+}
+
+void ChannelImpl::noteTaken(size_t size) {
+  const size_t cost = messageCost(size);
+  notesUnread_ -= cost;
+  if ((notesTaken_ += cost) >= kTellTaken) tellTaken(notesTaken_.exchange(0));
+}
+
+void ChannelImpl::tellTaken(uint64_t cost) {
+  (void)sendQueue_->postFrame(FrameType::taken, Writer().u64(cost).bytes());
 }
 
 Result<std::string> ChannelImpl::call(uint16_t method, std::string_view request, Deadline deadline,

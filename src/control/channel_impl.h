@@ -82,6 +82,8 @@ class ChannelImpl final : public Channel, public std::enable_shared_from_this<Ch
     return inbox_.tryReceive(kind, data, size);
   }
   bool unread(KindSet kinds) const override { return inbox_.unread(kinds); }
+  void noteTaken(size_t size) override;
+  size_t unreadBytes() const override { return inbox_.unreadBytes(); }
   Result<std::string> call(uint16_t method, std::string_view request, Deadline deadline,
                            const std::stop_token& stop) override;
   void ask(uint16_t method, std::string_view request, Answered then) override;
@@ -126,6 +128,7 @@ class ChannelImpl final : public Channel, public std::enable_shared_from_this<Ch
   void sendAnswer(uint64_t number, Result<std::string> answer);
   Status handleAnswer(const Frame& frame);
   Status handleRing(const Frame& frame);
+  void tellTaken(uint64_t cost);
   Status broke(std::string_view how) const;
 
   const std::shared_ptr<Loop> loop_;
@@ -135,7 +138,9 @@ class ChannelImpl final : public Channel, public std::enable_shared_from_this<Ch
   const std::string who_;
   const std::shared_ptr<Lease> lease_;
   std::atomic<bool> vanished_{false};
-  mutable Inbox inbox_;  // looking into it moves messages out of the ring
+  std::atomic<size_t> notesUnread_{0};  // their cost
+  std::atomic<size_t> notesTaken_{0};   // of which the peer was not told
+  mutable Inbox inbox_;                 // looking into it moves messages out of the ring
   Calls calls_;
   std::unique_ptr<SendQueue> sendQueue_;  // set by create()
   SocketReader socketReader_;

@@ -39,7 +39,7 @@ struct ControlOptions {
   std::chrono::milliseconds heartbeat{1000};
   std::chrono::milliseconds lease{10000};  // of a channel: the shorter of both sides'
   // How long a dialler may take to say who it is.
-  std::chrono::milliseconds handshake{10000};
+  std::chrono::milliseconds handshake{5000};
   // Messages to peers of this host go through shared memory, if those want it too.
   bool ring = true;
 };

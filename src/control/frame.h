@@ -26,6 +26,7 @@ enum class FrameType : uint8_t {
   ping = 19,
   pong = 20,
   bye = 21,
+  taken = 22,
   ringReady = 32,
   ringNo = 33,
   ringSwitch = 34,
@@ -36,7 +37,7 @@ inline constexpr size_t kFrameHeader = 8;
 // What a frame may carry beside the user's bytes: a call's number and method.
 inline constexpr size_t kLargestFrame = kLargestMessage + 64;
 // While the two sides greet each other.
-inline constexpr size_t kLargestHandshake = size_t{1} << 20;
+inline constexpr size_t kLargestHandshake = size_t{64} << 10;
 
 using FrameHeaderBytes = std::array<char, kFrameHeader>;
 

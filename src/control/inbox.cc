@@ -6,14 +6,16 @@
 
 #include "base/error.h"
 #include "base/futex.h"
+#include "control/message_window.h"
 
 namespace hmc::control {
 
 namespace {
 
-// Beyond this a peer floods us: its own back-pressure ends where our queues begin.
-constexpr size_t kMostUnread = size_t{1} << 30;
-constexpr size_t kQueueCost = sizeof(Message);
+// With this much unread a ring stays full, and its writer waits.
+constexpr size_t kMuchUnread = kMessageWindow;
+// A thread that waits for one kind moves the others out of its way, up to this.
+constexpr size_t kMostUnread = 4 * kMuchUnread;
 // How a waiter watches the ring: at first as fast as it can, for an answer that is on its way (a
 // `pause` would take as long as the answer), then with courtesy, then it sleeps. It yields now and
 // then: the producer may need this very core.
@@ -41,7 +43,13 @@ std::string kindNames(KindSet kinds) {
 
 Status Inbox::push(Message message) {
   std::lock_guard lock(mutex_);
-  HMC_TRY(queueLocked(std::move(message)));
+  const size_t cost = messageCost(message.payload.size());
+  if (pushedBytes_ + cost > kMessageWindow) {
+    return error(Code::exhausted, "{} sent more than {} bytes of messages that nobody received",
+                 who_, kMessageWindow);
+  }
+  HMC_TRY(queueLocked(std::move(message), true));
+  pushedBytes_ += cost;
   wakeLocked();
   return Status();
 }
@@ -55,7 +63,17 @@ void Inbox::attachRing(std::shared_ptr<RingMemory> memory, int direction) {
 
 Status Inbox::drain() {
   std::lock_guard lock(mutex_);
-  return drainLocked(KindSet::all(), nullptr);
+  drainWanted_ = queuedBytes_ > kMuchUnread;
+  return drainWanted_ ? corrupt_ : drainLocked(KindSet::all(), nullptr);
+}
+
+size_t Inbox::takenToTell() {
+  return taken_.load(std::memory_order_relaxed) < kTellTaken ? 0 : taken_.exchange(0);
+}
+
+size_t Inbox::unreadBytes() const {
+  std::lock_guard lock(mutex_);
+  return queuedBytes_;
 }
 
 Status Inbox::drainLocked(KindSet wanted, std::optional<Message>* found) {
@@ -97,7 +115,7 @@ Status Inbox::takeRecord(const RingRecord& record, KindSet wanted, std::optional
   if (!found || !wanted.has(kind)) {
     Message message{kind, record.flags, std::move(partial_)};
     partial_.clear();
-    return queueLocked(std::move(message));
+    return queueLocked(std::move(message), false);
   }
   Message& message = found->emplace();
   message.kind = kind;
@@ -106,14 +124,14 @@ Status Inbox::takeRecord(const RingRecord& record, KindSet wanted, std::optional
   return Status();
 }
 
-Status Inbox::queueLocked(Message message) {
-  queuedBytes_ += kQueueCost + message.payload.size();
+Status Inbox::queueLocked(Message message, bool pushed) {
+  queuedBytes_ += messageCost(message.payload.size());
   if (queuedBytes_ > kMostUnread) {
     return error(Code::exhausted, "{} sent more than {} bytes of messages that nobody received",
                  who_, kMostUnread);
   }
   Queue& queue = queues_[static_cast<size_t>(message.kind)];
-  queue.push_back({++arrived_, std::move(message)});
+  queue.push_back({++arrived_, std::move(message), pushed});
   return Status();
 }
 
@@ -136,8 +154,17 @@ std::optional<Message> Inbox::takeLocked(KindSet kinds) {
     return found;
   }
   found.emplace(std::move(queue->front().message));
+  const size_t cost = messageCost(found->payload.size());
+  if (queue->front().pushed) {
+    pushedBytes_ -= cost;
+    taken_.fetch_add(cost, std::memory_order_relaxed);
+  }
   queue->pop_front();
-  queuedBytes_ -= kQueueCost + found->payload.size();
+  queuedBytes_ -= cost;
+  if (drainWanted_ && queuedBytes_ <= kMuchUnread) {
+    drainWanted_ = false;
+    drainLocked(KindSet::all(), nullptr);
+  }
   return found;
 }
 

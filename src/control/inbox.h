@@ -35,11 +35,16 @@ class Inbox {
   explicit Inbox(std::string who, MessageSource* source = nullptr)
       : who_(std::move(who)), source_(source) {}
 
-  // Not ok when the peer sent more than may lie here unread.
+  // From the socket. Not ok when the peer sent more than may lie here unread.
   Status push(Message message);
+  // How much of what push() brought was taken, once it is worth telling the peer; else 0.
+  size_t takenToTell();
+  // What lies here unread takes about so much memory.
+  size_t unreadBytes() const;
   // From now on the peer's messages come through the ring.
   void attachRing(std::shared_ptr<RingMemory> memory, int direction);
-  // Moves the ring's records into the queues. Not ok when the ring is corrupt.
+  // Moves the ring's records into the queues, unless much lies there: the peer then waits until
+  // that is taken. Not ok when the ring is corrupt.
   Status drain();
   // The oldest message of those kinds.
   Result<Message> receive(KindSet kinds, Deadline deadline);
@@ -57,6 +62,7 @@ class Inbox {
   struct Queued {
     uint64_t order;  // of arrival, among all kinds
     Message message;
+    bool pushed;  // came through push()
   };
   using Queue = std::deque<Queued>;
 
@@ -65,7 +71,7 @@ class Inbox {
   // Stops at the first message of `wanted`, which goes to `found` and into no queue.
   Status drainLocked(KindSet wanted, std::optional<Message>* found);
   Status takeRecord(const RingRecord& record, KindSet wanted, std::optional<Message>* found);
-  Status queueLocked(Message message);
+  Status queueLocked(Message message, bool pushed);
   void wakeLocked();
   void wait(std::atomic<uint32_t>& word, uint32_t seen, RingReader* ring, Deadline deadline);
   void waitForSource(uint32_t seen, Deadline deadline);
@@ -77,6 +83,7 @@ class Inbox {
   // Waiters that sleep or are about to. Each counts itself before it sleeps on the word, and who
   // changes the word looks here afterwards: one of the two sees the other.
   std::atomic<int> sleepers_{0};
+  std::atomic<size_t> taken_{0};   // takenToTell()
   std::atomic<bool> over_{false};  // ended_ is set: spares status() the lock
 
   // Guards everything below. The ring is destroyed last, so waiters may use it without the lock.
@@ -85,7 +92,9 @@ class Inbox {
   std::array<Queue, kMessageKinds> queues_;
   uint64_t arrived_ = 0;
   size_t queuedBytes_ = 0;
-  std::string partial_;  // records of a message whose last record has not come
+  size_t pushedBytes_ = 0;    // of those, what came through push()
+  bool drainWanted_ = false;  // drain() left records in the ring
+  std::string partial_;       // records of a message whose last record has not come
   Status corrupt_;
   Status ended_;
   int waiters_ = 0;  // in wait(), asleep or not

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "control/message_window.h"
 
 namespace hmc::control {
 
@@ -27,9 +28,11 @@ SendQueue::SendQueue(std::unique_ptr<ByteStream> stream, std::string who, Loop::
 Status SendQueue::sendMessage(MessageKind kind, uint16_t flags, std::string_view payload,
                               Deadline deadline) {
   bool mayUseRing = kind != MessageKind::note;
+  const size_t cost = messageCost(payload.size());
   Lock lock(mutex_);
-  if (!mayUseRing || !ring_) HMC_TRY(waitForQueue(lock, deadline));
+  if (!mayUseRing || !ring_) HMC_TRY(waitForQueue(lock, deadline, cost));
   if (mayUseRing && ring_) return sendInRing(lock, kind, flags, payload, deadline);
+  unread_ += cost;
   auto header = frameHeader(FrameType::message, static_cast<uint8_t>(kind), flags, payload.size());
   return sendOnSocket(lock, header, payload, {});
 }
@@ -130,8 +133,21 @@ Status SendQueue::postFrame(FrameType type, std::string_view payload) {
   return sendOnSocket(lock, frameHeader(type, 0, 0, payload.size()), payload, {});
 }
 
-Status SendQueue::waitForQueue(Lock& lock, Deadline deadline) {
-  while (ended_.ok() && queuedBytes_ > kMostQueued) {
+void SendQueue::taken(uint64_t cost) {
+  Lock lock(mutex_);
+  unread_ -= std::min<uint64_t>(unread_, cost);
+  changed_.notify_all();
+}
+
+Status SendQueue::waitForQueue(Lock& lock, Deadline deadline, size_t cost) {
+  auto unreceived = [&] { return cost > 0 && unread_ + cost > kMessageWindow; };
+  while (ended_.ok() && (queuedBytes_ > kMostQueued || unreceived())) {
+    if (deadline.passed() && unreceived()) {
+      return error(Code::deadlineExceeded,
+                   "{} had not received {} bytes of earlier messages at the deadline, and {} is "
+                   "the most that may wait there",
+                   who_, unread_, kMessageWindow);
+    }
     if (deadline.passed()) {
       return error(Code::deadlineExceeded, "{} bytes for {} were still queued at the deadline",
                    queuedBytes_, who_);

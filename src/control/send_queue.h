@@ -35,6 +35,8 @@ class SendQueue {
   bool tryMessage(MessageKind kind, uint16_t flags, std::string_view payload);
   // Through the socket. Waits for room until the deadline.
   Status sendFrame(FrameType type, std::string_view head, std::string_view body, Deadline deadline);
+  // The peer's user has taken so much of what sendMessage() sent through the socket.
+  void taken(uint64_t cost);
   // Never waits: queues whatever does not go out at once.
   Status postFrame(FrameType type, std::string_view payload = {});
 
@@ -60,7 +62,8 @@ class SendQueue {
 
   Status sendOnSocket(Lock& lock, const FrameHeaderBytes& header, std::string_view head,
                       std::string_view body);
-  Status waitForQueue(Lock& lock, Deadline deadline);
+  // `cost` is that of a message, which also waits for the peer's user to receive earlier ones.
+  Status waitForQueue(Lock& lock, Deadline deadline, size_t cost = 0);
   Status sendInRing(Lock& lock, MessageKind kind, uint16_t flags, std::string_view payload,
                     Deadline deadline);
   // In one record, if there is room for it now. notNow writes nothing.
@@ -81,6 +84,7 @@ class SendQueue {
   std::deque<std::string> queue_;
   size_t sentOfFront_ = 0;
   size_t queuedBytes_ = 0;
+  size_t unread_ = 0;  // cost of the messages that the peer's user has not taken
   Status ended_;
 
   // Taken after mutex_, or alone. Whoever changes these has both, so that either is enough to read

@@ -33,6 +33,12 @@ class EventQueue {
     signalLocked();
     return some;
   }
+  // Shows all to `see`, the oldest first.
+  template <class See>
+  void look(const See& see) {
+    std::lock_guard lock(mutex_);
+    for (const T& item : items_) see(item);
+  }
   // The oldest, waiting for one. Nothing when the time is over, or the queue empty and closed.
   std::optional<T> pop(Deadline deadline) {
     std::unique_lock lock(mutex_);

@@ -52,6 +52,8 @@ Result<std::string> ExportedMemory::describe(const std::shared_ptr<PeerState>& o
   const bool ready =
       std::all_of(wanted.begin(), wanted.end(), [&](size_t i) { return registrations_.has(i); });
   if (!ready && region_.size > kRegisterAtOnce) {
+    // Once, however often it asks.
+    std::erase_if(awaiting_, [&](const auto& one) { return one.lock() == opener; });
     awaiting_.push_back(opener);
     registerLaterLocked(wanted);
     return std::string();
@@ -76,7 +78,7 @@ std::vector<size_t> ExportedMemory::indexesOf(const std::vector<std::string>& tr
 }
 
 void ExportedMemory::registerLaterLocked(const std::vector<size_t>& transports) {
-  toRegister_.insert(toRegister_.end(), transports.begin(), transports.end());
+  toRegister_.insert(transports.begin(), transports.end());
   if (std::exchange(registering_, true)) return;
   ++users_;  // revoke() waits
   thread_ = namedThread("hmc-register", [this](const std::stop_token&) { registerAll(); });
@@ -85,8 +87,7 @@ void ExportedMemory::registerLaterLocked(const std::vector<size_t>& transports) 
 void ExportedMemory::registerAll() {
   std::unique_lock lock(mutex_);
   while (!toRegister_.empty()) {
-    const size_t transport = toRegister_.back();
-    toRegister_.pop_back();
+    const size_t transport = toRegister_.extract(toRegister_.begin()).value();
     lock.unlock();
     registrations_.through(transport);
     lock.lock();

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -69,7 +70,7 @@ class ExportedMemory : public std::enable_shared_from_this<ExportedMemory> {
   bool finished_ = false;                           // guarded by mutex_: revoke() is over
   Peers waitingFor_;                                // guarded by mutex_: have not let go yet
   Peers silent_;                                    // guarded by mutex_: lost before they did
-  std::vector<size_t> toRegister_;                  // guarded by mutex_: by thread_
+  std::set<size_t> toRegister_;                     // guarded by mutex_: by thread_
   std::vector<std::weak_ptr<PeerState>> awaiting_;  // guarded by mutex_: told when that is done
   bool registering_ = false;                        // guarded by mutex_: thread_ is busy
   std::jthread thread_;                             // last: uses the rest

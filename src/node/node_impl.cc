@@ -5,15 +5,21 @@
 #include "base/codec.h"
 #include "base/environment.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "base/random.h"
 
 namespace hmc {
 
 namespace {
+
+// Unread notes of peers that are gone.
+constexpr size_t kMostNotesLeft = size_t{64} << 20;
+
 TraceHook traceFor(const NodeOptions& options) {
   if (options.trace) return options.trace;
   return valueOf(variable::kTrace) == "stderr" ? traceToStderr() : TraceHook{};
 }
+
 }  // namespace
 
 Result<std::shared_ptr<NodeImpl>> NodeImpl::create(const NodeOptions& options,
@@ -181,7 +187,10 @@ Status NodeImpl::nothingCame(const char* what) const {
 
 Result<NodeImpl::NoteFrom> NodeImpl::nextNote(Deadline deadline) {
   if (fork_.inChild()) return ForkGuard::refusal();
-  if (auto note = notes_.pop(deadline)) return *std::move(note);
+  if (auto note = notes_.pop(deadline)) {
+    note->peer->channel().noteTaken(note->bytes.size());
+    return *std::move(note);
+  }
   return nothingCame("notification arrived");
 }
 
@@ -249,6 +258,7 @@ void NodeImpl::left(const std::shared_ptr<control::Channel>& channel, const Stat
   peer->end(why);
   if (extension_) extension_->left(peer);
   memory_.left(*peer);
+  dropOldNotes();
   std::lock_guard lock(mutex_);
   peers_.erase(std::remove(peers_.begin(), peers_.end(), peer), peers_.end());
   // What nobody reads stays bounded: by the peers that are connected, and those announced.
@@ -286,6 +296,20 @@ void NodeImpl::note(const std::shared_ptr<control::Channel>& channel, std::strin
   auto peer = find(channel.get());
   if (!peer) return;
   notes_.push({std::move(peer), std::move(payload)});
+}
+
+// Peers may come and go for ever, and each may leave notes.
+void NodeImpl::dropOldNotes() {
+  size_t bytes = 0;
+  auto hasLeft = [](const NoteFrom& note) { return !note.peer->channel().status().ok(); };
+  notes_.look([&](const NoteFrom& note) { bytes += hasLeft(note) ? note.bytes.size() + 64 : 0; });
+  if (bytes <= kMostNotesLeft) return;
+  logWarn("{} bytes of notes of peers that left were not read: the oldest are dropped", bytes);
+  notes_.erase([&](const NoteFrom& note) {
+    if (bytes <= kMostNotesLeft || !hasLeft(note)) return false;
+    bytes -= note.bytes.size() + 64;
+    return true;
+  });
 }
 
 std::shared_ptr<PeerState> NodeImpl::find(const control::Channel* channel) const {

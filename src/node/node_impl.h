@@ -165,6 +165,7 @@ class NodeImpl final : public control::ControlEvents,
   PassedOver leftOut(const PeerState& peer) const;
   Status checkUsable() const;
   Status nothingCame(const char* what) const;
+  void dropOldNotes();
   void watchPeers();
 
   const ForkGuard fork_;

@@ -14,6 +14,8 @@ namespace {
 
 // So many transfers may be done and kept without a look.
 constexpr size_t kFewActive = 16;
+// A peer needs one link over a transport, and two for a moment when both sides open one at once.
+constexpr size_t kMostLinks = 16;
 
 std::string titleOf(const control::Channel& channel) {
   return fmt::format("{} ({}:{})", channel.peer().name, channel.remoteHost(), channel.remotePort());
@@ -113,10 +115,19 @@ Result<std::string> PeerState::acceptLink(std::string_view request) {
   std::string address = in.string();
   HMC_TRY(in.finish("the request for a link"));
   HMC_ASSIGN(const size_t transport, transportCalled(name));
+  HMC_TRY(checkLinks(transport));
   HMC_ASSIGN(auto link, makeLink(transport));
   HMC_TRY(link->connect(address));
   HMC_TRY(keep(transport, link));
   return link->address();
+}
+
+Status PeerState::checkLinks(size_t transport) const {
+  std::lock_guard lock(mutex_);
+  const size_t count = connections_[transport].links.size();
+  if (count < kMostLinks) return Status();
+  return error(Code::exhausted, "{} has {} {} links with {} already, {} is the most", title_, count,
+               node_.factsOf(transport).name, node_.name(), kMostLinks);
 }
 
 uint64_t PeerState::regionsReady() const {
@@ -315,9 +326,16 @@ Result<SlotCopies::Copy> PeerState::startCopy(std::string_view request) {
   stage->pinFor(*backend);  // we are the only thread that uses it
   const Region slot = stage->slot(wanted.slot);
   const bool put = wanted.kind == OpKind::put;
-  HMC_ASSIGN(auto pending, PendingCopy::startBatch({put ? whole : slot, put ? slot : whole,
-                                                    wanted.blocks, wanted.bytes(), put}));
-  return SlotCopies::Copy{std::move(stage), std::move(memory), std::move(pending), {}};
+  if (stage->copying[wanted.slot].exchange(true)) {
+    return error(Code::exhausted, "slot {} has a copy under way: a slot has one at a time",
+                 wanted.slot);
+  }
+  auto pending = PendingCopy::startBatch(
+      {put ? whole : slot, put ? slot : whole, wanted.blocks, wanted.bytes(), put});
+  if (!pending.ok()) stage->copying[wanted.slot] = false;
+  HMC_TRY(pending.status());
+  return SlotCopies::Copy{
+      std::move(stage), wanted.slot, std::move(memory), *std::move(pending), {}};
 }
 
 }  // namespace hmc

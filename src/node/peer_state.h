@@ -96,6 +96,7 @@ class PeerState {
   Result<size_t> transportCalled(const std::string& name) const;
   Result<std::shared_ptr<Link>> openLink(size_t transport, Deadline deadline);
   Result<std::shared_ptr<Link>> makeLink(size_t transport);
+  Status checkLinks(size_t transport) const;
   Status keep(size_t transport, const std::shared_ptr<Link>& link);
   using Active = std::unordered_map<const TransferState*, std::shared_ptr<TransferState>>;
   // Those of active_ that are done, to be dropped without the lock: the last handle of a link may

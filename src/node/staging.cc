@@ -27,15 +27,15 @@ namespace {
 // True when there is nothing left to do for it.
 bool finish(const SlotCopies::Copy& copy) {
   const auto passed = copy.pending->passed();
+  if (passed.ok() && !*passed && !copy.limit.passed()) return false;
+  copy.stage->copying[copy.slot] = false;  // before the peer hears that it may use the slot again
   if (!passed.ok()) {
     copy.reply(passed.status());
   } else if (*passed) {
     copy.reply(std::string());
-  } else if (copy.limit.passed()) {
+  } else {
     copy.reply(error(Code::deadlineExceeded, "the peer's device did not finish a copy within {} s",
                      kCopyTimeout.count()));
-  } else {
-    return false;
   }
   return true;
 }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -41,6 +43,8 @@ struct StageHost {
   Region host;
   DevicePins pins;
   std::unique_ptr<Registration> registration;
+  // A copy from or to that slot is under way. One at a time, so that a peer cannot pile them up.
+  std::array<std::atomic<bool>, kSlots> copying{};
 };
 
 // Copies between slots and devices that peers have asked for. The control thread starts them; a
@@ -50,6 +54,7 @@ class SlotCopies {
  public:
   struct Copy {
     std::shared_ptr<StageHost> stage;    // of the slot
+    uint32_t slot;                       // StageHost::copying is set, until it is answered
     std::shared_ptr<const void> memory;  // keeps it from being taken back
     std::unique_ptr<PendingCopy> pending;
     control::Channel::Answered reply;

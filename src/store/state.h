@@ -54,6 +54,7 @@ class State {
     size_t bytes = size_t{1} << 30;    // of all keys and values
     size_t backlog = size_t{1} << 16;  // changes that a watch has not taken
     size_t backlogBytes = size_t{64} << 20;
+    size_t leases = size_t{1} << 20;
   };
   State() = default;
   explicit State(const Limits& limits) : limits_(limits) {}

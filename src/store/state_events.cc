@@ -13,6 +13,10 @@ Status State::checkLease(uint64_t lease) const {
 Status State::grant(uint64_t lease, std::chrono::milliseconds ttl, Time now) {
   HMC_TRY(checkTtl(ttl));
   if (lease == kNoLease) return error(Code::invalidArgument, "0 cannot be the id of a lease");
+  if (leases_.size() >= limits_.leases && leases_.count(lease) == 0) {
+    return error(Code::exhausted, "the store has {} leases, and {} is the most", leases_.size(),
+                 limits_.leases);
+  }
   const auto [found, made] = leases_.try_emplace(lease);
   Granted& granted = found->second;
   if (recorder_ && (made || granted.ttl != ttl)) recorder_->granted(lease, ttl);

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <future>
+
 #include "base/codec.h"
 #include "fakes/pattern.h"
 #include "memory/copy.h"
@@ -73,6 +75,21 @@ TEST_F(LyingPeer, cannotHaveMuchAllocatedOrCopied) {
   EXPECT_EQ(askRaw(head().u32(UINT32_MAX).take()).code(), Code::outOfRange);
   EXPECT_EQ(askRaw(head().take()).code(), Code::outOfRange);
   EXPECT_EQ(askRaw(head().u32(1).u64(0).u32(1).u8(0).take()).code(), Code::invalidArgument);
+}
+
+// Each request would wait in our memory for a device that may be slow.
+TEST_F(LyingPeer, cannotAskForASecondCopyOfASlotBeforeTheFirstIsDone) {
+  auto stuck = must(must(findBackend(kGpu))->event(kGpu.index));
+  for (uint8_t lane = 0; lane < DeviceQueue::kLanes; ++lane)
+    ASSERT_TRUE(stuck->hold({kGpu, nullptr, lane}).ok());
+  const SlotCopy copy{OpKind::put, "short", 0, "target", target_->number(), {{0, 0, 10}}};
+  std::promise<Status> first;
+  nodes_.toA->channel().ask(kCopySlot, copy.encode(),
+                            [&](const auto& answer) { first.set_value(answer.status()); });
+  EXPECT_EQ(ask({{0, 0, 10}}).code(), Code::exhausted);
+  ASSERT_TRUE(stuck->signal().ok());
+  EXPECT_TRUE(first.get_future().get().ok());
+  EXPECT_TRUE(ask({{0, 0, 10}}).ok());
 }
 
 TEST_F(LyingPeer, isNotAnsweredInTheEarlierForm) {

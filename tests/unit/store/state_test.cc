@@ -23,6 +23,16 @@ std::vector<std::string> taken(State& state, uint64_t watch, size_t most = SIZE_
   return all;
 }
 
+TEST(State, thereAreOnlySoManyLeases) {
+  State state(State::Limits{.leases = 2});
+  ASSERT_TRUE(state.grant(1, milliseconds(100), kStart).ok());
+  ASSERT_TRUE(state.grant(2, milliseconds(100), kStart).ok());
+  EXPECT_EQ(state.grant(3, milliseconds(100), kStart).code(), Code::exhausted);
+  EXPECT_TRUE(state.grant(2, milliseconds(200), kStart).ok());
+  state.revoke(1);
+  EXPECT_TRUE(state.grant(3, milliseconds(100), kStart).ok());
+}
+
 TEST(State, ALeaseEndsWhenNobodyKeepsItAlive) {
   State state;
   ASSERT_TRUE(state.grant(1, milliseconds(100), kStart).ok());

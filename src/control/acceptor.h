@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/loop.h"
+#include "base/tls_context.h"
 #include "control/byte_stream.h"
 #include "control/frame.h"
 #include "control/handshake.h"
@@ -36,6 +37,8 @@ class PendingConnection : public std::enable_shared_from_this<PendingConnection>
   Status start(std::chrono::milliseconds patience);
 
   bool isIntroduced() const { return introduced_; }
+  // It encrypted and we do not, or the other way round, or its keys do not fit ours.
+  bool tlsFailed() const { return tlsFailed_; }
   const Ident& ident() const { return ident_; }
   const SocketEnds& ends() const { return ends_; }
   const std::string& where() const { return where_; }
@@ -50,6 +53,9 @@ class PendingConnection : public std::enable_shared_from_this<PendingConnection>
 
  private:
   void readable();
+  // False while the stream is not up.
+  bool comeUp();
+  void refusePlain();
   Status takeBytes(std::string_view bytes);
   Status takeFrame(const Frame& frame);
   void say(FrameType type, std::string_view payload);
@@ -65,6 +71,8 @@ class PendingConnection : public std::enable_shared_from_this<PendingConnection>
   std::unique_ptr<Loop::Watch> watch_;
   Loop::Timer patience_;
   Ident ident_;
+  bool up_ = false;
+  bool tlsFailed_ = false;
   bool challenged_ = false;
   bool introduced_ = false;
 };
@@ -75,7 +83,8 @@ class Acceptor final : private PendingOwner {
  public:
   // `patience`: how long a handshake may take.
   Acceptor(PendingOwner& owner, Loop& loop, std::string id, std::string secret,
-           std::chrono::milliseconds lease, std::chrono::milliseconds patience);
+           std::chrono::milliseconds lease, std::chrono::milliseconds patience,
+           std::shared_ptr<TlsContext> tls);
 
   // Under its address.
   Status add(std::unique_ptr<Listener> listener);
@@ -108,6 +117,8 @@ class Acceptor final : private PendingOwner {
   const std::string secret_;
   const std::chrono::milliseconds lease_;
   const std::chrono::milliseconds patience_;
+  const std::shared_ptr<TlsContext> tls_;  // null: plain
+  bool warned_ = false;                    // that somebody's TLS does not fit ours
   std::map<std::string, OpenListener> listeners_;
   std::set<std::shared_ptr<PendingConnection>> pending_;
   size_t inHandshake_ = 0;  // those that are not introduced

@@ -21,6 +21,7 @@
 #include "hmc/device.h"
 #include "hmc/export.h"
 #include "hmc/result.h"
+#include "hmc/tls.h"
 #include "hmc/trace.h"
 
 namespace hmc {
@@ -252,6 +253,7 @@ struct PeerEvent {
 struct NodeOptions {
   std::string name;    // for sentences and Node::peer(); a random one when empty
   std::string secret;  // both sides need the same
+  TlsOptions tls;      // whether everything but shared memory of this host is encrypted
   // The ones to use; of two that are about as fast the one that comes first. Empty: all, except
   // that one whose use changes the process (ucx) serves only where nothing else does. Without "ipc"
   // notes, tags and other messages to peers of this host take the socket too, not shared memory.

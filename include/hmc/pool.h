@@ -56,7 +56,7 @@ struct PoolOptions {
   bool serveStore = false;
   // Where peers reach us; empty: the address from which this host reaches the store, any port.
   std::string listen;
-  // Name and secret are taken from here, too; the secret is also the store's.
+  // Name, secret and encryption are taken from here, too; the latter two are also the store's.
   NodeOptions node;
 };
 

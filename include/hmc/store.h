@@ -10,6 +10,7 @@
 
 #include "hmc/export.h"
 #include "hmc/result.h"
+#include "hmc/tls.h"
 
 // Where processes that know one address find each other: `hmc store` as a part of a program. Needs
 // C++17.
@@ -27,6 +28,7 @@ struct StoreServerOptions {
   size_t capacity = size_t{1} << 30;  // bytes of all keys and values
   // A folder where they outlive the server, made if need be. Empty: none.
   std::string data;
+  TlsOptions tls;  // whether connections are encrypted
 };
 
 // Keeps small values in memory until it is destroyed. One that is started again with the same

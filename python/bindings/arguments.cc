@@ -77,6 +77,26 @@ size_t sizeFrom(py::handle number, const char* what) {
   return size;
 }
 
+TlsOptions tlsFrom(const std::optional<std::string>& mode, const Names& certificates,
+                   const Names& exceptions) {
+  TlsOptions options;
+  if (mode && *mode != "off" && *mode != "required")
+    raise(Code::invalidArgument, "tls is \"" + *mode + "\": it is \"off\" or \"required\"");
+  if (mode) options.mode = *mode == "off" ? TlsOptions::Mode::off : TlsOptions::Mode::required;
+  if (certificates && certificates->size() != 3) {
+    raise(Code::invalidArgument, std::to_string(certificates->size()) +
+                                     " certificates: name the files of the CA, of the "
+                                     "certificate and of its key");
+  }
+  if (certificates) {
+    options.ca = certificates->at(0);
+    options.certificate = certificates->at(1);
+    options.key = certificates->at(2);
+  }
+  if (exceptions) options.exceptions = *exceptions;
+  return options;
+}
+
 Range sliceFrom(py::handle index, size_t size, const std::string& what) {
   if (!PySlice_Check(index.ptr())) {
     throw py::type_error(what + " takes slices such as [a:b], not " +

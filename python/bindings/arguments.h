@@ -2,6 +2,7 @@
 
 #include <pybind11/pybind11.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,11 @@ Device deviceFrom(pybind11::handle device);
 
 // A number of bytes, or of anything else; `what` names it in errors.
 size_t sizeFrom(pybind11::handle number, const char* what);
+
+// tls=, certificates= and tls_exceptions= of a constructor.
+using Names = std::optional<std::vector<std::string>>;
+TlsOptions tlsFrom(const std::optional<std::string>& mode, const Names& certificates,
+                   const Names& exceptions);
 
 struct Range {
   size_t offset = 0;

@@ -37,6 +37,17 @@ inline constexpr Variable kLease{"HMC_LEASE_MS", "silence after which a peer is 
 inline constexpr Variable kSecret{
     "HMC_SECRET", "the shared secret of the documented classes, and of pools that name no store",
     "none", Variable::Form::secret};
+inline constexpr Variable kTls{"HMC_TLS",
+                               "required: everything that leaves the process is encrypted", "off",
+                               Variable::Form::choice, "off required"};
+inline constexpr Variable kTlsCa{"HMC_TLS_CA", "the CA of all sides' certificates, a PEM file",
+                                 "none: the secret is the key"};
+inline constexpr Variable kTlsCertificate{"HMC_TLS_CERT", "this side's certificate, a PEM file",
+                                          "none"};
+inline constexpr Variable kTlsKey{"HMC_TLS_KEY", "the key of that certificate, a PEM file", "none"};
+inline constexpr Variable kTlsExceptions{
+    "HMC_TLS_EXCEPTIONS", "transports that may move bytes unencrypted all the same: verbs,ucx",
+    "none"};
 inline constexpr Variable kEtcdPassword{"HMC_ETCD_PASSWORD",
                                         "the password of the user in an etcd:// address",
                                         "the store's secret", Variable::Form::secret};
@@ -72,6 +83,11 @@ inline constexpr const Variable* kVariables[] = {
     &variable::kConnectTimeout,
     &variable::kLease,
     &variable::kSecret,
+    &variable::kTls,
+    &variable::kTlsCa,
+    &variable::kTlsCertificate,
+    &variable::kTlsKey,
+    &variable::kTlsExceptions,
     &variable::kEtcdPassword,
     &variable::kTransports,
     &variable::kStrictTransport,

@@ -1,11 +1,15 @@
 #include "control/acceptor.h"
 
+#include <poll.h>
+#include <sys/socket.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <vector>
 
 #include "base/error.h"
 #include "base/log.h"
+#include "control/tls_stream.h"
 
 namespace hmc::control {
 
@@ -35,7 +39,10 @@ PendingConnection::PendingConnection(PendingOwner& owner, Loop& loop,
       patience_(loop) {}
 
 Status PendingConnection::start(std::chrono::milliseconds patience) {
-  HMC_ASSIGN(watch_, loop_.watch(stream_->fd(), EPOLLIN, [this](uint32_t) { readable(); }));
+  HMC_ASSIGN(watch_, loop_.watch(stream_->fd(), EPOLLIN, [this](uint32_t) {
+    inTls_ = !up_;
+    readable();
+  }));
   patience_.after(patience, [this, patience] {
     drop(error(Code::deadlineExceeded,
                "the connection from {} did not finish its handshake in {} ms", where_,
@@ -45,11 +52,38 @@ Status PendingConnection::start(std::chrono::milliseconds patience) {
 }
 
 bool PendingConnection::mayGiveWay(Loop::Clock::time_point now) const {
-  return !introduced_ && now - acceptedAt_ >= (challenged_ ? kGreetedMoment : kSilentMoment);
+  return !introduced_ &&
+         now - acceptedAt_ >= (challenged_ || inTls_ ? kGreetedMoment : kSilentMoment);
+}
+
+// In words that a dialler without TLS reads. What it has said is taken out of the socket: closed
+// over unread bytes, that would take back the answer.
+void PendingConnection::refusePlain() {
+  char unread[4096];
+  recv(stream_->fd(), unread, sizeof(unread), MSG_DONTWAIT);
+  const std::string answer = frameBytes(FrameType::refused, encodeStatus(diallerIsPlain()));
+  send(stream_->fd(), answer.data(), answer.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+bool PendingConnection::comeUp() {
+  auto events = stream_->comeUp();
+  if (events.ok()) {
+    up_ = *events == 0;
+    const bool sending = (*events & POLLOUT) != 0;
+    sending ? watch_->want(EPOLLOUT) : watch_->ignore(EPOLLOUT);
+    if (up_) handshake_.bind(stream_->binding());
+    return up_;
+  }
+  tlsFailed_ = true;
+  // TLS itself has told one that speaks it.
+  if (events.status().code() == Code::unsupported) refusePlain();
+  drop(events.status().within("the connection from " + where_));
+  return false;
 }
 
 void PendingConnection::readable() {
   auto self = shared_from_this();
+  if (!up_ && !comeUp()) return;
   char bytes[4096];
   while (watch_) {
     Moved moved = stream_->read(bytes, sizeof(bytes));
@@ -67,6 +101,11 @@ Status PendingConnection::takeBytes(std::string_view bytes) {
   if (introduced_) {
     return error(Code::failed, "the connection from {} sent data before its handshake was answered",
                  where_);
+  }
+  if (!challenged_ && reader_.empty() && beginsTls(bytes)) {
+    tlsFailed_ = true;
+    refuse(diallerUsesTls());
+    return Status();
   }
   reader_.feed(bytes);
   while (watch_ && !introduced_) {
@@ -145,13 +184,15 @@ void PendingConnection::drop(const Status& why) {
 }
 
 Acceptor::Acceptor(PendingOwner& owner, Loop& loop, std::string id, std::string secret,
-                   std::chrono::milliseconds lease, std::chrono::milliseconds patience)
+                   std::chrono::milliseconds lease, std::chrono::milliseconds patience,
+                   std::shared_ptr<TlsContext> tls)
     : owner_(owner),
       loop_(loop),
       id_(std::move(id)),
       secret_(std::move(secret)),
       lease_(lease),
-      patience_(patience) {}
+      patience_(patience),
+      tls_(std::move(tls)) {}
 
 Status Acceptor::add(std::unique_ptr<Listener> listener) {
   const std::string name = listener->address().toString();
@@ -217,8 +258,11 @@ void Acceptor::take(const Address& at, Fd socket) {
   SocketEnds ends = endsOf(socket.get());
   std::string where =
       at.isUnix ? at.toString() : fmt::format("{}:{}", ends.remoteHost, ends.remotePort);
+  auto stream = tls_ ? acceptingTlsStream(std::move(socket), tls_)
+                     : Result<std::unique_ptr<ByteStream>>(socketStream(std::move(socket)));
+  if (!stream.ok()) return logWarn("a connection was turned away: {}", stream.status().message());
   auto pending = std::make_shared<PendingConnection>(
-      static_cast<PendingOwner&>(*this), loop_, socketStream(std::move(socket)), std::move(ends),
+      static_cast<PendingOwner&>(*this), loop_, *std::move(stream), std::move(ends),
       std::move(where), AcceptorHandshake(secret_, id_, lease_));
   Status status = pending->start(patience_);
   if (!status.ok()) return logWarn("a connection was turned away: {}", status.message());
@@ -236,7 +280,11 @@ void Acceptor::introduced(const std::shared_ptr<PendingConnection>& pending) {
 
 void Acceptor::dropped(const std::shared_ptr<PendingConnection>& pending, const Status& why) {
   if (pending_.erase(pending) == 0) return;
-  if (!why.ok()) logDebug("{}", why.message());
+  if (pending->tlsFailed() && !std::exchange(warned_, true)) {
+    logWarn("{}; more of the kind are logged as debug", why.message());
+  } else if (!why.ok()) {
+    logDebug("{}", why.message());
+  }
   owner_.dropped(pending, why);
   if (pending->isIntroduced()) return;
   --inHandshake_;

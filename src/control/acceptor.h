@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/loop.h"
+#include "base/tls_context.h"
 #include "control/byte_stream.h"
 #include "control/frame.h"
 #include "control/handshake.h"
@@ -41,6 +42,8 @@ class PendingConnection : public std::enable_shared_from_this<PendingConnection>
   // May another take its place? One that has said nothing has little time for that.
   bool mayGiveWay(Loop::Clock::time_point now) const;
   Loop::Clock::time_point acceptedAt() const { return acceptedAt_; }
+  // It encrypted and we do not, or the other way round, or its keys do not fit ours.
+  bool tlsFailed() const { return tlsFailed_; }
   const Ident& ident() const { return ident_; }
   const SocketEnds& ends() const { return ends_; }
   const std::string& where() const { return where_; }
@@ -54,6 +57,9 @@ class PendingConnection : public std::enable_shared_from_this<PendingConnection>
   std::unique_ptr<ByteStream> take();
 
  private:
+  // False while the stream is not up.
+  bool comeUp();
+  void refusePlain();
   Status takeBytes(std::string_view bytes);
   Status takeFrame(const Frame& frame);
   void say(FrameType type, std::string_view payload);
@@ -70,6 +76,9 @@ class PendingConnection : public std::enable_shared_from_this<PendingConnection>
   Loop::Timer patience_;
   Ident ident_;
   const Loop::Clock::time_point acceptedAt_ = Loop::Clock::now();
+  bool inTls_ = false;  // the dialler has sent something, and TLS is not up yet
+  bool up_ = false;
+  bool tlsFailed_ = false;
   bool challenged_ = false;
   bool introduced_ = false;
 };
@@ -83,7 +92,8 @@ class Acceptor final : private PendingOwner {
  public:
   // `patience`: how long a handshake may take.
   Acceptor(PendingOwner& owner, Loop& loop, std::string id, std::string secret,
-           std::chrono::milliseconds lease, std::chrono::milliseconds patience);
+           std::chrono::milliseconds lease, std::chrono::milliseconds patience,
+           std::shared_ptr<TlsContext> tls);
 
   // Under its address.
   Status add(std::unique_ptr<Listener> listener);
@@ -120,6 +130,8 @@ class Acceptor final : private PendingOwner {
   const std::string secret_;
   const std::chrono::milliseconds lease_;
   const std::chrono::milliseconds patience_;
+  const std::shared_ptr<TlsContext> tls_;  // null: plain
+  bool warned_ = false;                    // that somebody's TLS does not fit ours
   std::map<std::string, OpenListener> listeners_;
   std::set<std::shared_ptr<PendingConnection>> pending_;
   size_t inHandshake_ = 0;  // those that are not introduced

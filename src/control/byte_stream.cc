@@ -91,10 +91,14 @@ bool numeric(const sockaddr_storage& address, socklen_t size, std::string& host,
 
 }  // namespace
 
-std::unique_ptr<ByteStream> socketStream(Fd socket) {
+void prepareSocket(int socket) {
   int on = 1;
-  fcntl(socket.get(), F_SETFL, fcntl(socket.get(), F_GETFL) | O_NONBLOCK);
-  setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));  // refused by unix sockets
+  fcntl(socket, F_SETFL, fcntl(socket, F_GETFL) | O_NONBLOCK);
+  setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));  // refused by unix sockets
+}
+
+std::unique_ptr<ByteStream> socketStream(Fd socket) {
+  prepareSocket(socket.get());
   return std::make_unique<SocketStream>(std::move(socket));
 }
 
@@ -123,12 +127,36 @@ bool waitReady(int fd, short events, Deadline deadline) {
   }
 }
 
+Status waitUp(ByteStream& stream, const std::string& who, Deadline deadline) {
+  for (;;) {
+    auto events = stream.comeUp();
+    if (!events.ok()) return events.status().within(who);
+    if (*events == 0) return Status();
+    if (!waitReady(stream.fd(), *events, deadline)) {
+      return error(Code::deadlineExceeded,
+                   "{} did not answer the TLS handshake before the deadline", who);
+    }
+  }
+}
+
+namespace {
+Status brokenBy(ByteStream& stream, int errnum, const std::string& who) {
+  const Status problem = stream.problem();
+  return problem.ok() ? errnoStatus(who + " broke the connection", errnum) : problem.within(who);
+}
+}  // namespace
+
 Status writeAll(ByteStream& stream, std::string_view bytes, const std::string& who,
                 Deadline deadline) {
   while (!bytes.empty()) {
     iovec part{const_cast<char*>(bytes.data()), bytes.size()};
     Moved moved = stream.write({&part, 1});
-    if (moved.errnum != 0) return errnoStatus(who + " broke the connection", moved.errnum);
+    if (moved.errnum != 0) {
+      // It may have said why before it went.
+      char words[256];
+      stream.read(words, sizeof(words));
+      return brokenBy(stream, moved.errnum, who);
+    }
     bytes.remove_prefix(moved.bytes);
     if (moved.bytes == 0 && !waitReady(stream.fd(), POLLOUT, deadline)) {
       return error(Code::deadlineExceeded, "{} did not read our handshake before the deadline",
@@ -142,7 +170,7 @@ Status readAll(ByteStream& stream, char* into, size_t size, const std::string& w
                Deadline deadline) {
   while (size > 0) {
     Moved moved = stream.read(into, size);
-    if (moved.errnum != 0) return errnoStatus(who + " broke the connection", moved.errnum);
+    if (moved.errnum != 0) return brokenBy(stream, moved.errnum, who);
     if (moved.ended) return error(Code::disconnected, "{} hung up during the handshake", who);
     into += moved.bytes;
     size -= moved.bytes;

@@ -148,6 +148,9 @@ Status ChannelImpl::prepare() {
 void ChannelImpl::start(std::string_view first) {
   sendQueue_->uncork(first);
   socketReader_.begin(sendQueue_->stream(), facts_.ring ? nullptr : watch_.get());
+  // The dialler's handshake read less than was there, and the socket will not tell.
+  if (sendQueue_->stream().buffered())
+    loop_->post([self = shared_from_this()] { self->readable(); });
 }
 
 void ChannelImpl::refuse(std::string_view last, const Status& why) {
@@ -266,8 +269,11 @@ void ChannelImpl::guard() {
 void ChannelImpl::hungUp() {
   // A process that was stopped may find that its peer gave it up: that peer lives.
   if (status().ok() && !lease_->silent() && !givenUp_) vanished_ = true;
-  end(error(Code::disconnected, "{} went away without a goodbye: its process ended or its host did",
-            who_));
+  const Status problem = watch_ ? sendQueue_->stream().problem() : Status();
+  end(problem.ok() || problem.code() == Code::disconnected
+          ? error(Code::disconnected,
+                  "{} went away without a goodbye: its process ended or its host did", who_)
+          : error(Code::disconnected, "the connection to {} broke: {}", who_, problem.message()));
   disconnect();  // also when end() only began to say goodbye: nobody is there
 }
 

@@ -52,7 +52,8 @@ ControlImpl::ControlImpl(ControlOptions options, FdExchange* fds, ControlEvents&
       id_(randomBytes(kIdSize)),
       hostId_(options_.ring && fds_ ? hostId() : std::string()),
       loop_(std::move(loop)),
-      acceptor_(*this, *loop_, id_, options_.secret, options_.lease, options_.handshake),
+      acceptor_(*this, *loop_, id_, options_.secret, options_.lease, options_.handshake,
+                options_.tls),
       beat_(*loop_) {
   loop_->run([this] { beat(); });
 }
@@ -161,7 +162,8 @@ Result<std::shared_ptr<Channel>> ControlImpl::connect(const std::string& text,
 Result<ControlImpl::ChannelPtr> ControlImpl::dialOnce(const Address& address,
                                                       const std::string& attributes,
                                                       Deadline deadline, bool& retry) {
-  HMC_ASSIGN(Dialler dialler, Dialler::dial(address, options_.secret, options_.lease, deadline));
+  HMC_ASSIGN(Dialler dialler,
+             Dialler::dial(address, options_.secret, options_.lease, deadline, options_.tls));
   DialMark mark(*this, dialler.peerId());
   Ident ident{id_, mark.again(), options_.name,
               attributes.empty() ? this->attributes() : attributes, hostId_};

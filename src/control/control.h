@@ -7,6 +7,7 @@
 
 #include "base/fd_exchange.h"
 #include "base/loop.h"
+#include "base/tls_context.h"
 #include "control/channel.h"
 #include "hmc/deadline.h"
 #include "hmc/result.h"
@@ -40,6 +41,8 @@ struct ControlOptions {
   std::chrono::milliseconds lease{10000};  // of a channel: the shorter of both sides'
   // How long a dialler may take to say who it is.
   std::chrono::milliseconds handshake{5000};
+  // Every connection is encrypted, and a peer that does not do so is refused. Null: none is.
+  std::shared_ptr<TlsContext> tls{};
   // Messages to peers of this host go through shared memory, if those want it too.
   bool ring = true;
 };

@@ -4,16 +4,25 @@
 
 #include "base/error.h"
 #include "control/socket.h"
+#include "control/tls_stream.h"
 
 namespace hmc::control {
 
 Result<Dialler> Dialler::dial(const Address& address, const std::string& secret,
-                              std::chrono::milliseconds lease, Deadline deadline) {
+                              std::chrono::milliseconds lease, Deadline deadline,
+                              const std::shared_ptr<TlsContext>& tls) {
   HMC_ASSIGN(Fd socket, hmc::control::dial(address, deadline));
   SocketEnds ends = endsOf(socket.get());
   std::string who = address.toString();
   std::string where = address.isUnix ? who : fmt::format("{}:{}", ends.remoteHost, ends.remotePort);
-  Dialler dialler(std::move(who), std::move(where), std::move(ends), std::move(socket), secret,
+  std::unique_ptr<ByteStream> stream;
+  if (tls) {
+    HMC_ASSIGN(stream, diallingTlsStream(std::move(socket), tls));
+  } else {
+    stream = socketStream(std::move(socket));
+  }
+  HMC_TRY(waitUp(*stream, who, deadline));
+  Dialler dialler(std::move(who), std::move(where), std::move(ends), std::move(stream), secret,
                   lease);
   HMC_TRY(dialler.say(FrameType::hello, dialler.handshake_.hello(), deadline));
   HMC_ASSIGN(auto answer, dialler.hear(deadline));
@@ -22,13 +31,16 @@ Result<Dialler> Dialler::dial(const Address& address, const std::string& secret,
   return dialler;
 }
 
-Dialler::Dialler(std::string who, std::string where, SocketEnds ends, Fd socket,
-                 const std::string& secret, std::chrono::milliseconds lease)
+Dialler::Dialler(std::string who, std::string where, SocketEnds ends,
+                 std::unique_ptr<ByteStream> stream, const std::string& secret,
+                 std::chrono::milliseconds lease)
     : who_(std::move(who)),
       where_(std::move(where)),
       ends_(std::move(ends)),
-      stream_(socketStream(std::move(socket))),
-      handshake_(secret, who_, lease) {}
+      stream_(std::move(stream)),
+      handshake_(secret, who_, lease) {
+  handshake_.bind(stream_->binding());
+}
 
 Result<std::optional<Welcome>> Dialler::introduce(const Ident& ident, Deadline deadline) {
   HMC_TRY(say(FrameType::ident, handshake_.ident(ident), deadline));

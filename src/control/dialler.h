@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "base/tls_context.h"
 #include "control/byte_stream.h"
 #include "control/frame.h"
 #include "control/handshake.h"
@@ -15,9 +16,10 @@ namespace hmc::control {
 // The dialling side of the handshake, in the caller's own thread.
 class Dialler {
  public:
-  // Connects and checks the acceptor's proof.
+  // Connects, encrypts where there is a context for it, and checks the acceptor's proof.
   static Result<Dialler> dial(const Address& address, const std::string& secret,
-                              std::chrono::milliseconds lease, Deadline deadline);
+                              std::chrono::milliseconds lease, Deadline deadline,
+                              const std::shared_ptr<TlsContext>& tls = nullptr);
 
   const std::string& peerId() const { return peerId_; }
   // The address that was dialled, and the same as the channel's sentences say it.
@@ -38,8 +40,8 @@ class Dialler {
     FrameType type;
     std::string payload;
   };
-  Dialler(std::string who, std::string where, SocketEnds ends, Fd socket, const std::string& secret,
-          std::chrono::milliseconds lease);
+  Dialler(std::string who, std::string where, SocketEnds ends, std::unique_ptr<ByteStream> stream,
+          const std::string& secret, std::chrono::milliseconds lease);
   Status say(FrameType type, std::string_view payload, Deadline deadline);
   // The next frame, or the error that it carries.
   Result<Answer> hear(Deadline deadline);

@@ -15,6 +15,7 @@ constexpr uint32_t kMagic = 0x31434d48;  // "HMC1"
 constexpr uint8_t kHasSecret = 1;
 constexpr uint8_t kAgain = 1;
 
+// `hello` with what it is bound to in front.
 std::string acceptorProof(const std::string& secret, const std::string& hello,
                           std::string_view challenge) {
   return proof(secret, "hmc acceptor" + hello + std::string(challenge));
@@ -66,7 +67,7 @@ Code decodeCode(uint8_t code) {
 
 // The nonces of both sides make it one channel's, the secret makes it theirs alone.
 std::string Handshake::credentials() const {
-  return proof(secret_, "hmc credentials" + hello_ + challenge_ + ident_);
+  return proof(secret_, "hmc credentials" + binding_ + hello_ + challenge_ + ident_);
 }
 
 uint32_t Handshake::encodeLease(std::chrono::milliseconds lease) {
@@ -114,7 +115,7 @@ Result<std::string> DiallerHandshake::takeChallenge(std::string_view payload) {
     return error(Code::permissionDenied, "this side demands a secret and {} has none", who_);
   }
   challenge_ = std::string(payload.substr(0, covered));
-  if (hasSecret && !sameProof(theirs, acceptorProof(secret_, hello_, challenge_))) {
+  if (hasSecret && !sameProof(theirs, acceptorProof(secret_, binding_ + hello_, challenge_))) {
     return error(Code::permissionDenied, "{} has another secret than this side", who_);
   }
   HMC_TRY(takeLease(lease).within(who_));
@@ -129,7 +130,8 @@ std::string DiallerHandshake::ident(const Ident& ident) {
                           .string(ident.attributes)
                           .string(ident.hostId)
                           .take();
-  std::string mine = secret_.empty() ? "" : diallerProof(secret_, hello_, challenge_, words);
+  std::string mine =
+      secret_.empty() ? "" : diallerProof(secret_, binding_ + hello_, challenge_, words);
   ident_ = Writer().string(mine).raw(words).take();
   return ident_;
 }
@@ -161,7 +163,7 @@ Result<std::string> AcceptorHandshake::takeHello(std::string_view payload) {
                    .raw(id_)
                    .u32(encodeLease(ours))
                    .take();
-  std::string mine = secret_.empty() ? "" : acceptorProof(secret_, hello_, challenge_);
+  std::string mine = secret_.empty() ? "" : acceptorProof(secret_, binding_ + hello_, challenge_);
   return challenge_ + Writer().string(mine).take();
 }
 
@@ -169,7 +171,8 @@ Result<Ident> AcceptorHandshake::takeIdent(std::string_view payload) {
   Reader reader(payload);
   std::string theirs = reader.string();
   std::string_view words = payload.substr(payload.size() - reader.left());
-  if (!secret_.empty() && !sameProof(theirs, diallerProof(secret_, hello_, challenge_, words))) {
+  if (!secret_.empty() &&
+      !sameProof(theirs, diallerProof(secret_, binding_ + hello_, challenge_, words))) {
     return error(Code::permissionDenied, "the peer demands a secret and the dialler has {}",
                  theirs.empty() ? "none" : "another");
   }

@@ -55,6 +55,8 @@ Code decodeCode(uint8_t code);
 // What both sides have said so far.
 class Handshake {
  public:
+  // First of all: proofs and credentials are worth something over this stream alone.
+  void bind(std::string binding) { binding_ = std::move(binding); }
   // After IDENT: Channel::credentials().
   std::string credentials() const;
   // Once the other side has said its own: the shorter of the two. Both sides have the same one, so
@@ -70,6 +72,7 @@ class Handshake {
 
   const std::string secret_;
   std::chrono::milliseconds lease_;
+  std::string binding_;  // ByteStream::binding()
   std::string hello_;
   std::string challenge_;  // what the acceptor's proof covers
   std::string ident_;

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/random.h"
+#include "base/tls_options.h"
 
 namespace hmc {
 
@@ -26,7 +27,8 @@ Result<std::shared_ptr<NodeImpl>> NodeImpl::create(const NodeOptions& options,
                                                    const TransportMaker& make,
                                                    std::shared_ptr<NodeExtension> extension) {
   HMC_ASSIGN(auto fds, FdExchange::create());
-  HMC_ASSIGN(auto transports, make(options.transports, {*fds, options.channels}));
+  HMC_ASSIGN(const TlsOptions tls, withEnvironment(options.tls));
+  HMC_ASSIGN(auto transports, make(options.transports, {*fds, options.channels, tls}));
   std::string name = options.name.empty() ? "node-" + hex(randomBytes(4)) : options.name;
   std::shared_ptr<NodeImpl> node(
       new NodeImpl(name, std::move(fds), std::move(transports), options, std::move(extension)));
@@ -34,6 +36,7 @@ Result<std::shared_ptr<NodeImpl>> NodeImpl::create(const NodeOptions& options,
   control::ControlOptions control;
   control.name = name;
   control.secret = options.secret;
+  HMC_ASSIGN(control.tls, TlsContext::create(tls, options.secret));
   control.heartbeat = options.heartbeat;
   control.lease = options.lease;
   const auto& asked = options.transports;

@@ -49,11 +49,12 @@ Result<Joining> joiningFrom(const Launch& launch, const PoolOptions& options) {
 Result<StoreOfPool> openStoreOf(const Joining& joining, Deadline deadline,
                                 const std::stop_token& stop) {
   const std::string& secret = joining.options.node.secret;
+  const TlsOptions& tls = joining.options.node.tls;
   const bool asked = joining.options.serveStore;
   StoreOfPool opened;
   Status unserved;
   if (asked || (joining.firstRank && canBeServed(joining.store))) {
-    auto started = store::Server::start(joining.store, {secret});
+    auto started = store::Server::start(joining.store, {.secret = secret, .tls = tls});
     if (started.ok()) {
       opened.served = std::make_unique<ServedStore>(
           *std::move(started), joining.firstRank ? joining.options.node.lease : kNoWait);
@@ -62,7 +63,8 @@ Result<StoreOfPool> openStoreOf(const Joining& joining, Deadline deadline,
       if (asked) return unserved;
     }
   }
-  auto client = store::openStore(joining.store, {.secret = secret, .stop = stop}, deadline);
+  auto client =
+      store::openStore(joining.store, {.secret = secret, .tls = tls, .stop = stop}, deadline);
   if (!client.ok() && !unserved.ok()) {
     return client.status().within("this process could not serve it itself (" + unserved.message() +
                                   ")");

@@ -104,6 +104,7 @@ Status ServerImpl::open(const std::string& address, const ServerOptions& options
   control::ControlOptions control;
   control.name = "the store";
   control.secret = options.secret;
+  HMC_ASSIGN(control.tls, TlsContext::create(options.tls, options.secret));
   HMC_ASSIGN(control_, control::Control::create(control, *this));
   control_->setAttributes(std::string(kProtocol));
   timer_ = std::make_unique<Loop::Timer>(control_->loop());

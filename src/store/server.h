@@ -7,6 +7,7 @@
 #include "base/interface.h"
 #include "hmc/deadline.h"
 #include "hmc/result.h"
+#include "hmc/tls.h"
 
 namespace hmc::store {
 
@@ -14,6 +15,7 @@ struct ServerOptions {
   std::string secret;                 // clients need the same; empty: none
   size_t capacity = size_t{1} << 30;  // bytes of all keys and values
   std::string data;                   // a folder where they outlive the server; empty: none
+  TlsOptions tls{};
 };
 
 // Serves a store from memory until it is destroyed. One thread, any number of clients.

@@ -1,6 +1,7 @@
 #include "store/store.h"
 
 #include "base/error.h"
+#include "base/tls_options.h"
 #include "store/client.h"
 #include "store/etcd/etcd.h"
 
@@ -13,6 +14,11 @@ Result<std::shared_ptr<Store>> openStore(const std::string& url, const StoreOpti
     return std::shared_ptr<Store>(std::move(client));
   }
   if (url.starts_with("etcd://") || url.starts_with("etcds://")) {
+    HMC_ASSIGN(const TlsOptions tls, withEnvironment(options.tls));
+    if (isRequired(tls) && url.starts_with("etcd://")) {
+      return error(Code::permissionDenied,
+                   "the store {} does not encrypt, and this side demands TLS: use etcds://", url);
+    }
     return etcd::open(url, options, deadline);
   }
   return error(Code::invalidArgument,

@@ -12,6 +12,7 @@
 #include "base/interface.h"
 #include "hmc/deadline.h"
 #include "hmc/result.h"
+#include "hmc/tls.h"
 
 namespace hmc::store {
 
@@ -104,6 +105,8 @@ struct StoreOptions {
   // When a server was restarted and has lost its memory, other clients set the keys of their leases
   // again. Watches report a key as removed when that did not happen within this time.
   std::chrono::milliseconds grace{5000};
+  // Where it is required, an etcd must be an etcds.
+  TlsOptions tls{};
   // Ends openStore() with cancelled while it waits for a server. That of an etcd goes on.
   std::stop_token stop{};
 };

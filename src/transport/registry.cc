@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "base/environment.h"
 #include "base/error.h"
+#include "base/tls_options.h"
 #include "transport/ipc/ipc.h"
 #include "transport/tcp/tcp.h"
 #include "transport/ucx/ucx.h"
@@ -16,15 +18,16 @@ using Made = Result<std::unique_ptr<Transport>>;
 
 struct Entry {
   const char* name;
+  bool isPrivate;  // nothing leaves the memory of one user on one host unencrypted
   Made (*make)(const TransportNeeds& needs);
 };
 
 // Best first.
 constexpr Entry kTransports[] = {
-    {"ipc", [](const TransportNeeds& needs) { return ipc::create(needs.fds, {}); }},
-    {"verbs", [](const TransportNeeds& needs) { return verbs::create({needs.channels}); }},
-    {"ucx", [](const TransportNeeds&) { return ucx::create(); }},
-    {"tcp", [](const TransportNeeds&) { return tcp::create({}); }},
+    {"ipc", true, [](const TransportNeeds& needs) { return ipc::create(needs.fds, {}); }},
+    {"verbs", false, [](const TransportNeeds& needs) { return verbs::create({needs.channels}); }},
+    {"ucx", false, [](const TransportNeeds&) { return ucx::create(); }},
+    {"tcp", false, [](const TransportNeeds&) { return tcp::create({}); }},
 };
 
 std::string allNames() {
@@ -34,8 +37,19 @@ std::string allNames() {
   return names;
 }
 
+Made make(const Entry& entry, const TransportNeeds& needs) {
+  const auto& exceptions = needs.tls.exceptions;
+  const bool excepted =
+      std::find(exceptions.begin(), exceptions.end(), entry.name) != exceptions.end();
+  if (!isRequired(needs.tls) || entry.isPrivate || excepted) return entry.make(needs);
+  return error(Code::permissionDenied,
+               "{} does not encrypt what it moves, and TLS is required: name it in {} to allow it "
+               "all the same",
+               entry.name, variable::kTlsExceptions.name);
+}
+
 void add(TransportSet& set, const Entry& entry, const TransportNeeds& needs) {
-  Made made = entry.make(needs);
+  Made made = make(entry, needs);
   if (made.ok()) {
     set.ready.push_back(*std::move(made));
   } else {
@@ -48,6 +62,12 @@ const Entry* find(const std::string& name) {
                       [&](const Entry& one) { return name == one.name; });
 }
 
+Status checkName(const std::string& name) {
+  if (find(name) != std::end(kTransports)) return Status();
+  return error(Code::invalidArgument, "there is no transport called \"{}\"; there are {}", name,
+               allNames());
+}
+
 }  // namespace
 
 bool isBetterTransport(const std::string& a, const std::string& b) {
@@ -57,17 +77,14 @@ bool isBetterTransport(const std::string& a, const std::string& b) {
 Result<TransportSet> makeTransports(const std::vector<std::string>& wanted,
                                     const TransportNeeds& needs) {
   TransportSet set;
+  for (const std::string& name : needs.tls.exceptions) HMC_TRY(checkName(name));
   if (wanted.empty()) {
     for (const Entry& entry : kTransports) add(set, entry, needs);
     return set;
   }
   for (const std::string& name : wanted) {
-    const Entry* entry = find(name);
-    if (entry == std::end(kTransports)) {
-      return error(Code::invalidArgument, "there is no transport called \"{}\"; there are {}", name,
-                   allNames());
-    }
-    add(set, *entry, needs);
+    HMC_TRY(checkName(name));
+    add(set, *find(name), needs);
   }
   return set;
 }

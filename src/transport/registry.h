@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/fd_exchange.h"
+#include "hmc/tls.h"
 #include "transport/transport.h"
 
 namespace hmc {
@@ -21,6 +22,9 @@ struct TransportSet {
 struct TransportNeeds {
   FdExchange& fds;   // must outlive them
   int channels = 1;  // VerbsOptions::channels
+  // Required: a transport that does not encrypt what leaves the host is missing, unless it is one
+  // of the exceptions.
+  TlsOptions tls{};
 };
 
 // Every transport of this build, or those named in `wanted`, in that order. One that cannot run

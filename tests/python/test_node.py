@@ -331,3 +331,19 @@ def test_a_put_that_is_late_is_cancelled():
         server.stop()
         with pytest.raises(TimeoutError, match="put of 8388608 bytes"):
             remote.put(bytes(8 << 20), timeout=0.1)
+
+
+def test_encrypted_nodes_meet_and_plain_ones_are_refused():
+    with hmc.Node(listen="tcp://127.0.0.1:0", secret="hush", tls="required") as a:
+        with hmc.Node(secret="hush", tls="required") as b:
+            assert b.connect(a.address).probe()
+        with hmc.Node(secret="hush") as plain:
+            with pytest.raises(hmc.PermissionDenied, match="demands TLS"):
+                plain.connect(a.address)
+
+
+def test_tls_that_is_not_whole_is_refused():
+    for wrong in ({"tls": "on"}, {"tls": "required"}, {"tls": "required", "certificates": ["ca.pem"]},
+                  {"secret": "hush", "tls": "required", "tls_exceptions": ["vrebs"]}):
+        with pytest.raises(hmc.InvalidArgument):
+            hmc.Node(**wrong)

@@ -1,0 +1,56 @@
+#include "base/tls_options.h"
+
+#include <sstream>
+
+#include "base/environment.h"
+#include "base/error.h"
+
+namespace hmc {
+
+namespace {
+
+using Mode = TlsOptions::Mode;
+
+bool namesFiles(const TlsOptions& options) {
+  return !options.ca.empty() || !options.certificate.empty() || !options.key.empty();
+}
+
+void takeFiles(TlsOptions& options) {
+  options.ca = valueOf(variable::kTlsCa).value_or("");
+  options.certificate = valueOf(variable::kTlsCertificate).value_or("");
+  options.key = valueOf(variable::kTlsKey).value_or("");
+}
+
+void takeExceptions(TlsOptions& options) {
+  std::istringstream names(valueOf(variable::kTlsExceptions).value_or(""));
+  for (std::string name; std::getline(names, name, ',');) options.exceptions.push_back(name);
+}
+
+}  // namespace
+
+Result<TlsOptions> withEnvironment(const TlsOptions& options) {
+  TlsOptions all = options;
+  if (all.mode == Mode::environment) {
+    HMC_TRY(checkValue(variable::kTls));
+    all.mode = valueOf(variable::kTls) == "required" ? Mode::required : Mode::off;
+    // Who names certificates believes to be encrypted.
+    if (all.mode == Mode::off && namesFiles(options)) {
+      return error(Code::invalidArgument,
+                   "certificates are named and tls is off: set the mode, or {}, to required",
+                   variable::kTls.name);
+    }
+  }
+  if (all.mode == Mode::off) return TlsOptions{.mode = Mode::off};
+  if (!namesFiles(all)) takeFiles(all);
+  if (all.exceptions.empty()) takeExceptions(all);
+  const bool complete = !all.ca.empty() && !all.certificate.empty() && !all.key.empty();
+  if (namesFiles(all) && !complete) {
+    return error(Code::invalidArgument,
+                 "tls needs three files or none, and these are the CA \"{}\", the certificate "
+                 "\"{}\" and the key \"{}\"",
+                 all.ca, all.certificate, all.key);
+  }
+  return all;
+}
+
+}  // namespace hmc

@@ -1,0 +1,263 @@
+#include "base/tls_session.h"
+
+#include <openssl/err.h>
+#include <openssl/x509_vfy.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/error.h"
+
+namespace hmc {
+
+namespace {
+
+// The first byte of a TLS connection, from either side: a handshake, or an alert as the answer.
+constexpr unsigned char kHandshakeRecord = 0x16;
+constexpr unsigned char kAlertRecord = 0x15;
+constexpr size_t kExported = 32;
+
+size_t sizeOf(std::span<const iovec> parts) {
+  size_t size = 0;
+  for (const iovec& part : parts) size += part.iov_len;
+  return size;
+}
+
+}  // namespace
+
+TlsSession::TlsSession(SSL* ssl, int socket, Side side, TlsSecret secret)
+    : ssl_(ssl), socket_(socket), side_(side), secret_(std::move(secret)) {
+  SSL_set_app_data(ssl, this);
+  BIO* bio = BIO_new(bioMethod());
+  BIO_set_data(bio, this);
+  BIO_set_init(bio, 1);
+  SSL_set_bio(ssl, bio, bio);
+  side == Side::acceptor ? SSL_set_accept_state(ssl) : SSL_set_connect_state(ssl);
+}
+
+TlsSession::~TlsSession() {
+  sayGoodbye();
+}
+
+// OpenSSL's own BIO for sockets writes without MSG_NOSIGNAL, and one record at a time.
+BIO_METHOD* TlsSession::bioMethod() {
+  static BIO_METHOD* const method = [] {
+    BIO_METHOD* made = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "hmc socket");
+    BIO_meth_set_read(made, bioRead);
+    BIO_meth_set_write(made, bioWrite);
+    BIO_meth_set_ctrl(made, bioControl);
+    return made;
+  }();
+  return method;
+}
+
+int TlsSession::bioRead(BIO* bio, char* into, int size) {
+  auto& self = *static_cast<TlsSession*>(BIO_get_data(bio));
+  BIO_clear_retry_flags(bio);
+  ssize_t got = 0;
+  do {
+    got = recv(self.socket_, into, static_cast<size_t>(size), MSG_DONTWAIT);
+  } while (got < 0 && errno == EINTR);
+  if (got > 0) return static_cast<int>(got);
+  if (got == 0) {
+    self.cutOff_ = true;
+    return 0;
+  }
+  if (errno == EAGAIN || errno == EWOULDBLOCK) {
+    BIO_set_retry_read(bio);
+  } else {
+    self.errnum_ = errno;
+  }
+  return -1;
+}
+
+int TlsSession::bioWrite(BIO* bio, const char* bytes, int size) {
+  auto& self = *static_cast<TlsSession*>(BIO_get_data(bio));
+  self.out_.insert(self.out_.end(), bytes, bytes + size);
+  return size;
+}
+
+long TlsSession::bioControl(BIO* bio, int command, long, void*) {
+  if (command == BIO_CTRL_FLUSH) return 1;
+  if (command == BIO_CTRL_EOF) return static_cast<TlsSession*>(BIO_get_data(bio))->cutOff_ ? 1 : 0;
+  return 0;
+}
+
+bool TlsSession::flush() {
+  while (sent_ < out_.size()) {
+    const ssize_t count =
+        send(socket_, out_.data() + sent_, out_.size() - sent_, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) {
+      if (errno != EAGAIN && errno != EWOULDBLOCK) errnum_ = errno;
+      return false;
+    }
+    sent_ += static_cast<size_t>(count);
+  }
+  out_.clear();
+  sent_ = 0;
+  return true;
+}
+
+// A peer that does not encrypt is told so by our caller, and not after a timeout.
+void TlsSession::look() {
+  unsigned char first = 0;
+  if (looked_ || recv(socket_, &first, 1, MSG_PEEK | MSG_DONTWAIT) != 1) return;
+  looked_ = true;
+  peerIsPlain_ = first != kHandshakeRecord && (side_ == Side::acceptor || first != kAlertRecord);
+}
+
+TlsSession::Step TlsSession::handshake() {
+  if (up_) return Step::done;
+  if (step_ == Step::failed) return step_;
+  look();
+  if (peerIsPlain_) {
+    problem_ = error(Code::permissionDenied, "it does not encrypt, and this side demands TLS");
+    return step_ = Step::failed;
+  }
+  ERR_clear_error();
+  const int outcome = SSL_do_handshake(ssl_.get());
+  const int why = SSL_get_error(ssl_.get(), outcome);
+  const bool flushed = flush();
+  if (outcome == 1) {
+    // The secret counts as a session that is resumed. Nothing else may have been agreed on.
+    const bool bySecret = SSL_session_reused(ssl_.get()) == 1;
+    if (bySecret == secret_.identity.empty()) return fail();
+    up_ = true;
+    return step_ = Step::done;
+  }
+  if (why == SSL_ERROR_WANT_READ && errnum_ == 0)
+    return step_ = flushed ? Step::wantsRead : Step::wantsWrite;
+  return fail();
+}
+
+TlsSession::Step TlsSession::fail() {
+  problem_ = describe();
+  return step_ = Step::failed;
+}
+
+TlsMoved TlsSession::notUp() const {
+  return step_ == Step::failed ? broken() : TlsMoved{};
+}
+
+TlsMoved TlsSession::broken() const {
+  return {.errnum = cutOff_ ? ECONNABORTED : EPROTO};
+}
+
+TlsMoved TlsSession::read(std::span<const iovec> parts) {
+  TlsMoved all;
+  for (const iovec& part : parts) {
+    for (size_t filled = 0; filled < part.iov_len;) {
+      const TlsMoved one =
+          readRecord(static_cast<char*>(part.iov_base) + filled, part.iov_len - filled);
+      // What was read counts first; the next call meets the end again.
+      if (one.bytes == 0) return all.bytes > 0 ? all : one;
+      filled += one.bytes;
+      all.bytes += one.bytes;
+    }
+  }
+  return all;
+}
+
+TlsMoved TlsSession::readRecord(char* into, size_t size) {
+  if (!problem_.ok()) return broken();
+  if (!up_ && handshake() != Step::done) return notUp();
+  ERR_clear_error();
+  size_t got = 0;
+  const int outcome = SSL_read_ex(ssl_.get(), into, size, &got);
+  if (outcome == 1) return {.bytes = got};
+  const int why = SSL_get_error(ssl_.get(), outcome);
+  if (why == SSL_ERROR_ZERO_RETURN) return {.ended = true};
+  if (why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE) return {};
+  problem_ = describe();
+  return broken();
+}
+
+// Encrypts from the parts without their first `skip` bytes, `most` at the most, and answers how
+// many it took. Neighbours share a record.
+size_t TlsSession::encrypt(std::span<const iovec> parts, size_t skip, size_t most) {
+  char gathered[kRecord];
+  size_t inRecord = 0;
+  size_t taken = 0;
+  auto close = [&] {
+    size_t written = 0;
+    if (inRecord > 0) SSL_write_ex(ssl_.get(), gathered, inRecord, &written);
+    inRecord = 0;
+  };
+  for (const iovec& part : parts) {
+    const size_t passed = std::min(skip, part.iov_len);
+    skip -= passed;
+    const char* from = static_cast<const char*>(part.iov_base) + passed;
+    for (size_t left = std::min(part.iov_len - passed, most - taken); left > 0;) {
+      size_t count = std::min(left, kRecord - inRecord);
+      if (count == kRecord) {
+        size_t written = 0;
+        SSL_write_ex(ssl_.get(), from, kRecord, &written);
+      } else {
+        std::memcpy(gathered + inRecord, from, count);
+        inRecord += count;
+        if (inRecord == kRecord) close();
+      }
+      from += count;
+      left -= count;
+      taken += count;
+    }
+  }
+  close();
+  return taken;
+}
+
+TlsMoved TlsSession::write(std::span<const iovec> parts) {
+  if (!problem_.ok()) return broken();
+  if (!up_ && handshake() != Step::done) return notUp();
+  const size_t size = sizeOf(parts);
+  size_t done = 0;
+  ERR_clear_error();
+  while (errnum_ == 0 && flush()) {
+    done += std::exchange(held_, 0);
+    if (done >= size) break;
+    held_ = encrypt(parts, done, kBatch);
+  }
+  return {.bytes = done, .errnum = done > 0 ? 0 : errnum_};
+}
+
+bool TlsSession::sayGoodbye() {
+  if (!up_ || std::exchange(saidGoodbye_, true)) return false;
+  ERR_clear_error();
+  SSL_shutdown(ssl_.get());
+  return errnum_ == 0 && flush();
+}
+
+std::string TlsSession::exported(std::string_view label) const {
+  unsigned char bytes[kExported];
+  if (SSL_export_keying_material(ssl_.get(), bytes, sizeof(bytes), label.data(), label.size(),
+                                 nullptr, 0, 0) != 1)
+    return {};
+  return {reinterpret_cast<const char*>(bytes), sizeof(bytes)};
+}
+
+Status TlsSession::describe() const {
+  if (cutOff_ && up_) {
+    return error(Code::disconnected,
+                 "the connection was cut off: it ended without the peer's goodbye");
+  }
+  const unsigned long code = ERR_peek_last_error();
+  if (code == 0 && errnum_ != 0) return errnoStatus("TLS", errnum_);
+  const char* reason = ERR_reason_error_string(code);
+  std::string words = cutOff_ ? "the peer hung up" : reason ? reason : "the peer proved nothing";
+  const long verified = SSL_get_verify_result(ssl_.get());
+  if (ERR_GET_REASON(code) == SSL_R_CERTIFICATE_VERIFY_FAILED)
+    words += fmt::format(": {}", X509_verify_cert_error_string(verified));
+  if (up_ && !cutOff_ && ERR_GET_REASON(code) < SSL_AD_REASON_OFFSET)
+    return error(Code::failed, "TLS: {}: its bytes were altered on the way", words);
+  return error(Code::permissionDenied, "TLS handshake: {}: {}", words, hint());
+}
+
+std::string TlsSession::hint() const {
+  if (!secret_.identity.empty()) return "both sides need the same secret, and no certificates";
+  return "both sides need a certificate that is valid now, from the CA that the other one names";
+}
+
+}  // namespace hmc

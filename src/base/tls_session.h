@@ -1,0 +1,110 @@
+#pragma once
+
+#include <openssl/ssl.h>
+#include <sys/uio.h>
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "hmc/status.h"
+
+namespace hmc {
+
+struct TlsMoved {
+  size_t bytes = 0;    // with no error and no end, 0 means: not now, wait for the socket
+  bool ended = false;  // read only: the peer said that it sends no more, in words nobody can forge
+  int errnum = 0;      // the session broke: problem() says how
+};
+
+// What both ends of a session know, and what it is called; empty where certificates are used.
+struct TlsSecret {
+  std::string identity;
+  std::string secret;
+};
+
+// One TLS connection over a non-blocking socket: nothing here waits. For one thread at a time.
+//
+// write() keeps what was encrypted and did not fit into the socket, and counts it when it has left:
+// a caller that got 0 offers the same bytes again, as it does with a socket.
+class TlsSession {
+ public:
+  enum class Side { dialler, acceptor };
+  enum class Step { done, wantsRead, wantsWrite, failed };
+
+  TlsSession(SSL* ssl, int socket, Side side, TlsSecret secret);
+  // Says goodbye, if the socket takes it.
+  ~TlsSession();
+  TlsSession(const TlsSession&) = delete;
+  TlsSession& operator=(const TlsSession&) = delete;
+
+  // Until it is done or has failed; read() and write() call it, too.
+  Step handshake();
+  bool isUp() const { return up_; }
+  // The last step of the handshake waits for the peer.
+  bool awaitsPeer() const { return !up_ && step_ == Step::wantsRead; }
+  // The peer's first bytes are not TLS. They are still in the socket.
+  bool peerIsPlain() const { return peerIsPlain_; }
+
+  // Fills as much as there is.
+  TlsMoved read(std::span<const iovec> parts);
+  // The same, of one record at the most: with room for 16 KiB nothing is left buffered, unless the
+  // context reads ahead.
+  TlsMoved readRecord(char* into, size_t size);
+  TlsMoved write(std::span<const iovec> parts);
+  // Bytes were read from the socket that read() has not answered yet.
+  bool buffered() const { return SSL_has_pending(ssl_.get()) == 1; }
+  // We send no more: the peer's read() answers `ended`. Once; false when the socket did not take
+  // it.
+  bool sayGoodbye();
+
+  // Why it broke, in OpenSSL's words and ours; ok while it has not.
+  const Status& problem() const { return problem_; }
+  // 32 bytes that both ends of this session know and nobody else, in every session others.
+  std::string exported(std::string_view label) const;
+
+  const TlsSecret& secret() const { return secret_; }
+
+ private:
+  // A record's largest content, and what one write to the socket gathers.
+  static constexpr size_t kRecord = 16384;
+  static constexpr size_t kBatch = 4 * kRecord;
+  struct Free {
+    void operator()(SSL* ssl) const { SSL_free(ssl); }
+  };
+
+  static int bioRead(BIO* bio, char* into, int size);
+  static int bioWrite(BIO* bio, const char* bytes, int size);
+  static long bioControl(BIO* bio, int command, long, void*);
+  static BIO_METHOD* bioMethod();
+
+  Step fail();
+  void look();
+  TlsMoved notUp() const;
+  TlsMoved broken() const;
+  Status describe() const;
+  std::string hint() const;
+  // False when the socket took no more, or broke: then errnum_ is set.
+  bool flush();
+  size_t encrypt(std::span<const iovec> parts, size_t skip, size_t most);
+
+  const std::unique_ptr<SSL, Free> ssl_;
+  const int socket_;
+  const Side side_;
+  const TlsSecret secret_;
+  Step step_ = Step::wantsWrite;
+  bool up_ = false;
+  bool looked_ = false;
+  bool peerIsPlain_ = false;
+  bool saidGoodbye_ = false;
+  bool cutOff_ = false;  // the socket ended
+  int errnum_ = 0;       // of the socket
+  Status problem_;
+
+  std::vector<char> out_;  // encrypted; from sent_ on not in the socket yet
+  size_t sent_ = 0;
+  size_t held_ = 0;  // bytes of the caller that out_ stands for, and that were not counted yet
+};
+
+}  // namespace hmc

@@ -1,0 +1,279 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+
+#include "base/fd.h"
+#include "base/tls_context.h"
+#include "fakes/certificates.h"
+
+namespace hmc {
+namespace {
+
+using test::Certificates;
+using testing::HasSubstr;
+using Context = std::shared_ptr<TlsContext>;
+using Step = TlsSession::Step;
+
+const TlsOptions kBySecret{.mode = TlsOptions::Mode::required};
+
+Context contextOf(const TlsOptions& options, const std::string& secret = "") {
+  auto made = TlsContext::create(options, secret);
+  EXPECT_TRUE(made.ok()) << made.status().toString();
+  return *made;
+}
+
+TlsMoved readInto(TlsSession& session, std::string& into) {
+  const iovec part{into.data(), into.size()};
+  return session.read({&part, 1});
+}
+TlsMoved write(TlsSession& session, const std::string& bytes) {
+  const iovec part{const_cast<char*>(bytes.data()), bytes.size()};
+  return session.write({&part, 1});
+}
+
+// Two ends of a socket pair. Nothing blocks, so that one thread plays both.
+struct TlsPair {
+  TlsPair(Context forDialler, Context forAcceptor)
+      : contexts{std::move(forDialler), std::move(forAcceptor)} {
+    int fds[2];
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
+    diallerFd = Fd(fds[0]);
+    acceptorFd = Fd(fds[1]);
+    dialler = *contexts[0]->dial(fds[0]);
+    acceptor = *contexts[1]->accept(fds[1]);
+  }
+  // Until neither side gets on.
+  bool shakeHands() {
+    for (int i = 0; i < 10; ++i) {
+      dialler->handshake();
+      acceptor->handshake();
+    }
+    return dialler->isUp() && acceptor->isUp();
+  }
+  // What the dialler learns when the acceptor has looked at what it was shown.
+  Status diallersProblem() {
+    shakeHands();
+    std::string bytes(1, '\0');
+    readInto(*dialler, bytes);
+    return dialler->problem();
+  }
+
+  Context contexts[2];
+  Fd diallerFd;
+  Fd acceptorFd;
+  std::unique_ptr<TlsSession> dialler;
+  std::unique_ptr<TlsSession> acceptor;
+};
+
+TlsPair withSecret() {
+  return {contextOf(kBySecret, "hush"), contextOf(kBySecret, "hush")};
+}
+
+TEST(Tls, oneSecretIsEnoughForBothSides) {
+  TlsPair pair = withSecret();
+  ASSERT_TRUE(pair.shakeHands()) << pair.dialler->problem().toString();
+  EXPECT_EQ(write(*pair.dialler, "to the acceptor").bytes, 15u);
+  std::string got(100, '\0');
+  EXPECT_EQ(readInto(*pair.acceptor, got).bytes, 15u);
+  EXPECT_EQ(got.substr(0, 15), "to the acceptor");
+  EXPECT_EQ(readInto(*pair.acceptor, got).bytes, 0u);
+  EXPECT_EQ(write(*pair.acceptor, "and back").bytes, 8u);
+  EXPECT_EQ(readInto(*pair.dialler, got).bytes, 8u);
+}
+
+TEST(Tls, nothingOfTheBytesIsOnTheWire) {
+  TlsPair pair = withSecret();
+  ASSERT_TRUE(pair.shakeHands());
+  write(*pair.dialler, std::string(1000, 'x'));
+  char wire[4096];
+  const ssize_t size = recv(pair.acceptorFd.get(), wire, sizeof(wire), 0);
+  ASSERT_GT(size, 1000);
+  EXPECT_EQ(std::string(wire, static_cast<size_t>(size)).find("xxxx"), std::string::npos);
+}
+
+TEST(Tls, everySessionExportsBytesOfItsOwn) {
+  TlsPair one = withSecret();
+  TlsPair other = withSecret();
+  ASSERT_TRUE(one.shakeHands() && other.shakeHands());
+  EXPECT_EQ(one.dialler->exported("label").size(), 32u);
+  EXPECT_EQ(one.dialler->exported("label"), one.acceptor->exported("label"));
+  EXPECT_NE(one.dialler->exported("label"), one.dialler->exported("another"));
+  EXPECT_NE(one.dialler->exported("label"), other.dialler->exported("label"));
+}
+
+TEST(Tls, anotherSecretIsRefusedAtBothSides) {
+  TlsPair pair(contextOf(kBySecret, "hush"), contextOf(kBySecret, "shush"));
+  EXPECT_FALSE(pair.shakeHands());
+  for (TlsSession* side : {pair.dialler.get(), pair.acceptor.get()}) {
+    EXPECT_EQ(side->problem().code(), Code::permissionDenied) << side->problem().toString();
+    EXPECT_THAT(side->problem().message(), HasSubstr("both sides need the same secret"));
+  }
+}
+
+TEST(Tls, withoutSecretAndCertificatesThereIsNoContext) {
+  auto made = TlsContext::create(kBySecret, "");
+  EXPECT_EQ(made.status().code(), Code::invalidArgument);
+  EXPECT_THAT(made.status().message(), HasSubstr("set a secret, or name a CA"));
+}
+
+TEST(Tls, certificatesOfOneCaAreEnoughForBothSides) {
+  Certificates ca;
+  TlsPair pair(contextOf(ca.issue("a")), contextOf(ca.issue("b")));
+  EXPECT_TRUE(pair.shakeHands()) << pair.dialler->problem().toString();
+}
+
+TEST(Tls, aCertificateOfAnotherCaIsRefusedByEitherSide) {
+  Certificates ours;
+  Certificates theirs("another CA");
+  TlsOptions mixed = theirs.issue("c");
+  mixed.ca = ours.ca();  // believes us, and we do not believe it
+  TlsPair dials(contextOf(mixed), contextOf(ours.issue("b")));
+  EXPECT_THAT(dials.diallersProblem().message(), HasSubstr("unknown ca"));
+  EXPECT_THAT(dials.acceptor->problem().message(), HasSubstr("certificate verify failed"));
+  TlsPair accepts(contextOf(ours.issue("a")), contextOf(mixed));
+  EXPECT_THAT(accepts.diallersProblem().message(), HasSubstr("certificate verify failed"));
+  EXPECT_EQ(accepts.dialler->problem().code(), Code::permissionDenied);
+}
+
+TEST(Tls, anExpiredCertificateIsRefusedByEitherSide) {
+  Certificates ca;
+  TlsPair dials(contextOf(ca.issue("old", -60)), contextOf(ca.issue("b")));
+  EXPECT_THAT(dials.diallersProblem().message(), HasSubstr("certificate expired"));
+  EXPECT_THAT(dials.acceptor->problem().message(), HasSubstr("certificate has expired"));
+  TlsPair accepts(contextOf(ca.issue("a")), contextOf(ca.issue("old", -60)));
+  EXPECT_THAT(accepts.diallersProblem().message(), HasSubstr("certificate has expired"));
+}
+
+TEST(Tls, aSecretAndCertificatesDoNotMeet) {
+  Certificates ca;
+  for (const bool dials : {true, false}) {
+    Context secret = contextOf(kBySecret, "hush");
+    Context certificate = contextOf(ca.issue("a"));
+    TlsPair pair(dials ? secret : certificate, dials ? certificate : secret);
+    EXPECT_EQ(pair.diallersProblem().code(), Code::permissionDenied) << dials;
+    EXPECT_FALSE(pair.acceptor->isUp() && pair.dialler->isUp());
+  }
+}
+
+TEST(Tls, aPlainPeerIsNoticedByItsFirstByteWhichStays) {
+  TlsPair pair = withSecret();
+  ASSERT_EQ(send(pair.diallerFd.get(), "\x1c", 1, 0), 1);
+  EXPECT_EQ(pair.acceptor->handshake(), Step::failed);
+  EXPECT_TRUE(pair.acceptor->peerIsPlain());
+  char first = 0;
+  EXPECT_EQ(recv(pair.acceptorFd.get(), &first, 1, 0), 1);
+  EXPECT_EQ(pair.dialler->handshake(), Step::wantsRead);
+  ASSERT_EQ(send(pair.acceptorFd.get(), "\x1c", 1, 0), 1);
+  EXPECT_EQ(pair.dialler->handshake(), Step::failed);
+  EXPECT_TRUE(pair.dialler->peerIsPlain());
+  EXPECT_EQ(pair.dialler->problem().code(), Code::permissionDenied);
+}
+
+TEST(Tls, onlyAGoodbyeIsAnEnd) {
+  std::string got(10, '\0');
+  TlsPair honest = withSecret();
+  ASSERT_TRUE(honest.shakeHands());
+  write(*honest.dialler, "last");
+  EXPECT_TRUE(honest.dialler->sayGoodbye());
+  EXPECT_EQ(readInto(*honest.acceptor, got).bytes, 4u);
+  EXPECT_TRUE(readInto(*honest.acceptor, got).ended);
+
+  TlsPair cut = withSecret();
+  ASSERT_TRUE(cut.shakeHands());
+  write(*cut.dialler, "last");
+  shutdown(cut.diallerFd.get(), SHUT_WR);
+  EXPECT_EQ(readInto(*cut.acceptor, got).bytes, 4u);
+  const TlsMoved end = readInto(*cut.acceptor, got);
+  EXPECT_FALSE(end.ended);
+  EXPECT_EQ(end.errnum, ECONNABORTED);
+  EXPECT_THAT(cut.acceptor->problem().message(), HasSubstr("without the peer's goodbye"));
+}
+
+TEST(Tls, anAlteredByteBreaksTheSession) {
+  TlsPair pair = withSecret();
+  ASSERT_TRUE(pair.shakeHands());
+  write(*pair.dialler, "hundred");
+  char wire[4096];
+  const ssize_t size = recv(pair.acceptorFd.get(), wire, sizeof(wire), 0);
+  ASSERT_GT(size, 10);
+  wire[10] = static_cast<char>(wire[10] ^ 1);
+  ASSERT_EQ(send(pair.diallerFd.get(), wire, static_cast<size_t>(size), 0), size);
+  std::string got(10, '.');
+  const TlsMoved moved = readInto(*pair.acceptor, got);
+  EXPECT_EQ(moved.errnum, EPROTO);
+  EXPECT_EQ(got, std::string(10, '.'));
+  EXPECT_THAT(pair.acceptor->problem().message(), HasSubstr("altered"));
+}
+
+// The socket takes a part of a batch, and the caller offers the rest again.
+TEST(Tls, bytesArriveInOrderThroughASmallSocket) {
+  TlsPair pair = withSecret();
+  const int small = 8192;
+  setsockopt(pair.diallerFd.get(), SOL_SOCKET, SO_SNDBUF, &small, sizeof(small));
+  ASSERT_TRUE(pair.shakeHands());
+  std::string bytes(300001, '\0');
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i * 7 + i / 251);
+  std::string got;
+  size_t refused = 0;
+  for (size_t sent = 0; got.size() < bytes.size();) {
+    // In unlike parts, a small one first, as headers and payloads are.
+    const size_t head = std::min<size_t>(bytes.size() - sent, 64);
+    const iovec parts[] = {{bytes.data() + sent, head},
+                           {bytes.data() + sent + head, bytes.size() - sent - head}};
+    const TlsMoved moved = pair.dialler->write(parts);
+    ASSERT_EQ(moved.errnum, 0);
+    sent += moved.bytes;
+    refused += moved.bytes == 0;
+    std::string some(5000, '\0');
+    got.append(some.data(), 0);
+    const TlsMoved read = readInto(*pair.acceptor, some);
+    got.append(some, 0, read.bytes);
+  }
+  EXPECT_TRUE(got == bytes);
+  EXPECT_GT(refused, 0u) << "the socket took everything at once: nothing was tested";
+}
+
+TEST(Tls, certificatesAreReplacedWithoutAnythingElse) {
+  Certificates ca;
+  const TlsOptions files = ca.issue("a");
+  Context replaced = contextOf(files);
+  Context other = contextOf(ca.issue("b"));
+  TlsPair before(other, replaced);
+  ASSERT_TRUE(before.shakeHands());
+  ca.issue("a", -60);
+  EXPECT_THAT(TlsPair(other, replaced).diallersProblem().message(), HasSubstr("has expired"));
+  ca.issue("a");
+  EXPECT_TRUE(TlsPair(other, replaced).shakeHands());
+  std::filesystem::resize_file(files.key, 10);  // half written
+  EXPECT_TRUE(TlsPair(other, replaced).shakeHands()) << "those that fitted stay in use";
+  EXPECT_EQ(write(*before.dialler, "still there").bytes, 11u);
+}
+
+TEST(Tls, filesThatCannotBeUsedAreNamed) {
+  Certificates ca;
+  TlsOptions files = ca.issue("a");
+  files.key = ca.issue("b").key;
+  auto made = TlsContext::create(files, "");
+  EXPECT_EQ(made.status().code(), Code::invalidArgument);
+  EXPECT_THAT(made.status().message(), HasSubstr(files.key));
+  files.ca = "/nowhere/ca.pem";
+  EXPECT_THAT(TlsContext::create(files, "").status().message(), HasSubstr("/nowhere/ca.pem"));
+}
+
+TEST(Tls, aDiallerNamesTheSecretThatItUses) {
+  auto context = TlsContext::forSecrets([](std::string_view identity) {
+    return identity == "link 7" ? std::string("seven") : std::string();
+  });
+  ASSERT_TRUE(context.ok());
+  for (const auto& [identity, secret, known] :
+       {std::tuple{"link 7", "seven", true}, {"link 8", "seven", false}, {"link 7", "8", false}}) {
+    TlsPair pair(*context, *context);
+    pair.dialler = *(*context)->dial(pair.diallerFd.get(), identity, secret);
+    EXPECT_EQ(pair.shakeHands(), known) << identity << " " << secret;
+  }
+}
+
+}  // namespace
+}  // namespace hmc

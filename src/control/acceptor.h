@@ -76,7 +76,7 @@ class PendingConnection : public std::enable_shared_from_this<PendingConnection>
   Loop::Timer patience_;
   Ident ident_;
   const Loop::Clock::time_point acceptedAt_ = Loop::Clock::now();
-  bool inTls_ = false;  // the dialler has sent something, and TLS is not up yet
+  bool inTls_ = false;  // the dialler has sent the beginning of TLS
   bool up_ = false;
   bool tlsFailed_ = false;
   bool challenged_ = false;

@@ -103,6 +103,8 @@ def all_steps(build, snippets):
         Step("snippets_test", [str(tests / "process/snippets/snippets_test")], SHORT,
              {**STRICT, **UCX_OVER_TCP}),
         Step("seed_snippets", seed_snippets(build, snippets, "--only", "run"), SHORT, STRICT),
+        Step("litmus", [hmc, "litmus", "--transport", "verbs", "--rounds", "640"], SHORT, STRICT,
+             expect="4 kept, 0 broken"),
         Step("bench", [hmc, "bench", "--targets", "--transport", "verbs", "--seconds", "0.1"], LONG,
              expect="ib_write_bw", statuses=(0, 1)),
         Step("bench_ucx", [hmc, "bench", "--targets", "--transport", "ucx", "--seconds", "0.1"], LONG,

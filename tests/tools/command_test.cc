@@ -20,7 +20,7 @@ TEST(Command, everyHelpTeachesWithAnExample) {
   EXPECT_EQ(help.status, 0);
   EXPECT_THAT(help.output, HasSubstr("hmc demo"));
   for (const std::string command :
-       {"demo", "bench", "info", "doctor", "explain", "store", "pool"}) {
+       {"demo", "litmus", "bench", "info", "doctor", "explain", "store", "pool"}) {
     EXPECT_THAT(help.output, HasSubstr("  " + command + " "));
     auto one = hmcCommand(command + " --help");
     EXPECT_EQ(one.status, 0) << command;
@@ -34,6 +34,19 @@ TEST(Command, aUsageErrorNamesTheFix) {
   expectHmc("", 2, {"Try: hmc demo"});
   expectHmc("explain", 2, {"address is required", "hmc explain worker-3:5001"});
   expectHmc("explain host:1 --kind abacus", 2, {"\"abacus\": the kinds are cpu, cuda"});
+}
+
+TEST(Command, litmusFindsNoStaleBytes) {
+  auto litmus = hmcCommand("litmus --rounds 640");
+  EXPECT_EQ(litmus.status, 0) << litmus.output;
+  for (const char* transport : {"ipc", "tcp"}) {
+    for (const char* promise : {"a put, then a note", "a put, then a flag by put",
+                                "a note, then a get", "a put, then a tag"}) {
+      EXPECT_THAT(litmus.output, testing::ContainsRegex(std::string(transport) + " +" + promise +
+                                                        " +640 +0 +kept"));
+    }
+  }
+  expectHmc("litmus --transport pigeon", 2, {"no transport \"pigeon\""});
 }
 
 TEST(Command, infoListsEverySetting) {

@@ -7,6 +7,9 @@
 #include "demo/demo.h"
 #include "explain/explain.h"
 #include "info/info.h"
+#include "litmus/litmus.h"
+#include "litmus/rounds.h"
+#include "peer_options.h"
 
 // The command lines of the small commands.
 namespace hmc::tool {
@@ -84,6 +87,33 @@ void addInfo(CLI::App& app, int& exitStatus) {
     fmt::print("{}{}", *json ? toJson(collected) : toText(collected), *json ? "\n" : "");
     exitStatus = 0;
   });
+}
+
+void addLitmus(CLI::App& app, int& exitStatus) {
+  auto options = std::make_shared<LitmusOptions>();
+  auto address = std::make_shared<std::string>();
+  auto* litmus = app.add_subcommand(
+      "litmus", "Tries whether a signal ever arrives before the bytes that it is about.");
+  litmus->add_option("--rounds", options->rounds, "How often each promise is tried; in steps of 32")
+      ->capture_default_str()
+      ->check(CLI::Range(uint64_t{64}, uint64_t{1} << 40));
+  litmus->add_option("--transport", options->transport, "One of those that hmc info lists");
+  auto* listen = litmus->add_option("--listen", *address, "Serve clients of other hosts there");
+  litmus->add_option("--connect", options->connect, "A host where hmc litmus --listen runs")
+      ->excludes(listen);
+  litmus->footer(
+      "Examples:\n"
+      "  hmc litmus\n"
+      "  hmc litmus --rounds 1000000 --transport tcp\n"
+      "  hmc litmus --listen 10.0.0.1:5001     # on one host; on the other:\n"
+      "  hmc litmus --connect 10.0.0.1:5001");
+  litmus->callback([options, address, &exitStatus] {
+    keepLogToErrors();
+    options->rounds -= options->rounds % litmus::kBatch;
+    exitStatus = address->empty() ? runLitmus(*options) : serveLitmus(withScheme(*address));
+  });
+  auto* server = app.add_subcommand("litmus-server", "The other process")->group("");
+  server->callback([&exitStatus] { exitStatus = serveLitmus("tcp://127.0.0.1:0"); });
 }
 
 }  // namespace hmc::tool

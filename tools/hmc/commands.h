@@ -14,6 +14,7 @@ void addDoctor(CLI::App& app, int& exitStatus);
 void addExplain(CLI::App& app, int& exitStatus);
 void addInfo(CLI::App& app, int& exitStatus);
 void addStore(CLI::App& app, int& exitStatus);
+void addLitmus(CLI::App& app, int& exitStatus);
 void addPool(CLI::App& app, int& exitStatus);
 
 // The exit status after a wrong command line.

@@ -84,6 +84,7 @@ int main(int argc, char** argv) {
   int exitStatus = 0;
   hmc::tool::addDemo(app, exitStatus);
   hmc::tool::addBench(app, exitStatus);
+  hmc::tool::addLitmus(app, exitStatus);
   hmc::tool::addInfo(app, exitStatus);
   hmc::tool::addDoctor(app, exitStatus);
   hmc::tool::addExplain(app, exitStatus);

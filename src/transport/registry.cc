@@ -24,7 +24,8 @@ constexpr Entry kTransports[] = {
     {"ipc", [](const TransportNeeds& needs) { return ipc::create(needs.fds, {}); }},
     {"verbs", [](const TransportNeeds& needs) { return verbs::create({needs.channels}); }},
     {"ucx", [](const TransportNeeds&) { return ucx::create(); }},
-    {"tcp", [](const TransportNeeds&) { return tcp::create({}); }},
+    {"tcp",
+     [](const TransportNeeds& needs) { return tcp::create({.exchange = needs.fds.name()}); }},
 };
 
 std::string allNames() {

@@ -27,7 +27,8 @@ constexpr Entry kTransports[] = {
     {"ipc", true, [](const TransportNeeds& needs) { return ipc::create(needs.fds, {}); }},
     {"verbs", false, [](const TransportNeeds& needs) { return verbs::create({needs.channels}); }},
     {"ucx", false, [](const TransportNeeds&) { return ucx::create(); }},
-    {"tcp", false, [](const TransportNeeds&) { return tcp::create({}); }},
+    {"tcp", false,
+     [](const TransportNeeds& needs) { return tcp::create({.exchange = needs.fds.name()}); }},
 };
 
 std::string allNames() {

@@ -1,3 +1,4 @@
+#include "base/fd_exchange.h"
 #include "contract/transport_contract.h"
 #include "transport/tcp/tcp.h"
 
@@ -6,7 +7,11 @@ namespace hmc::contract {
 std::vector<Candidate> candidates() {
   Candidate candidate;
   candidate.name = "tcp";
-  candidate.make = [] { return tcp::create(); };
+  candidate.make = [] {
+    // One for the process, as a Node would have it. Never destroyed: it outlives every transport.
+    static FdExchange* exchange = (*FdExchange::create()).release();
+    return tcp::create({.exchange = exchange->name()});
+  };
   candidate.memories = {heapMemory(), hostMemory()};
   return {candidate};
 }

@@ -67,6 +67,37 @@ TEST_F(Network, cutEndsATransferAndMendedItWorksAgain) {
   EXPECT_EQ(server->ask("recvtag 1").text, "2");
 }
 
+// The target would wait for a minute by itself. It is stopped with a put in its socket, and nothing
+// that the origin does reaches it any more: their common lease is the only fence.
+TEST_F(Network, aTargetThatIsCutOffAppliesNothingAfterTheOriginsShorterLease) {
+  server = std::make_unique<Peer>(
+      cable.left(), Process::Environment{{"HMC_LEASE_MS", "60000"}, {"HMC_TIMEOUT_MS", "500"}});
+  client = std::make_unique<Peer>(
+      cable.right(), Process::Environment{{"HMC_LEASE_MS", "1000"}, {"HMC_TIMEOUT_MS", "500"}});
+  ASSERT_TRUE(server->serve(kNetworkSize, "AUTO", Cable::leftAddress()).ok);
+  ASSERT_TRUE(client->allocate(kNetworkSize).ok);
+  Reply connected = client->connectTo(*server, "TCP");
+  ASSERT_TRUE(connected.ok) << connected;
+  ASSERT_TRUE(client->fill(0, kNetworkSize, 1).ok);
+  ASSERT_TRUE(
+      eventually([&] { return client->transfer("put", *server, 0, 0, kNetworkSize, "TCP").ok; }));
+  ASSERT_TRUE(client->fill(0, kNetworkSize, 2).ok);
+  server->stop();
+  client->say("put " + server->address() + " 0 0 " + std::to_string(kNetworkSize) + " TCP");
+  EXPECT_EQ(client->answer(std::chrono::milliseconds(100)).code, "SILENT");
+  ASSERT_TRUE(cable.cut());
+  Reply put = client->answer();
+  EXPECT_FALSE(put.ok);
+  server->resume();
+  Reply gone;
+  EXPECT_TRUE(eventually([&] {
+    gone = server->ask("tag 1 1");
+    return !gone.ok;
+  }));
+  Reply canary = server->check(0, kNetworkSize, 1);
+  EXPECT_TRUE(canary.ok) << canary;
+}
+
 TEST_F(Network, namespacesAreHostsOfTheirOwnToTheIpcTransport) {
   Reply connected = client->connectTo(*server, "AUTO");
   ASSERT_TRUE(connected.ok) << connected;

@@ -6,13 +6,13 @@
 namespace hmc::tcp {
 
 namespace {
-constexpr uint32_t kAddressMagic = 0x41504354;   // "TCPA"
+constexpr uint32_t kAddressMagic = 0x32504354;   // "TCP2"
 constexpr uint32_t kKeyMagic = 0x4b504354;       // "TCPK"
 constexpr uint32_t kGreetingMagic = 0x33434d48;  // "HMC3"
 }  // namespace
 
 std::string Address::encode() const {
-  return Writer().u32(kAddressMagic).u16(port).string(host).string(token).take();
+  return Writer().u32(kAddressMagic).u16(port).string(host).string(token).string(exchange).take();
 }
 
 Result<Address> Address::decode(std::string_view bytes) {
@@ -22,6 +22,7 @@ Result<Address> Address::decode(std::string_view bytes) {
   address.port = reader.u16();
   address.host = reader.string();
   address.token = reader.string();
+  address.exchange = reader.string();
   HMC_TRY(reader.finish("a tcp link's address"));
   if (magic != kAddressMagic || address.host.empty() ||
       (!address.dials() && address.token.size() != kTokenSize)) {
@@ -67,6 +68,10 @@ Greeting Greeting::unpack(const char* bytes) {
 
 bool Greeting::isProven(const char* bytes, const std::string& credentials) {
   return sameProof(proof(credentials, {bytes, kProven}), {bytes + kProven, kProofSize});
+}
+
+std::string farewell(std::string_view greeting, const std::string& credentials) {
+  return proof(credentials, "farewell" + std::string(greeting.substr(0, Greeting::kProven)));
 }
 
 }  // namespace hmc::tcp

@@ -15,6 +15,7 @@ struct Address {
   std::string host;
   uint16_t port = 0;  // 0: this side dials
   std::string token;
+  std::string exchange;  // an FdExchange of this side's process; empty: it has none
 
   bool dials() const { return port == 0; }
   std::string encode() const;
@@ -55,5 +56,11 @@ struct Greeting {
   // Whether whoever packed these kSize bytes knew the credentials.
   static bool isProven(const char* bytes, const std::string& credentials);
 };
+
+// The last bytes that the target of a stream sends, once it will apply nothing more: who finds them
+// at the end of a stream knows that, which a bare end or a reset does not prove. Of the stream that
+// was opened with that Greeting, kSize bytes.
+inline constexpr size_t kFarewellSize = kProofSize;
+std::string farewell(std::string_view greeting, const std::string& credentials);
 
 }  // namespace hmc::tcp

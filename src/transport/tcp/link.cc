@@ -24,7 +24,7 @@ constexpr uint64_t kGrow = size_t{1} << 20;
 Result<std::unique_ptr<Link>> TcpLink::create(Service& service, Progress& progress,
                                               const TcpOptions& options,
                                               const LinkOptions& linkOptions) {
-  Address address{linkOptions.localHost, 0, ""};
+  Address address{linkOptions.localHost, 0, "", options.exchange};
   if (!linkOptions.initiator) {
     HMC_ASSIGN(address.port, service.open(linkOptions.localHost));
     address.token = randomBytes(kTokenSize);
@@ -86,6 +86,7 @@ Status TcpLink::connect(std::string_view peerAddress) {
   }
   {
     std::lock_guard lock(mutex_);
+    exchange_ = peer.exchange;
     peer_ = peer.dials() ? peer.host : endpointName(peer.host, peer.port);
     upBy_ = Deadline(options_.connectTimeout).at();
   }
@@ -100,6 +101,11 @@ Status TcpLink::connect(std::string_view peerAddress) {
   setTimer();
   progress_.wake();
   return Status();
+}
+
+std::string TcpLink::exchangeOfPeer() {
+  std::lock_guard lock(mutex_);
+  return exchange_;
 }
 
 bool TcpLink::accepts(const char* bytes) {
@@ -117,8 +123,10 @@ Result<TcpLink::Dialled> TcpLink::dialFor(Role role, size_t stream) {
 
 Status TcpLink::dialForward(size_t stream) {
   HMC_ASSIGN(Dialled dialled, dialFor(Role::forward, stream));
+  std::string last = farewellOf(dialled.greeting);
   return streams_[stream]->attach(std::move(dialled.fd), endpointName(dialled_.host, dialled_.port),
-                                  std::move(dialled.greeting), progress_, number_, stream);
+                                  {std::move(dialled.greeting), std::move(last), exchangeOfPeer()},
+                                  progress_, number_, stream);
 }
 
 Status TcpLink::dialFirst(const Address& peer) {
@@ -160,12 +168,14 @@ std::optional<TcpLink::Dialled> TcpLink::dialAnother() {
   return std::nullopt;
 }
 
-void TcpLink::connected(Fd fd) {
+void TcpLink::connected(Fd fd, const char* greeting) {
   const std::string name = peerName(fd.get());
   for (size_t i = 0; i < streams_.size(); ++i) {
     if (streams_[i]->attached()) continue;
     // A failure leaves the stream without a connection, which the timer notices.
-    (void)streams_[i]->attach(std::move(fd), name, "", progress_, number_, i);
+    (void)streams_[i]->attach(std::move(fd), name,
+                              {"", farewellOf({greeting, Greeting::kSize}), exchangeOfPeer()},
+                              progress_, number_, i);
     break;
   }
   setTimer();

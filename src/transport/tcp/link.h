@@ -38,7 +38,10 @@ class TcpLink final : public Link, private Service::Owner, private Progress::Wat
           const LinkOptions& linkOptions, Address address);
 
   bool accepts(const char* greeting) override;
-  void connected(Fd fd) override;
+  void connected(Fd fd, const char* greeting) override;
+  std::string farewellOf(std::string_view greeting) const override {
+    return farewell(greeting, credentials_);
+  }
   Lease& lease() const override { return *lease_; }
   std::optional<Dialled> dialAnother() override;
   bool ready(size_t stream, bool over) override;
@@ -51,6 +54,7 @@ class TcpLink final : public Link, private Service::Owner, private Progress::Wat
   void growForward();
   OriginStream* enqueue(const Op& op);
   void noticeEnd();
+  std::string exchangeOfPeer();
   bool up() const;
   void setTimer();
   void awaitFence();
@@ -75,6 +79,7 @@ class TcpLink final : public Link, private Service::Owner, private Progress::Wat
   std::atomic<bool> closed_{false};
   std::mutex mutex_;               // guards what follows
   std::string peer_ = "the peer";  // for sentences
+  std::string exchange_;           // the peer's
   Clock::time_point upBy_ = Clock::time_point::max();
 };
 

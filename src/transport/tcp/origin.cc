@@ -7,14 +7,20 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/proof.h"
 #include "transport/tcp/socket.h"
 
 namespace hmc::tcp {
 
+namespace {
+// How often to ask whether a target that does not answer is still there.
+constexpr std::chrono::milliseconds kLookEvery{20};
+}  // namespace
+
 OriginStream::OriginStream(std::chrono::milliseconds fence) : fence_(fence) {}
 
-Status OriginStream::attach(Fd fd, std::string peer, std::string greeting, Progress& progress,
-                            uint64_t number, size_t index) {
+Status OriginStream::attach(Fd fd, std::string peer, Ends ends, Progress& progress, uint64_t number,
+                            size_t index) {
   std::lock_guard lock(mutex_);
   if (!why_.ok() || fd_) return Status();
   HMC_TRY(progress.watch(fd.get(), number, index));
@@ -22,8 +28,10 @@ Status OriginStream::attach(Fd fd, std::string peer, std::string greeting, Progr
   needed_.store(index == 0, std::memory_order_relaxed);
   attached_.store(true, std::memory_order_release);
   peer_ = std::move(peer);
-  greeting_ = std::move(greeting);
-  if (greeting_.empty()) up_.store(true, std::memory_order_release);
+  greeting_ = std::move(ends.greeting);
+  farewell_ = std::move(ends.farewell);
+  exchange_ = std::move(ends.exchange);
+  if (greeting_.empty()) setUp();
   sendAll();
   return Status();
 }
@@ -111,12 +119,17 @@ size_t OriginStream::gather(iovec* pieces, size_t most) {
 void OriginStream::sent(size_t count) {
   const size_t ofGreeting = std::min(count, greeting_.size());
   greeting_.erase(0, ofGreeting);
-  if (greeting_.empty()) up_.store(true, std::memory_order_release);
+  if (greeting_.empty() && !up()) setUp();
   sent_ += count - ofGreeting;
   while (next_ != end_ && sent_ >= wireSize(slot(next_))) {
     sent_ -= wireSize(slot(next_));
     ++next_;
   }
+}
+
+void OriginStream::setUp() {
+  target_ = LocalPeer(fd_.get(), exchange_);
+  up_.store(true, std::memory_order_release);
 }
 
 void OriginStream::sendAll(bool more) {
@@ -154,12 +167,26 @@ void OriginStream::receiveAll(bool over) {
       return broken("hearing from", errno);
     }
     const size_t placed = std::min(static_cast<size_t>(got), payloadLeft_);
+    hear(payload_, placed);
+    hear(in_.data() + inSize_, static_cast<size_t>(got) - placed);
     payload_ += placed;
     payloadLeft_ -= placed;
     inSize_ += static_cast<size_t>(got) - placed;
     if (Status status = digest(); !status.ok()) return end(status, false);
     if (static_cast<size_t>(got) < room && !over) return;  // the socket is empty
   }
+}
+
+// Keeps the last bytes. Most often they are few: what is large is a get's.
+void OriginStream::hear(const char* bytes, size_t size) {
+  const size_t kept = std::min(size, farewell_.size());
+  if (last_.size() + kept > farewell_.size())
+    last_.erase(0, last_.size() + kept - farewell_.size());
+  last_.append(bytes + size - kept, kept);
+}
+
+bool OriginStream::isFenced() const {
+  return (!farewell_.empty() && sameProof(last_, farewell_)) || target_.gone();
 }
 
 // Uses up the complete answers in in_, and of a get's bytes whatever is there.
@@ -239,13 +266,16 @@ void OriginStream::broken(const std::string& what, int errnum) {
   if (mayDrop()) return drop();
   Status why = errnum == 0 ? error(Code::disconnected, "{} closed the connection", peer_)
                            : error(Code::disconnected, "{} {}: {}", what, peer_, errnoText(errnum));
-  // An end or a reset comes from the target, which then applies nothing more. Any other error says
-  // nothing about it.
-  const bool fenced = errnum == 0 || errnum == ECONNRESET || errnum == EPIPE;
-  if (!fenced) {
-    abortOnClose(fd_.get());
-    fd_.reset();
+  // Sending may fail before we have read what the target said last.
+  ssize_t got = 0;
+  while ((got = recv(fd_.get(), in_.data(), in_.size(), MSG_DONTWAIT)) > 0 ||
+         (got < 0 && errno == EINTR)) {
+    if (got > 0) hear(in_.data(), static_cast<size_t>(got));
   }
+  const bool fenced = isFenced();
+  // Nothing more will come, and what is still in our send buffer must not leave it.
+  abortOnClose(fd_.get());
+  fd_.reset();
   end(why, fenced);
 }
 
@@ -273,28 +303,35 @@ void OriginStream::end(const Status& why, bool fenced) {
     return;
   }
   fenceAt_ = Clock::now() + fence_;
+  if (target_.known()) lookAt_ = Clock::now() + kLookEvery;
   if (fd_) shutdown(fd_.get(), SHUT_WR);
 }
 
-// Waits for the target to hang up: it has then applied whatever it ever will.
+// Waits for the target's farewell: it has then applied whatever it ever will.
 void OriginStream::discardAll() {
   while (fd_) {
     const ssize_t got = recv(fd_.get(), in_.data(), in_.size(), MSG_DONTWAIT);
+    if (got > 0) hear(in_.data(), static_cast<size_t>(got));
     if (got > 0 || (got < 0 && errno == EINTR)) continue;
+    if (isFenced()) return failRest();
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
-    if (got == 0 || errno == ECONNRESET || errno == EPIPE) return failRest();
-    fd_.reset();  // no answer will come: fenceAt_ decides
+    fd_.reset();  // no answer will come: expire() decides
   }
 }
 
 OriginStream::Clock::time_point OriginStream::fenceAt() const {
   std::lock_guard lock(mutex_);
-  return fenceAt_;
+  return std::min(fenceAt_, lookAt_);
 }
 
 bool OriginStream::expire() {
   std::lock_guard lock(mutex_);
-  if (Clock::now() < fenceAt_) return false;
+  const auto now = Clock::now();
+  if (now < fenceAt_ && now < lookAt_) return false;
+  if (now < fenceAt_ && !isFenced()) {
+    lookAt_ = now + kLookEvery;
+    return false;
+  }
   // What is still in our send buffer must not leave it later.
   if (fd_) abortOnClose(fd_.get());
   failRest();
@@ -303,7 +340,7 @@ bool OriginStream::expire() {
 
 void OriginStream::failRest() {
   fd_.reset();
-  fenceAt_ = Clock::time_point::max();
+  fenceAt_ = lookAt_ = Clock::time_point::max();
   for (; first_ != end_; ++first_) fail(slot(first_).op);
   next_ = end_;
 }

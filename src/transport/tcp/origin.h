@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/fd.h"
+#include "transport/tcp/local_peer.h"
 #include "transport/tcp/progress.h"
 #include "transport/tcp/wire.h"
 #include "transport/transport.h"
@@ -31,10 +32,17 @@ class OriginStream {
   // `fence` is how long a target that does not answer may still act on what we sent.
   explicit OriginStream(std::chrono::milliseconds fence);
 
-  // The connection, there or on its way, and the first bytes to send over it. From now on
+  // The first bytes that we send over a connection, the last ones that the target does, and its
+  // FdExchange.
+  struct Ends {
+    std::string greeting;
+    std::string farewell;
+    std::string exchange;
+  };
+  // The connection, there or on its way. From now on
   // `progress` watches it, as stream `index` of link `number`. The link needs its first one; any
   // other takes no operation before it is up, and is dropped if it cannot be.
-  Status attach(Fd fd, std::string peer, std::string greeting, Progress& progress, uint64_t number,
+  Status attach(Fd fd, std::string peer, Ends ends, Progress& progress, uint64_t number,
                 size_t index);
   bool attached() const { return attached_.load(std::memory_order_acquire); }
   // Connected and greeted.
@@ -62,8 +70,9 @@ class OriginStream {
   bool pump(bool over);
 
   // Ends the stream. What the target cannot have seen fails now, and so do gets, whose bytes are
-  // not written from here on; a put that may still be applied fails when the target hung up or the
-  // fence's time is over.
+  // not written from here on; a put that may still be applied fails when the target has said
+  // farewell, its process is gone, or the fence's time is over. An end or a reset of the connection
+  // proves nothing: others can send them.
   void close(const Status& why);
   // When expire() has something to do; max() when there is nothing.
   Clock::time_point fenceAt() const;
@@ -91,6 +100,9 @@ class OriginStream {
   Status digest();
   Status answer(const Reply& reply);
   void discardAll();
+  void hear(const char* bytes, size_t size);
+  bool isFenced() const;
+  void setUp();
   void endFirst(const Status& status);
   bool mayDrop() const { return fd_ && !needed_ && !up_; }
   void drop();
@@ -110,8 +122,13 @@ class OriginStream {
   Fd fd_;
   std::string peer_ = "the peer";
   std::string greeting_;  // what is left of it to send
+  std::string farewell_;  // what the target says last
+  std::string last_;      // the last bytes that came, as many as that
+  std::string exchange_;  // the target's
+  LocalPeer target_;      // its process, where it is on this host
   Status why_;
   Clock::time_point fenceAt_ = Clock::time_point::max();
+  Clock::time_point lookAt_ = Clock::time_point::max();  // whether target_ is gone
 
   std::vector<Slot> slots_;  // none before the first operation
   uint64_t first_ = 0;       // the oldest that has no answer

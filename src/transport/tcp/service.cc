@@ -54,7 +54,7 @@ void Service::expect(const std::string& token, Owner& owner) {
 }
 
 void Service::serve(Owner& owner, Fd fd, std::string greeting) {
-  loop_->run([&] { addSession(owner, std::move(fd), std::move(greeting)); });
+  loop_->run([&] { addSession(owner, std::move(fd), std::move(greeting), true); });
 }
 
 void Service::drop(Owner& owner) {
@@ -74,10 +74,12 @@ std::unique_ptr<Loop::Watch> Service::watch(int fd, uint32_t events,
   return nullptr;
 }
 
-void Service::addSession(Owner& owner, Fd fd, std::string greeting) {
-  const uint32_t first = greeting.empty() ? EPOLLIN : EPOLLOUT;
-  auto stream = std::make_unique<TargetStream>(std::move(fd), exports_, owner.lease(),
-                                               std::move(greeting), spare_);
+void Service::addSession(Owner& owner, Fd fd, std::string greeting, bool sendIt) {
+  const uint32_t first = sendIt ? EPOLLOUT : EPOLLIN;
+  std::string last = owner.farewellOf(greeting);
+  auto stream =
+      std::make_unique<TargetStream>(std::move(fd), exports_, owner.lease(),
+                                     sendIt ? std::move(greeting) : "", std::move(last), spare_);
   const auto session = sessions_.insert(sessions_.end(), {&owner, std::move(stream), nullptr});
   session->watch = watch(session->stream->fd(), first | EPOLLRDHUP,
                          [this, session](uint32_t events) { step(session, events); });
@@ -95,7 +97,7 @@ bool Service::step(Sessions::iterator session, uint32_t events) {
   recent_ = session;
   if (session->stream->busy()) {
     if (auto another = session->owner->dialAnother())
-      addSession(*session->owner, std::move(another->fd), std::move(another->greeting));
+      addSession(*session->owner, std::move(another->fd), std::move(another->greeting), true);
   }
   return session->stream->moved();
 }
@@ -139,9 +141,9 @@ void Service::startSession(Fd fd, const char* bytes) {
   if (owner == owners_.end() || !owner->second->accepts(bytes)) {
     logDebug("tcp: {} sent a greeting that fits no link of ours", peerName(fd.get()));
   } else if (greeting.role == static_cast<uint32_t>(Role::forward)) {
-    addSession(*owner->second, std::move(fd), "");
+    addSession(*owner->second, std::move(fd), std::string(bytes, Greeting::kSize), false);
   } else if (greeting.role == static_cast<uint32_t>(Role::reverse)) {
-    owner->second->connected(std::move(fd));
+    owner->second->connected(std::move(fd), bytes);
   }
 }
 

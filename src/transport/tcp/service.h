@@ -23,8 +23,10 @@ class Service {
     virtual ~Owner() = default;
     // Whether these Greeting::kSize bytes open another stream of this link.
     virtual bool accepts(const char* greeting) = 0;
-    // A connection over which we ask.
-    virtual void connected(Fd fd) = 0;
+    // A connection over which we ask, opened with those bytes.
+    virtual void connected(Fd fd, const char* greeting) = 0;
+    // What the target of a stream that was opened with those bytes says last.
+    virtual std::string farewellOf(std::string_view greeting) const = 0;
     virtual Lease& lease() const = 0;
     // The peer asks for much: another connection over which it can, if this side dials and there
     // shall be more.
@@ -82,7 +84,8 @@ class Service {
   void accept(Listener& listener);
   void readGreeting(std::list<Pending>::iterator pending);
   void startSession(Fd fd, const char* greeting);
-  void addSession(Owner& owner, Fd fd, std::string greeting);
+  // With `sendIt` this side has dialled, and greets first.
+  void addSession(Owner& owner, Fd fd, std::string greeting, bool sendIt);
   // Answers whether the peer's bytes moved.
   bool step(Sessions::iterator session, uint32_t events);
   std::unique_ptr<Loop::Watch> watch(int fd, uint32_t events, std::function<void(uint32_t)> ready);

@@ -95,6 +95,20 @@ Fd acceptFrom(int listener) {
   return fd;
 }
 
+bool hasOneAddress(int fd) {
+  const auto hostOf = [fd](auto ask) -> std::string {
+    SocketAddress address;
+    address.size = sizeof(address.storage);
+    char host[NI_MAXHOST];
+    const bool known = ask(fd, address.raw(), &address.size) == 0 &&
+                       getnameinfo(address.raw(), address.size, host, sizeof(host), nullptr, 0,
+                                   NI_NUMERICHOST) == 0;
+    return known ? host : "";
+  };
+  const std::string here = hostOf(getsockname);
+  return !here.empty() && here == hostOf(getpeername);
+}
+
 std::string peerName(int fd) {
   SocketAddress address;
   address.size = sizeof(address.storage);

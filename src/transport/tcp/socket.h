@@ -24,6 +24,9 @@ Result<Fd> dial(const std::string& host, uint16_t port);
 // The next connection; errno is left as accept4() set it when there is none.
 Fd acceptFrom(int listener);
 
+// Whether both ends of a connection have the same host address: then they are on this host.
+bool hasOneAddress(int fd);
+
 // "10.0.0.1:4711", "[::1]:4711"; "an unknown address" when the kernel does not say.
 std::string peerName(int fd);
 std::string endpointName(const std::string& host, uint16_t port);

@@ -20,12 +20,18 @@ bool again(int errnum) {
 }  // namespace
 
 TargetStream::TargetStream(Fd fd, Exports& exports, Lease& lease, std::string greeting,
-                           std::unique_ptr<Buffer>& spare)
+                           std::string farewell, std::unique_ptr<Buffer>& spare)
     : fd_(std::move(fd)),
       exports_(exports),
       lease_(lease),
+      farewell_(std::move(farewell)),
       spare_(spare),
       out_(std::move(greeting)) {}
+
+// Where the socket takes no more, the origin's lease decides.
+TargetStream::~TargetStream() {
+  send(fd_.get(), farewell_.data(), farewell_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
 
 bool TargetStream::serve() {
   if (!in_) in_ = spare_ ? std::move(spare_) : std::make_unique<Buffer>();

@@ -19,10 +19,11 @@ class TargetStream {
   // Where a stream reads requests; most of them wait without one.
   using Buffer = std::array<char, 16384>;
 
-  // Sends `greeting` first, if there is one. `spare` outlives it: a buffer that no stream needs
-  // now, if there is one.
-  TargetStream(Fd fd, Exports& exports, Lease& lease, std::string greeting,
+  // Sends `greeting` first, if there is one, and `farewell` last. `spare` outlives it: a buffer
+  // that no stream needs now, if there is one.
+  TargetStream(Fd fd, Exports& exports, Lease& lease, std::string greeting, std::string farewell,
                std::unique_ptr<Buffer>& spare);
+  ~TargetStream();
 
   int fd() const { return fd_.get(); }
   // Moves what the socket has and takes, for one turn; false when the stream is over.
@@ -64,6 +65,7 @@ class TargetStream {
   const Fd fd_;
   Exports& exports_;
   Lease& lease_;
+  const std::string farewell_;
   size_t turnLeft_ = 0;
 
   // What came and is not used yet: in_[inUsed_, inSize_).

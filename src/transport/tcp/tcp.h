@@ -16,6 +16,7 @@
 //   progress.*  the thread that calls progress() waits for all of those
 //   target.*    one stream over which a peer asks: bytes go from the socket straight into place
 //   service.*   the thread that serves all of those, and the listeners that peers dial
+//   local_peer.*  whether a target of this host still lives
 //   address.*, socket.*, wire.h   how bytes look and sockets are made
 namespace hmc::tcp {
 
@@ -27,6 +28,8 @@ struct TcpOptions {
   // streams, the more evenly the smaller the pieces are. This one fills, with its header, eight
   // packets of the loopback device (65,483 bytes each) and leaves nothing for a ninth.
   size_t piece = size_t{508} << 10;
+  // The FdExchange of this process, where peers of this host can see that it lives.
+  std::string exchange;
 };
 
 inline constexpr uint32_t kMostStreams = 64;

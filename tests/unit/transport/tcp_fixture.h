@@ -57,7 +57,8 @@ class RawPeer {
     }
     return bytes;
   }
-  bool isHungUpOn() { return wait(POLLIN) && hear(1).empty(); }
+  // Without a word but a farewell.
+  bool isHungUpOn() { return wait(POLLIN) && hear(kFarewellSize + 1).size() <= kFarewellSize; }
 
  private:
   bool wait(short what) {

@@ -36,7 +36,7 @@ TEST(TcpLink, aRefusedConnectionFailsWithTheReason) {
     port = closedSoon.port;
   }
   auto link = *transport->openLink(linkOptions(true));
-  (void)link->connect(Address{"127.0.0.1", port, std::string(kTokenSize, 't')}.encode());
+  (void)link->connect(Address{"127.0.0.1", port, std::string(kTokenSize, 't'), ""}.encode());
   auto remote = *link->importKey(Key{1, 100, true}.encode(), kPatience, nullptr);
   Completion completion(1);
   Op op{OpKind::put, memory.data(), registration.get(), remote.get(), 0, 10, &completion};
@@ -52,7 +52,7 @@ TEST(TcpLink, aPeerThatNeverDialsFailsOperationsInTheEnd) {
   auto registration =
       *transport->registerRegion({memory.data(), memory.size(), Device{}}, Access::readWrite);
   auto link = *transport->openLink(linkOptions(false));
-  ASSERT_TRUE(link->connect(Address{"10.1.2.3", 0, ""}.encode()).ok());
+  ASSERT_TRUE(link->connect(Address{"10.1.2.3", 0, "", ""}.encode()).ok());
   auto remote = *link->importKey(Key{1, 100, true}.encode(), kPatience, nullptr);
   Completion completion(1);
   Op op{OpKind::put, memory.data(), registration.get(), remote.get(), 0, 10, &completion};

@@ -1,5 +1,7 @@
 #include <thread>
 
+#include "base/fd_exchange.h"
+#include "unit/transport/forged_reset.h"
 #include "unit/transport/tcp_fixture.h"
 
 // Our side of a tcp link, with a bare socket for a target: what it makes of a bad one, and of
@@ -8,7 +10,8 @@ namespace hmc::tcp {
 namespace {
 
 // How long to wait for a target that does not answer.
-constexpr std::chrono::seconds kLease{1};
+constexpr std::chrono::milliseconds kLease{600};
+constexpr std::chrono::milliseconds kNearlyTheLease{500};
 constexpr std::chrono::milliseconds kConnectTimeout{500};
 
 // A link of our own and, in place of a peer, a listener that accepts bare sockets.
@@ -16,7 +19,7 @@ class TcpOrigin : public testing::Test {
  protected:
   void SetUp() override { start(); }
   // Anew, as often as a test likes.
-  void start(int streams = 1) {
+  void start(int streams = 1, const std::string& exchange = "") {
     others_.clear();
     remote_.reset();
     link_.reset();
@@ -28,7 +31,7 @@ class TcpOrigin : public testing::Test {
     registration_ =
         *transport_->registerRegion({memory_.data(), memory_.size(), Device{}}, Access::readWrite);
     link_ = *transport_->openLink(test::linkOptions(true, kLease));
-    Address peer{"127.0.0.1", listening_.port, std::string(kTokenSize, 't')};
+    Address peer{"127.0.0.1", listening_.port, std::string(kTokenSize, 't'), exchange};
     ASSERT_TRUE(link_->connect(peer.encode()).ok());
     remote_ = *link_->importKey(Key{1, memory_.size(), true}.encode(), kPatience, nullptr);
   }
@@ -150,6 +153,71 @@ TEST_F(TcpOrigin, aTargetThatNeverAnswersIsFencedByTime) {
     transport_->progress(kPatience);
   }
   EXPECT_EQ(completion.status().code(), Code::cancelled);
+}
+
+// A firewall resets the connection of a target that is stopped, with a put in its socket.
+TEST_F(TcpOrigin, aResetThatTheTargetHasNotSentIsNoFence) {
+  for (bool closedFirst : {false, true}) {
+    start();
+    Completion completion(1);
+    Op put = op(OpKind::put, 1000, completion);
+    ASSERT_EQ(link_->post({&put, 1}), 1u);
+    RawPeer peer = forwardStream();
+    ASSERT_EQ(peer.hear(Request::kSize + 500).size(), Request::kSize + 500);
+    if (closedFirst) link_->close(Status(Code::cancelled, "enough"));
+    const auto before = Deadline::Clock::now();
+    if (!test::forgeReset(peer.fd())) GTEST_SKIP() << "this process may not forge a reset";
+    for (Deadline deadline = kPatience; !completion.done() && !deadline.passed();) {
+      transport_->progress(std::chrono::milliseconds(50));
+    }
+    EXPECT_GT(Deadline::Clock::now() - before, kNearlyTheLease)
+        << "the target could still apply it";
+    EXPECT_FALSE(completion.status().ok());
+  }
+}
+
+TEST_F(TcpOrigin, onlyThisStreamsFarewellIsAFence) {
+  for (uint32_t number : {0, 1}) {
+    start();
+    Completion completion(1);
+    Op put = op(OpKind::put, 1000, completion);
+    ASSERT_EQ(link_->post({&put, 1}), 1u);
+    RawPeer peer = forwardStream();
+    ASSERT_EQ(peer.hear(Request::kSize + 1000).size(), Request::kSize + 1000);
+    const auto before = Deadline::Clock::now();
+    link_->close(Status(Code::cancelled, "enough"));
+    const Greeting greeting{static_cast<uint32_t>(Role::forward), number,
+                            std::string(kTokenSize, 't')};
+    const std::string credentials = test::linkOptions(true).credentials;
+    // Something may be on its way, the middle of a get's bytes for example.
+    ASSERT_TRUE(peer.say("abc" + farewell(greeting.pack(credentials), credentials)));
+    for (Deadline deadline = kPatience; !completion.done() && !deadline.passed();) {
+      transport_->progress(std::chrono::milliseconds(50));
+    }
+    const bool early = Deadline::Clock::now() - before < kNearlyTheLease;
+    EXPECT_EQ(early, number == 0);
+  }
+}
+
+// A connection may also end, or be cut, while the target lives.
+TEST_F(TcpOrigin, aTargetOfThisHostWhoseProcessIsGoneNeedsNoFarewell) {
+  for (bool lives : {false, true}) {
+    auto exchange = *FdExchange::create();
+    start(1, exchange->name());
+    Completion completion(1);
+    Op put = op(OpKind::put, 1000, completion);
+    ASSERT_EQ(link_->post({&put, 1}), 1u);
+    const auto before = Deadline::Clock::now();
+    {
+      RawPeer peer = forwardStream();
+      ASSERT_EQ(peer.hear(Request::kSize + 500).size(), Request::kSize + 500);
+      if (!lives) exchange.reset();
+    }
+    for (Deadline deadline = kPatience; !completion.done() && !deadline.passed();) {
+      transport_->progress(std::chrono::milliseconds(50));
+    }
+    EXPECT_EQ(Deadline::Clock::now() - before < kNearlyTheLease, !lives);
+  }
 }
 
 TEST_F(TcpOrigin, aGetNeedsNoFence) {

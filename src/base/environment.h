@@ -35,8 +35,18 @@ inline constexpr Variable kConnectTimeout{"HMC_CONNECT_TIMEOUT_MS",
 inline constexpr Variable kLease{"HMC_LEASE_MS", "silence after which a peer is lost", "10000",
                                  Variable::Form::milliseconds};
 inline constexpr Variable kSecret{
-    "HMC_SECRET", "the shared secret of the documented classes, and of pools that name no store",
-    "none", Variable::Form::secret};
+    "HMC_SECRET", "the shared secret of Nodes, pools, stores and the documented classes", "none",
+    Variable::Form::secret};
+inline constexpr Variable kCookie{
+    "HMC_COOKIE",
+    "the file by which processes of one user know each other where there is no secret; none: "
+    "over loopback every user of this host is let in",
+    "~/.config/hmc/cookie"};
+inline constexpr Variable kSecurity{
+    "HMC_SECURITY",
+    "strict: listening where other hosts reach it without a secret is an error, whatever the "
+    "program says",
+    "usual", Variable::Form::choice, "usual strict"};
 inline constexpr Variable kEtcdPassword{"HMC_ETCD_PASSWORD",
                                         "the password of the user in an etcd:// address",
                                         "the store's secret", Variable::Form::secret};
@@ -72,6 +82,8 @@ inline constexpr const Variable* kVariables[] = {
     &variable::kConnectTimeout,
     &variable::kLease,
     &variable::kSecret,
+    &variable::kCookie,
+    &variable::kSecurity,
     &variable::kEtcdPassword,
     &variable::kTransports,
     &variable::kStrictTransport,

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "control/security.h"
 
 namespace hmc::control {
 
@@ -144,15 +145,6 @@ void PendingConnection::drop(const Status& why) {
   owner_.dropped(self, why);
 }
 
-Acceptor::Acceptor(PendingOwner& owner, Loop& loop, std::string id, std::string secret,
-                   std::chrono::milliseconds lease, std::chrono::milliseconds patience)
-    : owner_(owner),
-      loop_(loop),
-      id_(std::move(id)),
-      secret_(std::move(secret)),
-      lease_(lease),
-      patience_(patience) {}
-
 Status Acceptor::add(std::unique_ptr<Listener> listener) {
   const std::string name = listener->address().toString();
   OpenListener& open = listeners_[name];
@@ -217,10 +209,11 @@ void Acceptor::take(const Address& at, Fd socket) {
   SocketEnds ends = endsOf(socket.get());
   std::string where =
       at.isUnix ? at.toString() : fmt::format("{}:{}", ends.remoteHost, ends.remotePort);
+  AcceptorHandshake handshake(secretFor(options_, ends), id_, options_.lease);
   auto pending = std::make_shared<PendingConnection>(
       static_cast<PendingOwner&>(*this), loop_, socketStream(std::move(socket)), std::move(ends),
-      std::move(where), AcceptorHandshake(secret_, id_, lease_));
-  Status status = pending->start(patience_);
+      std::move(where), std::move(handshake));
+  Status status = pending->start(options_.handshake);
   if (!status.ok()) return logWarn("a connection was turned away: {}", status.message());
   pending_.insert(pending);
   ++inHandshake_;

@@ -7,14 +7,15 @@
 
 namespace hmc::control {
 
-Result<Dialler> Dialler::dial(const Address& address, const std::string& secret,
-                              std::chrono::milliseconds lease, Deadline deadline) {
+Result<Dialler> Dialler::dial(const Address& address, const ControlOptions& options,
+                              Deadline deadline) {
   HMC_ASSIGN(Fd socket, hmc::control::dial(address, deadline));
   SocketEnds ends = endsOf(socket.get());
   std::string who = address.toString();
   std::string where = address.isUnix ? who : fmt::format("{}:{}", ends.remoteHost, ends.remotePort);
+  const Secret secret = secretFor(options, ends);
   Dialler dialler(std::move(who), std::move(where), std::move(ends), std::move(socket), secret,
-                  lease);
+                  options.lease);
   HMC_TRY(dialler.say(FrameType::hello, dialler.handshake_.hello(), deadline));
   HMC_ASSIGN(auto answer, dialler.hear(deadline));
   if (answer.type != FrameType::challenge) return dialler.stranger();
@@ -23,7 +24,7 @@ Result<Dialler> Dialler::dial(const Address& address, const std::string& secret,
 }
 
 Dialler::Dialler(std::string who, std::string where, SocketEnds ends, Fd socket,
-                 const std::string& secret, std::chrono::milliseconds lease)
+                 const Secret& secret, std::chrono::milliseconds lease)
     : who_(std::move(who)),
       where_(std::move(where)),
       ends_(std::move(ends)),

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "control/byte_stream.h"
+#include "control/control.h"
 #include "control/frame.h"
 #include "control/handshake.h"
 #include "control/socket.h"
@@ -16,8 +17,8 @@ namespace hmc::control {
 class Dialler {
  public:
   // Connects and checks the acceptor's proof.
-  static Result<Dialler> dial(const Address& address, const std::string& secret,
-                              std::chrono::milliseconds lease, Deadline deadline);
+  static Result<Dialler> dial(const Address& address, const ControlOptions& options,
+                              Deadline deadline);
 
   const std::string& peerId() const { return peerId_; }
   // The address that was dialled, and the same as the channel's sentences say it.
@@ -30,6 +31,7 @@ class Dialler {
   Result<std::optional<Welcome>> introduce(const Ident& ident, Deadline deadline);
   // After introduce(), as Channel::credentials().
   std::string credentials() const { return handshake_.credentials(); }
+  bool hasSecret() const { return handshake_.hasSecret(); }
   std::chrono::milliseconds lease() const { return handshake_.lease(); }
   std::unique_ptr<ByteStream> takeStream() { return std::move(stream_); }
 
@@ -38,7 +40,7 @@ class Dialler {
     FrameType type;
     std::string payload;
   };
-  Dialler(std::string who, std::string where, SocketEnds ends, Fd socket, const std::string& secret,
+  Dialler(std::string who, std::string where, SocketEnds ends, Fd socket, const Secret& secret,
           std::chrono::milliseconds lease);
   Status say(FrameType type, std::string_view payload, Deadline deadline);
   // The next frame, or the error that it carries.

@@ -53,7 +53,8 @@ Result<StoreOfPool> openStoreOf(const Joining& joining, Deadline deadline,
   StoreOfPool opened;
   Status unserved;
   if (asked || (joining.firstRank && canBeServed(joining.store))) {
-    auto started = store::Server::start(joining.store, {secret});
+    auto started = store::Server::start(
+        joining.store, {.secret = secret, .data = {}, .insecure = joining.options.node.insecure});
     if (started.ok()) {
       opened.served = std::make_unique<ServedStore>(
           *std::move(started), joining.firstRank ? joining.options.node.lease : kNoWait);

@@ -251,9 +251,14 @@ struct PeerEvent {
 };
 
 struct NodeOptions {
-  std::string name;    // for sentences and Node::peer(); a random one when empty
-  std::string secret;  // both sides need the same
-  TlsOptions tls;      // whether everything but shared memory of this host is encrypted
+  std::string name;  // for sentences and Node::peer(); a random one when empty
+  // Both sides need the same. Empty: that of HMC_SECRET; without one, processes of one user know
+  // each other on one host, and there is no listening where other hosts reach it...
+  std::string secret;
+  // ... unless this says so: every host that reaches the listener can then read and write what is
+  // registered here. HMC_SECURITY=strict forbids it.
+  bool insecure = false;
+  TlsOptions tls;  // whether everything but shared memory of this host is encrypted
   // The ones to use; of two that are about as fast the one that comes first. Empty: all, except
   // that one whose use changes the process (ucx) serves only where nothing else does. Without "ipc"
   // notes, tags and other messages to peers of this host take the socket too, not shared memory.

@@ -24,10 +24,12 @@ class GatheringImpl;
 }
 
 struct StoreServerOptions {
-  std::string secret;                 // clients need the same; empty: none
+  std::string secret;                 // clients need the same; empty: that of HMC_SECRET
   size_t capacity = size_t{1} << 30;  // bytes of all keys and values
   // A folder where they outlive the server, made if need be. Empty: none.
   std::string data;
+  // Without a secret: serves also where other hosts reach it, and everybody there.
+  bool insecure = false;
   TlsOptions tls;  // whether connections are encrypted
 };
 

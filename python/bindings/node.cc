@@ -42,11 +42,13 @@ std::string listen(NodeOf& self, const std::string& address) {
 NodeOf makeNode(const std::string& name, const std::optional<std::string>& listener,
                 const std::string& secret,
                 const std::optional<std::vector<std::string>>& transports, int channels,
-                double heartbeat, double lease, const std::optional<std::string>& tls,
-                const Names& certificates, const Names& tlsExceptions) {
+                double heartbeat, double lease, bool insecure,
+                const std::optional<std::string>& tls, const Names& certificates,
+                const Names& tlsExceptions) {
   NodeOptions options;
   options.name = name;
   options.secret = secret;
+  options.insecure = insecure;
   options.tls = tlsFrom(tls, certificates, tlsExceptions);
   if (transports) options.transports = *transports;
   if (channels < 1 || channels > 16) {
@@ -272,11 +274,12 @@ with hmc.Node(name="a", listen="tcp://127.0.0.1:0") as node: ...
 
 name        what peers call it; random if empty
 listen      the address to listen at; port 0 picks a port, see `address`
-secret      the same on both sides, or they refuse each other
+secret      the same on both sides, or they refuse each other; HMC_SECRET if empty
 transports  the names of those to use, best first; None for all
 channels    RDMA queue pairs to each peer, 1 to 16
 heartbeat   seconds between signs of life
 lease       seconds of silence after which a peer is lost
+insecure    without a secret: listen also where other hosts reach it, for everybody there
 tls         "required": all that leaves the host is encrypted; None is what HMC_TLS says, or "off"
 certificates    PEM files for TLS: the CA, our certificate, its key; None: the secret is the key
 tls_exceptions  transports that may move bytes unencrypted all the same
@@ -288,9 +291,10 @@ is in use any more.)");
       .def(
           py::init(&makeNode), py::kw_only(), py::arg("name") = "", py::arg("listen") = py::none(),
           py::arg("secret") = "", py::arg("transports") = py::none(), py::arg("channels") = 1,
-          py::arg("heartbeat") = 1.0, py::arg("lease") = 10.0, py::arg("tls") = py::none(),
-          py::arg("certificates") = py::none(), py::arg("tls_exceptions") = py::none(),
-          R"(__init__(self, *, name='', listen=None, secret='', transports=None, channels=1, heartbeat=1.0, lease=10.0, tls=None, certificates=None, tls_exceptions=None)
+          py::arg("heartbeat") = 1.0, py::arg("lease") = 10.0, py::arg("insecure") = false,
+          py::arg("tls") = py::none(), py::arg("certificates") = py::none(),
+          py::arg("tls_exceptions") = py::none(),
+          R"(__init__(self, *, name='', listen=None, secret='', transports=None, channels=1, heartbeat=1.0, lease=10.0, insecure=False, tls=None, certificates=None, tls_exceptions=None)
 --
 
 )")

@@ -30,7 +30,7 @@ PoolOf joinPool(const std::string& store, const std::string& name, py::handle ra
                 const std::optional<int>& numaNode, bool serveStore,
                 const std::optional<std::string>& listen, const std::string& secret,
                 const std::optional<std::vector<std::string>>& transports, double heartbeat,
-                double lease, double timeout, const std::optional<std::string>& tls,
+                double lease, double timeout, bool insecure, const std::optional<std::string>& tls,
                 const Names& certificates, const Names& tlsExceptions) {
   PoolOptions options;
   options.name = name;
@@ -45,6 +45,7 @@ PoolOf joinPool(const std::string& store, const std::string& name, py::handle ra
   options.serveStore = serveStore;
   options.listen = listen.value_or("");
   options.node.secret = secret;
+  options.node.insecure = insecure;
   options.node.tls = tlsFrom(tls, certificates, tlsExceptions);
   if (transports) options.node.transports = *transports;
   options.node.heartbeat = millisecondsFrom(heartbeat, "a heartbeat");
@@ -194,11 +195,12 @@ device         "cuda:0"; None is CPU memory
 numa_node      where host_size lies; None leaves it to the kernel
 serve_store    serve the store from this process unless somebody does already
 listen         the address where members reach us; None picks one
-secret         the same for all members and the store
+secret         the same for all members and the store; HMC_SECRET if empty
 transports     the names of those to use, best first; None for all
 heartbeat      seconds between signs of life
 lease          seconds of silence after which a member is gone
 timeout        seconds that joining may take
+insecure       without a secret: listen also where other hosts reach it, for everybody there
 tls, certificates, tls_exceptions  as Node has them; also for the store
 
 Leaving the `with` block leaves the pool.)");
@@ -209,9 +211,9 @@ Leaving the `with` block leaves the pool.)");
       py::arg("device") = py::none(), py::arg("numa_node") = py::none(),
       py::arg("serve_store") = false, py::arg("listen") = py::none(), py::arg("secret") = "",
       py::arg("transports") = py::none(), py::arg("heartbeat") = 1.0, py::arg("lease") = 10.0,
-      py::arg("timeout") = 30, py::arg("tls") = py::none(), py::arg("certificates") = py::none(),
-      py::arg("tls_exceptions") = py::none(),
-      R"(__init__(self, store='', *, name='pool', rank=None, capacity=0, host_size=0, device_size=0, host_stride=0, device_stride=0, device=None, numa_node=None, serve_store=False, listen=None, secret='', transports=None, heartbeat=1.0, lease=10.0, timeout=30, tls=None, certificates=None, tls_exceptions=None)
+      py::arg("timeout") = 30, py::arg("insecure") = false, py::arg("tls") = py::none(),
+      py::arg("certificates") = py::none(), py::arg("tls_exceptions") = py::none(),
+      R"(__init__(self, store='', *, name='pool', rank=None, capacity=0, host_size=0, device_size=0, host_stride=0, device_stride=0, device=None, numa_node=None, serve_store=False, listen=None, secret='', transports=None, heartbeat=1.0, lease=10.0, timeout=30, insecure=False, tls=None, certificates=None, tls_exceptions=None)
 --
 
 )");

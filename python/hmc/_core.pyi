@@ -186,7 +186,7 @@ class Node:
     def __init__(
         self, *, name: str = "", listen: Optional[str] = None, secret: str = "",
         transports: Optional[Sequence[str]] = None, channels: int = 1, heartbeat: float = 1.0,
-        lease: float = 10.0, tls: Optional[str] = None,
+        lease: float = 10.0, insecure: bool = False, tls: Optional[str] = None,
         certificates: Optional[Sequence[str]] = None,
         tls_exceptions: Optional[Sequence[str]] = None,
     ) -> None: ...
@@ -288,7 +288,7 @@ class Pool:
         device_stride: int = 0, device: Optional[object] = None, numa_node: Optional[int] = None,
         serve_store: bool = False, listen: Optional[str] = None, secret: str = "",
         transports: Optional[Sequence[str]] = None, heartbeat: float = 1.0, lease: float = 10.0,
-        timeout: float = 30, tls: Optional[str] = None,
+        timeout: float = 30, insecure: bool = False, tls: Optional[str] = None,
         certificates: Optional[Sequence[str]] = None,
         tls_exceptions: Optional[Sequence[str]] = None,
     ) -> None: ...

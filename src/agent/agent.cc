@@ -29,6 +29,7 @@ Result<std::unique_ptr<Agent>> Agent::create(pool::Stores& stores, const AgentOp
   HMC_ASSIGN(const auto listen, pool::listenAddressFor(options.store));
   NodeOptions nodeOptions;
   nodeOptions.name = options.id;
+  nodeOptions.insecure = true;  // MemFabric's manuals know no secret
   HMC_ASSIGN(Node node, Node::create(nodeOptions));
   Record record;
   HMC_ASSIGN(record.address, node.listen(listen));

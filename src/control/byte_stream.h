@@ -55,6 +55,7 @@ struct SocketEnds {
   std::string localHost = "127.0.0.1";
   std::string remoteHost = "127.0.0.1";
   uint16_t remotePort = 0;
+  bool isUnix = false;
 };
 SocketEnds endsOf(int socket);
 

@@ -90,6 +90,11 @@ Status ChannelImpl::handleCall(const Frame& frame) {
   uint16_t method = reader.u16();
   if (reader.failed()) return broke("a malformed CALL");
   auto request = reader.raw(reader.left());
+  if (method == kJoinAgain) {
+    const Status heard = events_.joinedAgain(shared_from_this(), std::string(request));
+    sendAnswer(number, heard.ok() ? Result<std::string>(std::string()) : heard);
+    return Status();
+  }
   events_.answer(shared_from_this(), method, request,
                  [self = shared_from_this(), number](Result<std::string> answer) {
                    self->sendAnswer(number, std::move(answer));

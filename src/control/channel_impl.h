@@ -20,6 +20,9 @@ namespace hmc::control {
 
 class ChannelImpl;
 
+// A call of Control's own: the peer has dialled again, with the attributes that follow.
+inline constexpr uint16_t kJoinAgain = UINT16_MAX;
+
 // What a channel tells the Control that it belongs to, on the control thread.
 class ChannelOwner {
  public:
@@ -51,6 +54,7 @@ struct ChannelFacts {
   SocketEnds ends;
   std::string where;  // "127.0.0.1:5001" or "unix:///path", for sentences
   std::string credentials;
+  bool proven = false;
   std::chrono::milliseconds lease;
   std::shared_ptr<RingMemory> ring;  // null when the two share no host
   std::unique_ptr<RingOffer> offer;  // on the accepting side
@@ -70,6 +74,7 @@ class ChannelImpl final : public Channel, public std::enable_shared_from_this<Ch
   uint16_t remotePort() const override { return facts_.ends.remotePort; }
   const std::shared_ptr<Lease>& lease() const override { return lease_; }
   const std::string& credentials() const override { return facts_.credentials; }
+  bool proven() const override { return facts_.proven; }
   Status status() const override { return inbox_.status(); }
   bool vanished() const override { return vanished_; }
   Status send(MessageKind kind, uint16_t flags, std::string_view payload,

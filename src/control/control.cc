@@ -2,11 +2,13 @@
 
 #include <algorithm>
 
+#include "base/environment.h"
 #include "base/error.h"
 #include "base/host_id.h"
 #include "base/log.h"
 #include "base/random.h"
 #include "control/control_impl.h"
+#include "control/security.h"
 #include "control/socket.h"
 
 namespace hmc::control {
@@ -52,8 +54,7 @@ ControlImpl::ControlImpl(ControlOptions options, FdExchange* fds, ControlEvents&
       id_(randomBytes(kIdSize)),
       hostId_(options_.ring && fds_ ? hostId() : std::string()),
       loop_(std::move(loop)),
-      acceptor_(*this, *loop_, id_, options_.secret, options_.lease, options_.handshake,
-                options_.tls),
+      acceptor_(*this, *loop_, id_, options_),
       beat_(*loop_) {
   loop_->run([this] { beat(); });
 }
@@ -91,7 +92,14 @@ std::string ControlImpl::attributes() const {
 
 Result<std::string> ControlImpl::listen(const std::string& text) {
   HMC_ASSIGN(Address address, parseAddress(text));
+  HMC_ASSIGN(const bool open, checkListener(options_, address));
   HMC_ASSIGN(auto listener, Listener::open(address));
+  if (open && !warned_.exchange(true)) {
+    logWarn(
+        "{} listens at {} without a secret: everybody who reaches it can read and write what is "
+        "registered here; set {} to the same value in all processes",
+        options_.name.empty() ? "this process" : options_.name, text, variable::kSecret.name);
+  }
   std::string name = listener->address().toString();
   Status status;
   loop_->run([&] { status = acceptor_.add(std::move(listener)); });
@@ -162,14 +170,18 @@ Result<std::shared_ptr<Channel>> ControlImpl::connect(const std::string& text,
 Result<ControlImpl::ChannelPtr> ControlImpl::dialOnce(const Address& address,
                                                       const std::string& attributes,
                                                       Deadline deadline, bool& retry) {
-  HMC_ASSIGN(Dialler dialler,
-             Dialler::dial(address, options_.secret, options_.lease, deadline, options_.tls));
+  HMC_ASSIGN(Dialler dialler, Dialler::dial(address, options_, deadline));
   DialMark mark(*this, dialler.peerId());
   Ident ident{id_, mark.again(), options_.name,
               attributes.empty() ? this->attributes() : attributes, hostId_};
   HMC_ASSIGN(auto welcome, dialler.introduce(ident, deadline));
   if (welcome) return open(dialler, *welcome, deadline);
-  if (ChannelPtr other = connectedTo(dialler.peerId())) return other;
+  if (ChannelPtr other = connectedTo(dialler.peerId())) {
+    // Through the channel, which nobody else has: who dials may say that it is anybody.
+    const auto told = other->call(kJoinAgain, ident.attributes, deadline, {});
+    if (told.ok()) return other;
+    if (other->status().ok()) return told.status();
+  }
   retry = true;
   return error(Code::disconnected, "the channel to {} ended while it was dialled again",
                dialler.who());
@@ -182,6 +194,8 @@ ChannelFacts ControlImpl::factsOf(const Handshaken& connection, Identity peer) c
   facts.ends = connection.ends();
   facts.where = connection.where();
   facts.credentials = connection.credentials();
+  // Both ends of a unix socket have asked the kernel whose the other is.
+  facts.proven = connection.hasSecret() || connection.ends().isUnix;
   facts.lease = connection.lease();
   return facts;
 }
@@ -219,7 +233,7 @@ void ControlImpl::introduced(const PendingPtr& pending) {
   const Ident& ident = pending->ident();
   if (ident.id == id_) return accept(pending);
   if (ChannelPtr channel = connectedTo(ident.id)) {
-    if (ident.again) return joinAgain(pending, channel);
+    if (ident.again) return pending->yield();
     held_.push_back({pending, channel, channel->probe()});
     return;
   }
@@ -272,16 +286,7 @@ void ControlImpl::ponged(const ChannelPtr& channel, uint64_t number) {
   const auto settled =
       takeHeld([&](const Held& held) { return held.channel == channel && held.probe <= number; });
   for (const Held& held : settled) {
-    if (acceptor_.holds(held.pending)) joinAgain(held.pending, channel);
-  }
-}
-
-void ControlImpl::joinAgain(const PendingPtr& pending, const ChannelPtr& channel) {
-  Status status = events_.joinedAgain(channel, pending->ident().attributes);
-  if (status.ok()) {
-    pending->yield();
-  } else {
-    pending->refuse(status);
+    if (acceptor_.holds(held.pending)) held.pending->yield();
   }
 }
 

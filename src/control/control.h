@@ -37,6 +37,10 @@ class ControlEvents {
 struct ControlOptions {
   std::string name;    // our Identity::name
   std::string secret;  // both sides must have the same; empty on both sides means none
+  // In the place of a secret over loopback; empty: none. See control/security.h.
+  std::string cookie{};
+  // Without a secret: listens also where other hosts reach it.
+  bool insecure = false;
   std::chrono::milliseconds heartbeat{1000};
   std::chrono::milliseconds lease{10000};  // of a channel: the shorter of both sides'
   // How long a dialler may take to say who it is.

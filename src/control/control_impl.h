@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <map>
 #include <memory>
@@ -62,7 +63,6 @@ class ControlImpl final : public Control, private ChannelOwner, private PendingO
   template <class Handshaken>
   ChannelFacts factsOf(const Handshaken& connection, Identity peer) const;
   void decideAgain(const std::vector<Held>& held);
-  void joinAgain(const PendingPtr& pending, const ChannelPtr& channel);
   bool claim(const Ident& ident);
   void accept(const PendingPtr& pending);
 
@@ -96,6 +96,7 @@ class ControlImpl final : public Control, private ChannelOwner, private PendingO
   Acceptor acceptor_;
   std::vector<Held> held_;
   Loop::Timer beat_;
+  std::atomic<bool> warned_{false};  // that a listener is open to everybody
 };
 
 }  // namespace hmc::control

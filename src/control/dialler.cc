@@ -8,22 +8,22 @@
 
 namespace hmc::control {
 
-Result<Dialler> Dialler::dial(const Address& address, const std::string& secret,
-                              std::chrono::milliseconds lease, Deadline deadline,
-                              const std::shared_ptr<TlsContext>& tls) {
+Result<Dialler> Dialler::dial(const Address& address, const ControlOptions& options,
+                              Deadline deadline) {
   HMC_ASSIGN(Fd socket, hmc::control::dial(address, deadline));
   SocketEnds ends = endsOf(socket.get());
   std::string who = address.toString();
   std::string where = address.isUnix ? who : fmt::format("{}:{}", ends.remoteHost, ends.remotePort);
   std::unique_ptr<ByteStream> stream;
-  if (tls) {
-    HMC_ASSIGN(stream, diallingTlsStream(std::move(socket), tls));
+  if (options.tls) {
+    HMC_ASSIGN(stream, diallingTlsStream(std::move(socket), options.tls));
   } else {
     stream = socketStream(std::move(socket));
   }
   HMC_TRY(waitUp(*stream, who, deadline));
+  const Secret secret = secretFor(options, ends);
   Dialler dialler(std::move(who), std::move(where), std::move(ends), std::move(stream), secret,
-                  lease);
+                  options.lease);
   HMC_TRY(dialler.say(FrameType::hello, dialler.handshake_.hello(), deadline));
   HMC_ASSIGN(auto answer, dialler.hear(deadline));
   if (answer.type != FrameType::challenge) return dialler.stranger();
@@ -32,7 +32,7 @@ Result<Dialler> Dialler::dial(const Address& address, const std::string& secret,
 }
 
 Dialler::Dialler(std::string who, std::string where, SocketEnds ends,
-                 std::unique_ptr<ByteStream> stream, const std::string& secret,
+                 std::unique_ptr<ByteStream> stream, const Secret& secret,
                  std::chrono::milliseconds lease)
     : who_(std::move(who)),
       where_(std::move(where)),

@@ -6,6 +6,7 @@
 
 #include "base/tls_context.h"
 #include "control/byte_stream.h"
+#include "control/control.h"
 #include "control/frame.h"
 #include "control/handshake.h"
 #include "control/socket.h"
@@ -16,10 +17,9 @@ namespace hmc::control {
 // The dialling side of the handshake, in the caller's own thread.
 class Dialler {
  public:
-  // Connects, encrypts where there is a context for it, and checks the acceptor's proof.
-  static Result<Dialler> dial(const Address& address, const std::string& secret,
-                              std::chrono::milliseconds lease, Deadline deadline,
-                              const std::shared_ptr<TlsContext>& tls = nullptr);
+  // Connects, encrypts where the options say so, and checks the acceptor's proof.
+  static Result<Dialler> dial(const Address& address, const ControlOptions& options,
+                              Deadline deadline);
 
   const std::string& peerId() const { return peerId_; }
   // The address that was dialled, and the same as the channel's sentences say it.
@@ -32,6 +32,7 @@ class Dialler {
   Result<std::optional<Welcome>> introduce(const Ident& ident, Deadline deadline);
   // After introduce(), as Channel::credentials().
   std::string credentials() const { return handshake_.credentials(); }
+  bool hasSecret() const { return handshake_.hasSecret(); }
   std::chrono::milliseconds lease() const { return handshake_.lease(); }
   std::unique_ptr<ByteStream> takeStream() { return std::move(stream_); }
 
@@ -41,7 +42,7 @@ class Dialler {
     std::string payload;
   };
   Dialler(std::string who, std::string where, SocketEnds ends, std::unique_ptr<ByteStream> stream,
-          const std::string& secret, std::chrono::milliseconds lease);
+          const Secret& secret, std::chrono::milliseconds lease);
   Status say(FrameType type, std::string_view payload, Deadline deadline);
   // The next frame, or the error that it carries.
   Result<Answer> hear(Deadline deadline);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/codec.h"
+#include "base/cookie.h"
 #include "base/error.h"
 #include "base/proof.h"
 #include "base/random.h"
@@ -12,7 +13,9 @@ namespace hmc::control {
 namespace {
 
 constexpr uint32_t kMagic = 0x31434d48;  // "HMC1"
+// What CHALLENGE says of the acceptor's secret.
 constexpr uint8_t kHasSecret = 1;
+constexpr uint8_t kIsCookie = 2;  // it is the user's cookie
 constexpr uint8_t kAgain = 1;
 
 // `hello` with what it is bound to in front.
@@ -24,6 +27,36 @@ std::string acceptorProof(const std::string& secret, const std::string& hello,
 std::string diallerProof(const std::string& secret, const std::string& hello,
                          const std::string& challenge, std::string_view ident) {
   return proof(secret, "hmc dialler" + hello + challenge + std::string(ident));
+}
+
+Secret::Kind kindOf(uint8_t flags) {
+  if ((flags & kHasSecret) == 0) return Secret::Kind::none;
+  return (flags & kIsCookie) != 0 ? Secret::Kind::cookie : Secret::Kind::shared;
+}
+
+uint8_t flagsOf(Secret::Kind kind) {
+  if (kind == Secret::Kind::none) return 0;
+  return kind == Secret::Kind::cookie ? kHasSecret | kIsCookie : kHasSecret;
+}
+
+Status otherUser(const std::string& who) {
+  return error(Code::permissionDenied,
+               "{} runs as another user, or has another cookie than this side ({}): without a "
+               "secret only processes of one user reach each other over loopback; set HMC_SECRET "
+               "to the same value at both sides",
+               who, cookiePath());
+}
+
+Status differentSecrets(const std::string& who, Secret::Kind theirs, Secret::Kind ours) {
+  if (theirs == Secret::Kind::shared)
+    return error(Code::permissionDenied, "{} demands a secret and this side has none", who);
+  if (ours == Secret::Kind::shared)
+    return error(Code::permissionDenied, "this side demands a secret and {} has none", who);
+  return error(Code::permissionDenied,
+               "{} proves over loopback that it is of this process's user, and {} does not: give "
+               "both the same HMC_COOKIE, or set HMC_SECRET",
+               ours == Secret::Kind::cookie ? "this side" : who,
+               ours == Secret::Kind::cookie ? who : "this side");
 }
 
 }  // namespace
@@ -80,8 +113,7 @@ Status Handshake::takeLease(uint32_t theirs) {
   return Status();
 }
 
-DiallerHandshake::DiallerHandshake(std::string secret, std::string who,
-                                   std::chrono::milliseconds lease)
+DiallerHandshake::DiallerHandshake(Secret secret, std::string who, std::chrono::milliseconds lease)
     : Handshake(std::move(secret), lease), who_(std::move(who)) {
   hello_ = Writer()
                .u32(kMagic)
@@ -95,7 +127,7 @@ DiallerHandshake::DiallerHandshake(std::string secret, std::string who,
 Result<std::string> DiallerHandshake::takeChallenge(std::string_view payload) {
   Reader reader(payload);
   uint16_t version = reader.u16();
-  bool hasSecret = (reader.u8() & kHasSecret) != 0;
+  const Secret::Kind kind = kindOf(reader.u8());
   reader.raw(kNonceSize);
   std::string id(reader.raw(kIdSize));
   const uint32_t lease = reader.u32();
@@ -108,14 +140,10 @@ Result<std::string> DiallerHandshake::takeChallenge(std::string_view payload) {
                  kOldestVersion, kNewestVersion);
   }
   HMC_TRY(reader.finish("CHALLENGE").within(who_));
-  if (hasSecret && secret_.empty()) {
-    return error(Code::permissionDenied, "{} demands a secret and this side has none", who_);
-  }
-  if (!hasSecret && !secret_.empty()) {
-    return error(Code::permissionDenied, "this side demands a secret and {} has none", who_);
-  }
+  if (kind != kind_) return differentSecrets(who_, kind, kind_);
   challenge_ = std::string(payload.substr(0, covered));
-  if (hasSecret && !sameProof(theirs, acceptorProof(secret_, binding_ + hello_, challenge_))) {
+  if (hasSecret() && !sameProof(theirs, acceptorProof(secret_, binding_ + hello_, challenge_))) {
+    if (kind == Secret::Kind::cookie) return otherUser(who_);
     return error(Code::permissionDenied, "{} has another secret than this side", who_);
   }
   HMC_TRY(takeLease(lease).within(who_));
@@ -158,7 +186,7 @@ Result<std::string> AcceptorHandshake::takeHello(std::string_view payload) {
   hello_ = std::string(payload);
   challenge_ = Writer()
                    .u16(std::min(newest, kNewestVersion))
-                   .u8(secret_.empty() ? 0 : kHasSecret)
+                   .u8(flagsOf(kind_))
                    .raw(randomBytes(kNonceSize))
                    .raw(id_)
                    .u32(encodeLease(ours))
@@ -171,8 +199,9 @@ Result<Ident> AcceptorHandshake::takeIdent(std::string_view payload) {
   Reader reader(payload);
   std::string theirs = reader.string();
   std::string_view words = payload.substr(payload.size() - reader.left());
-  if (!secret_.empty() &&
+  if (hasSecret() &&
       !sameProof(theirs, diallerProof(secret_, binding_ + hello_, challenge_, words))) {
+    if (kind_ == Secret::Kind::cookie) return otherUser("the peer");
     return error(Code::permissionDenied, "the peer demands a secret and the dialler has {}",
                  theirs.empty() ? "none" : "another");
   }

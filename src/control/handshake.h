@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "control/security.h"
 #include "hmc/result.h"
 
 namespace hmc::control {
@@ -59,17 +60,20 @@ class Handshake {
   void bind(std::string binding) { binding_ = std::move(binding); }
   // After IDENT: Channel::credentials().
   std::string credentials() const;
+  // Both sides have proven that they know one.
+  bool hasSecret() const { return !secret_.empty(); }
   // Once the other side has said its own: the shorter of the two. Both sides have the same one, so
   // that whoever applies the other's bytes has stopped when that one's wait is over; and none waits
   // longer than it was told to.
   std::chrono::milliseconds lease() const { return lease_; }
 
  protected:
-  Handshake(std::string secret, std::chrono::milliseconds lease)
-      : secret_(std::move(secret)), lease_(lease) {}
+  Handshake(Secret secret, std::chrono::milliseconds lease)
+      : kind_(secret.kind), secret_(std::move(secret.bytes)), lease_(lease) {}
   static uint32_t encodeLease(std::chrono::milliseconds lease);
   Status takeLease(uint32_t theirs);
 
+  const Secret::Kind kind_;
   const std::string secret_;
   std::chrono::milliseconds lease_;
   std::string binding_;  // ByteStream::binding()
@@ -81,8 +85,7 @@ class Handshake {
 class DiallerHandshake : public Handshake {
  public:
   // `who` is the address that was dialled, for sentences.
-  DiallerHandshake(std::string secret, std::string who,
-                   std::chrono::milliseconds lease = kDefaultLease);
+  DiallerHandshake(Secret secret, std::string who, std::chrono::milliseconds lease = kDefaultLease);
 
   const std::string& hello() const { return hello_; }
   // Checks the acceptor's proof and answers its id.
@@ -95,8 +98,7 @@ class DiallerHandshake : public Handshake {
 
 class AcceptorHandshake : public Handshake {
  public:
-  AcceptorHandshake(std::string secret, std::string id,
-                    std::chrono::milliseconds lease = kDefaultLease)
+  AcceptorHandshake(Secret secret, std::string id, std::chrono::milliseconds lease = kDefaultLease)
       : Handshake(std::move(secret), lease), id_(std::move(id)) {}
 
   // Answers CHALLENGE's payload. Code::unsupported is worth telling the dialler; any other error

@@ -54,8 +54,8 @@ Result<std::string> ExportedMemory::describe(const std::shared_ptr<PeerState>& o
   if (!ready && region_.size > kRegisterAtOnce) {
     // Once, however often it asks.
     std::erase_if(awaiting_, [&](const auto& one) { return one.lock() == opener; });
+    HMC_TRY(registerLaterLocked(wanted));
     awaiting_.push_back(opener);
-    registerLaterLocked(wanted);
     return std::string();
   }
   RegionDescription mine{region_.size, region_.device, access_, number_, {}};
@@ -77,11 +77,14 @@ std::vector<size_t> ExportedMemory::indexesOf(const std::vector<std::string>& tr
   return indexes;
 }
 
-void ExportedMemory::registerLaterLocked(const std::vector<size_t>& transports) {
+Status ExportedMemory::registerLaterLocked(const std::vector<size_t>& transports) {
   toRegister_.insert(transports.begin(), transports.end());
-  if (std::exchange(registering_, true)) return;
+  if (registering_) return Status();
+  HMC_ASSIGN(thread_,
+             startThread("hmc-register", [this](const std::stop_token&) { registerAll(); }));
+  registering_ = true;
   ++users_;  // revoke() waits
-  thread_ = namedThread("hmc-register", [this](const std::stop_token&) { registerAll(); });
+  return Status();
 }
 
 void ExportedMemory::registerAll() {
@@ -200,9 +203,10 @@ Status MemoryTable::add(const Memory& memory) {
                "a region called \"{}\" is registered already: choose another name", memory->name());
 }
 
-Result<MemoryTable::Memory> MemoryTable::find(const std::string& name) const {
+Result<MemoryTable::Memory> MemoryTable::find(const std::string& name, bool tellNames) const {
   std::lock_guard lock(mutex_);
   if (auto found = byName_.find(name); found != byName_.end()) return found->second;
+  if (!tellNames) return error(Code::notFound, "{} has no region called \"{}\"", owner_, name);
   std::string names;
   for (const auto& [known, memory] : byName_)
     names += (names.empty() ? "\"" : ", \"") + known + "\"";

@@ -49,7 +49,7 @@ class ExportedMemory : public std::enable_shared_from_this<ExportedMemory> {
   using Peers = std::vector<std::shared_ptr<PeerState>>;
   Status gone() const;
   std::vector<size_t> indexesOf(const std::vector<std::string>& transports) const;
-  void registerLaterLocked(const std::vector<size_t>& transports);
+  Status registerLaterLocked(const std::vector<size_t>& transports);
   void registerAll();
   void ask(const std::shared_ptr<PeerState>& peer);
   bool removeLocked(const PeerState& peer);
@@ -85,7 +85,8 @@ class MemoryTable {
   using Memory = std::shared_ptr<ExportedMemory>;
   // alreadyExists while another has that name.
   Status add(const Memory& memory);
-  Result<Memory> find(const std::string& name) const;
+  // Where it is not there, the sentence has the names of those that are, if whoever asks may know.
+  Result<Memory> find(const std::string& name, bool tellNames) const;
   // The same if it is still the one of that number.
   Result<Memory> find(const std::string& name, uint64_t number) const;
 

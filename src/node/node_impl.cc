@@ -1,5 +1,7 @@
 #include "node/node_impl.h"
 
+#include <strings.h>
+
 #include <algorithm>
 
 #include "base/codec.h"
@@ -8,6 +10,7 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "base/tls_options.h"
+#include "control/security.h"
 
 namespace hmc {
 
@@ -36,11 +39,12 @@ Result<std::shared_ptr<NodeImpl>> NodeImpl::create(const NodeOptions& options,
   control::ControlOptions control;
   control.name = name;
   control.secret = options.secret;
-  HMC_ASSIGN(control.tls, TlsContext::create(tls, options.secret));
+  control.insecure = options.insecure;
   control.heartbeat = options.heartbeat;
   control.lease = options.lease;
   const auto& asked = options.transports;
   control.ring = asked.empty() || std::find(asked.begin(), asked.end(), "ipc") != asked.end();
+  HMC_TRY(control::addDefaults(control, tls));
   HMC_ASSIGN(node->control_, control::Control::create(control, *node->fds_, *node));
   node->control_->setAttributes(node->attributes({}).encode());
   return node;
@@ -106,6 +110,15 @@ Result<std::string> NodeImpl::listen(const std::string& address, const std::stri
   }
   control_->setAttributes(attributes({}).encode());
   return bound;
+}
+
+bool NodeImpl::serves(size_t transport, const PeerState& peer) const {
+  if (!onlyByName(transport) || peer.channel().proven()) return true;
+  std::lock_guard lock(mutex_);
+  if (openedOver_.count(factsOf(transport).name) > 0) return true;
+  return std::any_of(listeners_.begin(), listeners_.end(), [&](const auto& one) {
+    return strcasecmp(one.second.label.c_str(), factsOf(transport).name.c_str()) == 0;
+  });
 }
 
 Status NodeImpl::closeListener(const std::string& address) {
@@ -331,7 +344,10 @@ Result<std::string> NodeImpl::describeRegion(const std::shared_ptr<PeerState>& p
   for (uint32_t left = in.u32(); left > 0 && !in.failed(); --left)
     transports.push_back(in.string());
   HMC_TRY(in.finish("the request for a region"));
-  HMC_ASSIGN(auto memory, memory_.find(wanted));
+  for (size_t i = 0; i < engines_.size(); ++i) {
+    if (!serves(i, *peer)) std::erase(transports, factsOf(i).name);
+  }
+  HMC_ASSIGN(auto memory, memory_.find(wanted, peer->channel().proven()));
   return memory->describe(peer, transports);
 }
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -66,6 +67,9 @@ class NodeImpl final : public control::ControlEvents,
   }
   // Is that transport left alone until somebody names it?
   bool onlyByName(size_t transport) const { return !named_ && factsOf(transport).onDemand; }
+  // May a peer have us use that transport? One that changes the process is not for strangers,
+  // unless it was named here: in the options, for a listener, or to open a region.
+  bool serves(size_t transport, const PeerState& peer) const;
   // As they were when the Node was made, so that what explain() says is what put() does.
   const Measurements& measurements() const { return measurements_; }
 
@@ -189,8 +193,9 @@ class NodeImpl final : public control::ControlEvents,
   std::map<std::string, Attributes::Listener> listeners_;  // guarded by mutex_, by address
   EventQueue<NoteFrom> notes_;
   EventQueue<PeerNews> peerEvents_;
-  bool peersWatched_ = false;  // guarded by mutex_: peerEvents_ is used
-  bool closed_ = false;        // guarded by mutex_
+  std::set<std::string> openedOver_;  // guarded by mutex_: transports that a caller named
+  bool peersWatched_ = false;         // guarded by mutex_: peerEvents_ is used
+  bool closed_ = false;               // guarded by mutex_
 
   std::unique_ptr<control::Control> control_;  // last: its thread calls us until it is gone
 };

@@ -52,6 +52,10 @@ Result<std::shared_ptr<RemoteMapping>> NodeImpl::open(const std::shared_ptr<Peer
                                                       const std::vector<std::string>& transports,
                                                       Deadline deadline, void* place) {
   HMC_TRY(checkUsable());
+  if (!transports.empty()) {
+    std::lock_guard lock(mutex_);
+    openedOver_.insert(transports.begin(), transports.end());
+  }
   const auto choices = peer->choices();
   const Rounds rounds = this->rounds(choices, transports);
   auto asked = [&](const std::string& name) {

@@ -166,7 +166,12 @@ Result<std::string> PeerState::releaseRegion(std::string_view request) {
 
 Result<size_t> PeerState::transportCalled(const std::string& name) const {
   for (size_t i = 0; i < node_.engines().size(); ++i) {
-    if (node_.factsOf(i).name == name) return i;
+    if (node_.factsOf(i).name != name) continue;
+    if (node_.serves(i, *this)) return i;
+    return error(Code::permissionDenied,
+                 "{} is only for peers that have proven that they know {}'s secret, or where it is "
+                 "named in its transports",
+                 name, node_.name());
   }
   return error(Code::unsupported, "{} has no {} transport", node_.name(), name);
 }
@@ -283,6 +288,7 @@ Result<std::string> PeerState::offerStage(std::string_view request) {
     stage = connections_[transport].stage;
   }
   if (!stage) {
+    HMC_TRY(node_.slotCopies().prepare());
     HMC_ASSIGN(stage, StageHost::create(node_.engines()[transport]->transport()));
     std::lock_guard lock(mutex_);
     if (!ended_.ok()) return ended_;

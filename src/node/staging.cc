@@ -42,13 +42,19 @@ bool finish(const SlotCopies::Copy& copy) {
 
 }  // namespace
 
+Status SlotCopies::prepare() {
+  std::lock_guard lock(mutex_);
+  if (thread_.joinable()) return Status();
+  HMC_ASSIGN(thread_,
+             startThread("hmc-copies", [this](const std::stop_token& stop) { run(stop); }));
+  return Status();
+}
+
 void SlotCopies::add(Copy copy) {
   if (finish(copy)) return;
   std::lock_guard lock(mutex_);
   added_.push_back(std::move(copy));
   wanted_.notify_all();
-  if (!thread_.joinable())
-    thread_ = namedThread("hmc-copies", [this](const std::stop_token& stop) { run(stop); });
 }
 
 // Nothing tells that a device is done: vendors' calls that would, block without a deadline.

@@ -48,10 +48,12 @@ struct StageHost {
 };
 
 // Copies between slots and devices that peers have asked for. The control thread starts them; a
-// thread of their own, from the first that takes long on, asks the devices whether they are done. A
-// device that is stuck holds up nobody else. Safe from any thread.
+// thread of their own asks the devices whether they are done. A device that is stuck holds up
+// nobody else. Safe from any thread.
 class SlotCopies {
  public:
+  // Starts that thread, once; before the first add().
+  Status prepare();
   struct Copy {
     std::shared_ptr<StageHost> stage;    // of the slot
     uint32_t slot;                       // StageHost::copying is set, until it is answered

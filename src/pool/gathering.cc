@@ -48,6 +48,7 @@ Result<Joining> joiningFor(const GatheringOptions& options) {
   place.rank = options.rank;
   place.capacity = options.size;
   place.node.secret = options.secret;
+  place.node.insecure = true;  // its users are the documented classes, whose manuals know no secret
   place.node.lease = kTtl;
   // Who is alone needs no store.
   if (options.size == 1 && options.store.empty()) {

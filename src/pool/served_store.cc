@@ -54,7 +54,9 @@ Result<StoreOfPool> openStoreOf(const Joining& joining, Deadline deadline,
   StoreOfPool opened;
   Status unserved;
   if (asked || (joining.firstRank && canBeServed(joining.store))) {
-    auto started = store::Server::start(joining.store, {.secret = secret, .tls = tls});
+    auto started = store::Server::start(
+        joining.store,
+        {.secret = secret, .data = {}, .insecure = joining.options.node.insecure, .tls = tls});
     if (started.ok()) {
       opened.served = std::make_unique<ServedStore>(
           *std::move(started), joining.firstRank ? joining.options.node.lease : kNoWait);

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/thread.h"
+#include "control/security.h"
 #include "control/socket.h"
 #include "store/back_off.h"
 
@@ -33,7 +34,7 @@ Result<std::unique_ptr<Connection>> Connection::open(const std::string& address,
   control::ControlOptions control;
   control.name = "a client of the store";
   control.secret = options.secret;
-  HMC_ASSIGN(control.tls, TlsContext::create(options.tls, options.secret));
+  HMC_TRY(control::addDefaults(control, options.tls));
   HMC_ASSIGN(connection->control_, control::Control::create(control, *connection));
   HMC_TRY(connection->connectUntil(deadline, options.stop));
   HMC_ASSIGN(connection->thread_,

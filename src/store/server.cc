@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/fork_guard.h"
 #include "control/control.h"
+#include "control/security.h"
 #include "store/journal.h"
 #include "store/state.h"
 #include "store/wire.h"
@@ -104,7 +105,8 @@ Status ServerImpl::open(const std::string& address, const ServerOptions& options
   control::ControlOptions control;
   control.name = "the store";
   control.secret = options.secret;
-  HMC_ASSIGN(control.tls, TlsContext::create(options.tls, options.secret));
+  control.insecure = options.insecure;
+  HMC_TRY(control::addDefaults(control, options.tls));
   HMC_ASSIGN(control_, control::Control::create(control, *this));
   control_->setAttributes(std::string(kProtocol));
   timer_ = std::make_unique<Loop::Timer>(control_->loop());

@@ -12,9 +12,10 @@
 namespace hmc::store {
 
 struct ServerOptions {
-  std::string secret;                 // clients need the same; empty: none
+  std::string secret;                 // clients need the same; empty: that of HMC_SECRET
   size_t capacity = size_t{1} << 30;  // bytes of all keys and values
   std::string data;                   // a folder where they outlive the server; empty: none
+  bool insecure = false;              // as NodeOptions::insecure
   TlsOptions tls{};
 };
 

@@ -6,8 +6,9 @@ namespace hmc {
 
 Result<StoreServer> StoreServer::start(const std::string& address,
                                        const StoreServerOptions& options) {
-  HMC_ASSIGN(auto server, store::Server::start(address, {options.secret, options.capacity,
-                                                         options.data, options.tls}));
+  HMC_ASSIGN(auto server,
+             store::Server::start(address, {options.secret, options.capacity, options.data,
+                                            options.insecure, options.tls}));
   return StoreServer(std::move(server));
 }
 

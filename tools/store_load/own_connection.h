@@ -1,7 +1,6 @@
 #pragma once
 
 #include <chrono>
-#include <cstdlib>
 #include <memory>
 #include <string>
 
@@ -10,6 +9,7 @@
 #include "control/byte_stream.h"
 #include "control/dialler.h"
 #include "control/frame.h"
+#include "control/security.h"
 #include "control/socket.h"
 #include "store/wire.h"
 #include "store_load/give_up.h"
@@ -21,10 +21,10 @@ namespace hmc::store {
 class OwnConnection {
  public:
   void dial(const std::string& address) {
-    const char* secret = std::getenv("HMC_SECRET");
+    control::ControlOptions options;
+    need(control::addDefaults(options, {}));
     const control::Address parsed = need(control::parseAddress(address));
-    control::Dialler dialler = need(control::Dialler::dial(parsed, secret == nullptr ? "" : secret,
-                                                           control::kDefaultLease, kPatience));
+    control::Dialler dialler = need(control::Dialler::dial(parsed, options, kPatience));
     need(dialler.introduce(
         {randomBytes(control::kIdSize), false, "load", std::string(kProtocol), ""}, kPatience));
     stream_ = dialler.takeStream();

@@ -57,9 +57,10 @@ class IpcRegistration final : public Registration {
     // Every peer that gets in can map the host memory that we share. A device's memory that a peer
     // cannot map is staged by the engine.
     if (offered.share.empty() && region.device.isHost()) {
-      shared_.service.start();
-      what.page = true;
-      what.region = number_ = shared_.exports.add(region, access);
+      const Status served = shared_.service.start();
+      if (!served.ok()) logWarn("peers cannot use a ring of ipc: {}", served.message());
+      what.page = served.ok();
+      if (what.page) what.region = number_ = shared_.exports.add(region, access);
     }
     return offered;
   }

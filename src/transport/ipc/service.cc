@@ -30,17 +30,18 @@ Service::~Service() {
   futexWakeAll(doorbell.count);
 }
 
-void Service::start() {
+Status Service::start() {
   std::lock_guard lock(startMutex_);
-  if (thread_.joinable()) return;
+  if (thread_.joinable()) return Status();
   // Peers take us for dead while the word is empty, so it is set before they get a key.
   std::latch alive(1);
-  thread_ = namedThread("hmc-ipc", [this, &alive](const std::stop_token& stop) {
-    Liveness liveness(page_.liveness);
-    alive.count_down();
-    run(stop);
-  });
+  HMC_ASSIGN(thread_, startThread("hmc-ipc", [this, &alive](const std::stop_token& stop) {
+               Liveness liveness(page_.liveness);
+               alive.count_down();
+               run(stop);
+             }));
   alive.wait();
+  return Status();
 }
 
 std::unique_lock<std::mutex> Service::lockFirst() {

@@ -24,7 +24,8 @@ class Service {
   Service(ServicePage& page, Exports& exports) : page_(page), exports_(exports) {}
   ~Service();
 
-  void start();
+  // Not ok where the system has no thread for it; the next call tries again.
+  Status start();
 
   // A Link of ours that a peer's ring may belong to. After removeLink() nothing that its peer posts
   // is applied, and the peer has been told.

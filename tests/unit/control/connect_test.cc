@@ -68,6 +68,23 @@ TEST(Connect, dialledAgainAnswersTheSameChannelAndTellsThePeer) {
   EXPECT_EQ(client.events.joinedCount(), 1u);
 }
 
+// Without a secret anybody may say that it is that peer. Only the peer itself has the channel.
+TEST(Connect, aStrangerWithThePeersIdChangesNothing) {
+  TestPeer server("server");
+  TestPeer client("client");
+  std::string listener = server.listen();
+  auto channel = client.connect(listener, "the client's");
+  ASSERT_TRUE(channel.ok());
+  for (bool again : {true, false}) {
+    RawPeer stranger(listener);
+    ASSERT_TRUE(stranger.greet());
+    EXPECT_EQ(stranger.introduce("stranger", "", client.control->id(), again).type,
+              FrameType::yield);
+  }
+  EXPECT_TRUE(server.events.again().empty());
+  EXPECT_TRUE((*channel)->status().ok());
+}
+
 TEST(Connect, inTheOtherDirectionAnswersTheSameChannelToo) {
   TestPeer a("a");
   TestPeer b("b");

@@ -66,8 +66,8 @@ class RawPeer {
            handshake_.takeChallenge(challenge.payload).ok();
   }
   Heard introduce(const std::string& name, const std::string& hostId = "",
-                  std::string id = randomBytes(kIdSize)) {
-    Ident ident{std::move(id), false, name, "raw attributes", hostId};
+                  std::string id = randomBytes(kIdSize), bool again = false) {
+    Ident ident{std::move(id), again, name, "raw attributes", hostId};
     say(FrameType::ident, handshake_.ident(ident));
     return hear();
   }

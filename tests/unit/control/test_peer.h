@@ -125,6 +125,7 @@ struct TestPeer {
     ControlOptions options;
     options.name = name;
     options.secret = secret;
+    options.insecure = true;
     make(options);
   }
   explicit TestPeer(const ControlOptions& options) { make(options); }

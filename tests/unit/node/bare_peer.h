@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "control/control.h"
+#include "control/security.h"
 #include "node/descriptions.h"
 #include "unit/node/node_pair.h"
 
@@ -17,6 +18,7 @@ class BarePeer : public control::ControlEvents {
     control::ControlOptions options;
     options.name = name;
     options.secret = secret;
+    EXPECT_TRUE(control::addDefaults(options, {}).ok());
     control = must(control::Control::create(options, *this));
     control->setAttributes(Attributes().encode());
   }

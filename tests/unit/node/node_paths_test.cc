@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "control/security.h"
 #include "hmc/version.h"
 #include "node/descriptions.h"
 #include "node/node_impl.h"
@@ -161,6 +162,7 @@ TEST_F(NodePaths, aPeerThatDoesNotKnowProbesIsSaidToBeTooOld) {
   Elder events;
   control::ControlOptions options;
   options.name = "elder";
+  ASSERT_TRUE(control::addDefaults(options, {}).ok());
   auto control = must(control::Control::create(options, *fds, events));
   control->setAttributes(Attributes{}.encode());
   Node node = must(Node::create(named("young")));

@@ -4,6 +4,7 @@
 #include "base/codec.h"
 #include "base/error.h"
 #include "control/control.h"
+#include "control/security.h"
 #include "node/descriptions.h"
 #include "node/node_impl.h"
 #include "transport/ipc/ipc.h"
@@ -25,6 +26,8 @@ class Stranger : public control::ControlEvents {
     claims.transports.push_back({"ipc", must(ipc::create(*fds))->facts().domain});
     control::ControlOptions options;
     options.name = "stranger";
+    // It knows the cookie: what it does must not work even then.
+    EXPECT_TRUE(control::addDefaults(options, {}).ok());
     control_ = must(control::Control::create(options, *this));
     control_->setAttributes(claims.encode());
     listener = must(control_->listen("tcp://127.0.0.1:0"));

@@ -10,6 +10,7 @@
 #include "control/byte_stream.h"
 #include "control/dialler.h"
 #include "control/frame.h"
+#include "control/security.h"
 #include "control/socket.h"
 #include "fakes/must.h"
 #include "store/wire.h"
@@ -22,8 +23,9 @@ inline constexpr std::chrono::seconds kPatience{60};
 inline std::unique_ptr<control::ByteStream> dialRaw(const std::string& address) {
   using hmc::test::must;
   const control::Address parsed = must(control::parseAddress(address));
-  control::Dialler dialler =
-      must(control::Dialler::dial(parsed, "", control::kDefaultLease, kPatience));
+  control::ControlOptions options;
+  EXPECT_TRUE(control::addDefaults(options, {}).ok());
+  control::Dialler dialler = must(control::Dialler::dial(parsed, options, kPatience));
   const control::Ident ident{randomBytes(control::kIdSize), false, "raw", std::string(kProtocol),
                              ""};
   must(dialler.introduce(ident, kPatience));

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "control/control.h"
+#include "control/security.h"
 #include "fakes/must.h"
 #include "store/store.h"
 #include "unit/store/waits.h"
@@ -59,7 +60,11 @@ TEST(StoreServer, AnAddressThatIsNoneIsRefusedAtOnce) {
 // Somebody else's listener that speaks the same handshake.
 class NoStore : public control::ControlEvents {
  public:
-  NoStore() : control(must(control::Control::create({}, *this))) {}
+  NoStore() {
+    control::ControlOptions options;
+    EXPECT_TRUE(control::addDefaults(options, {}).ok());
+    control = must(control::Control::create(options, *this));
+  }
   Status joined(const std::shared_ptr<control::Channel>&) override { return Status(); }
   Status joinedAgain(const std::shared_ptr<control::Channel>&, const std::string&) override {
     return Status();

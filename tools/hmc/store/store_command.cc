@@ -23,6 +23,7 @@ struct StoreCommand {
   std::string secretFile;
   size_t capacity = StoreServerOptions().capacity;
   std::string data;
+  bool insecure = false;
 };
 
 Result<std::string> readSecret(const std::string& path) {
@@ -38,26 +39,13 @@ Result<std::string> readSecret(const std::string& path) {
   return Status(Code::invalidArgument, "the secret file " + path + " is empty or cannot be read");
 }
 
-bool staysOnThisHost(const std::string& address) {
-  for (const char* start : {"tcp://127.", "tcp://[::1]", "tcp://localhost:", "unix://"}) {
-    if (address.rfind(start, 0) == 0) return true;
-  }
-  return false;
-}
-
 Result<StoreServer> start(const StoreCommand& command) {
   StoreServerOptions options;
   options.capacity = command.capacity;
   options.data = command.data;
+  options.insecure = command.insecure;
   TOOL_ASSIGN(options.secret, readSecret(command.secretFile));
-  TOOL_ASSIGN(StoreServer server, StoreServer::start(command.listen, options));
-  if (options.secret.empty() && !staysOnThisHost(command.listen)) {
-    fmt::print(stderr,
-               "hmc store: without a secret, whoever reaches {} may read and change everything; "
-               "give one with --secret-file\n",
-               server.address());
-  }
-  return server;
+  return StoreServer::start(command.listen, options);
 }
 
 int runStore(const StoreCommand& command) {
@@ -95,11 +83,13 @@ void addStore(CLI::App& app, int& exitStatus) {
       ->transform(CLI::AsSizeValue(false));
   store->add_option("--data", options->data,
                     "A folder where keys and leases outlive this process; by default they do not");
+  store->add_flag("--insecure", options->insecure,
+                  "Without a secret: serve also where other hosts reach it, and everybody there");
   store->footer(
       "It prints its address and serves until SIGINT or SIGTERM.\n\n"
       "Examples:\n"
       "  hmc store --listen tcp://0.0.0.0:7000 --secret-file /etc/hmc/secret\n"
-      "  hmc store --listen tcp://0.0.0.0:7000 --data /var/lib/hmc\n"
+      "  hmc store --listen tcp://10.0.0.1:7000 --data /var/lib/hmc --secret-file secret\n"
       "  HMC_SECRET=... hmc store --listen unix:///run/user/1000/hmc.sock");
   store->callback([options, &exitStatus] { exitStatus = runStore(*options); });
 }

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "base/fd.h"
+#include "transport/tcp/connection.h"
 #include "transport/tcp/progress.h"
 #include "transport/tcp/wire.h"
 #include "transport/transport.h"
@@ -34,8 +34,8 @@ class OriginStream {
   // The connection, there or on its way, and the first bytes to send over it. From now on
   // `progress` watches it, as stream `index` of link `number`. The link needs its first one; any
   // other takes no operation before it is up, and is dropped if it cannot be.
-  Status attach(Fd fd, std::string peer, std::string greeting, Progress& progress, uint64_t number,
-                size_t index);
+  Status attach(Connection connection, std::string peer, std::string greeting, Progress& progress,
+                uint64_t number, size_t index);
   bool attached() const { return attached_.load(std::memory_order_acquire); }
   // Connected and greeted.
   bool up() const { return up_.load(std::memory_order_acquire); }
@@ -107,7 +107,7 @@ class OriginStream {
   std::atomic<uint64_t> load_{0};
 
   mutable std::mutex mutex_;  // guards everything below
-  Fd fd_;
+  Connection fd_;
   std::string peer_ = "the peer";
   std::string greeting_;  // what is left of it to send
   Status why_;

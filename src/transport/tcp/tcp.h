@@ -16,6 +16,7 @@
 //   progress.*  the thread that calls progress() waits for all of those
 //   target.*    one stream over which a peer asks: bytes go from the socket straight into place
 //   service.*   the thread that serves all of those, and the listeners that peers dial
+//   connection.*   a stream's socket, plain or with TLS
 //   address.*, socket.*, wire.h   how bytes look and sockets are made
 namespace hmc::tcp {
 
@@ -27,11 +28,13 @@ struct TcpOptions {
   // streams, the more evenly the smaller the pieces are. This one fills, with its header, eight
   // packets of the loopback device (65,483 bytes each) and leaves nothing for a ninth.
   size_t piece = size_t{508} << 10;
+  // Encrypt every stream, with TLS 1.3 by the credentials of its link. Both ends do or none.
+  bool tls = false;
 };
 
 inline constexpr uint32_t kMostStreams = 64;
 
-// "2 streams"
+// "2 streams", "tls, 2 streams"
 std::string describe(const TcpOptions& options);
 
 Result<std::unique_ptr<Transport>> create(const TcpOptions& options = {});

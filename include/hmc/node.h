@@ -131,7 +131,8 @@ class HMC_API RemoteRegion {
   // Of the path that the smallest puts take.
   const std::string& transport() const;
   // The transport and how it reaches this memory: "ipc (mapped)", "ipc (process_vm)", "ipc (ring)",
-  // "tcp (2 streams)"; of several each with its sizes: "verbs up to 4096 bytes, tcp (2 streams)".
+  // "tcp (2 streams)", "tcp (tls, 2 streams)"; of several each with its sizes: "verbs up to 4096
+  // bytes, tcp (2 streams)".
   std::string path() const;
 
   // Whether the peer's memory is mapped here: a transfer is a copy then, and waits for nobody.

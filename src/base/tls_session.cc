@@ -61,11 +61,10 @@ int TlsSession::bioRead(BIO* bio, char* into, int size) {
     got = recv(self.socket_, into, static_cast<size_t>(size), MSG_DONTWAIT);
   } while (got < 0 && errno == EINTR);
   if (got > 0) return static_cast<int>(got);
-  if (got == 0) {
-    self.cutOff_ = true;
-    return 0;
-  }
-  if (errno == EAGAIN || errno == EWOULDBLOCK) {
+  // An end of the socket is our own affair: OpenSSL would answer it with an alert, and then there
+  // could be no goodbye any more.
+  if (got == 0) self.cutOff_ = true;
+  if (got == 0 || errno == EAGAIN || errno == EWOULDBLOCK) {
     BIO_set_retry_read(bio);
   } else {
     self.errnum_ = errno;
@@ -79,10 +78,8 @@ int TlsSession::bioWrite(BIO* bio, const char* bytes, int size) {
   return size;
 }
 
-long TlsSession::bioControl(BIO* bio, int command, long, void*) {
-  if (command == BIO_CTRL_FLUSH) return 1;
-  if (command == BIO_CTRL_EOF) return static_cast<TlsSession*>(BIO_get_data(bio))->cutOff_ ? 1 : 0;
-  return 0;
+long TlsSession::bioControl(BIO*, int command, long, void*) {
+  return command == BIO_CTRL_FLUSH ? 1 : 0;
 }
 
 bool TlsSession::flush() {
@@ -128,7 +125,7 @@ TlsSession::Step TlsSession::handshake() {
     up_ = true;
     return step_ = Step::done;
   }
-  if (why == SSL_ERROR_WANT_READ && errnum_ == 0)
+  if (why == SSL_ERROR_WANT_READ && errnum_ == 0 && !cutOff_)
     return step_ = flushed ? Step::wantsRead : Step::wantsWrite;
   return fail();
 }
@@ -170,7 +167,7 @@ TlsMoved TlsSession::readRecord(char* into, size_t size) {
   if (outcome == 1) return {.bytes = got};
   const int why = SSL_get_error(ssl_.get(), outcome);
   if (why == SSL_ERROR_ZERO_RETURN) return {.ended = true};
-  if (why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE) return {};
+  if (why == SSL_ERROR_WANT_READ && !cutOff_) return {};
   problem_ = describe();
   return broken();
 }
@@ -224,7 +221,7 @@ TlsMoved TlsSession::write(std::span<const iovec> parts) {
 }
 
 bool TlsSession::sayGoodbye() {
-  if (!up_ || std::exchange(saidGoodbye_, true)) return false;
+  if (!up_ || silenced_ || std::exchange(saidGoodbye_, true)) return false;
   ERR_clear_error();
   SSL_shutdown(ssl_.get());
   return errnum_ == 0 && flush();

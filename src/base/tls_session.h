@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "hmc/status.h"
@@ -53,11 +54,16 @@ class TlsSession {
   // context reads ahead.
   TlsMoved readRecord(char* into, size_t size);
   TlsMoved write(std::span<const iovec> parts);
+  // How many bytes of the caller's are encrypted and perhaps partly with the peer, although write()
+  // has not counted them; from now on they count as written.
+  size_t takeUncounted() { return std::exchange(held_, 0); }
   // Bytes were read from the socket that read() has not answered yet.
   bool buffered() const { return SSL_has_pending(ssl_.get()) == 1; }
   // We send no more: the peer's read() answers `ended`. Once; false when the socket did not take
   // it.
   bool sayGoodbye();
+  // Nothing more goes out, not even what is encrypted already.
+  void silence() { silenced_ = true; }
 
   // Why it broke, in OpenSSL's words and ours; ok while it has not.
   const Status& problem() const { return problem_; }
@@ -98,6 +104,7 @@ class TlsSession {
   bool looked_ = false;
   bool peerIsPlain_ = false;
   bool saidGoodbye_ = false;
+  bool silenced_ = false;
   bool cutOff_ = false;  // the socket ended
   int errnum_ = 0;       // of the socket
   Status problem_;

@@ -18,7 +18,7 @@ using Made = Result<std::unique_ptr<Transport>>;
 
 struct Entry {
   const char* name;
-  bool isPrivate;  // nothing leaves the memory of one user on one host unencrypted
+  bool isPrivate;  // what leaves the memory of one user on one host is encrypted on demand
   Made (*make)(const TransportNeeds& needs);
 };
 
@@ -27,8 +27,10 @@ constexpr Entry kTransports[] = {
     {"ipc", true, [](const TransportNeeds& needs) { return ipc::create(needs.fds, {}); }},
     {"verbs", false, [](const TransportNeeds& needs) { return verbs::create({needs.channels}); }},
     {"ucx", false, [](const TransportNeeds&) { return ucx::create(); }},
-    {"tcp", false,
-     [](const TransportNeeds& needs) { return tcp::create({.exchange = needs.fds.name()}); }},
+    {"tcp", true,
+     [](const TransportNeeds& needs) {
+       return tcp::create({.exchange = needs.fds.name(), .tls = isRequired(needs.tls)});
+     }},
 };
 
 std::string allNames() {

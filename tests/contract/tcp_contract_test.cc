@@ -13,7 +13,12 @@ std::vector<Candidate> candidates() {
     return tcp::create({.exchange = exchange->name()});
   };
   candidate.memories = {heapMemory(), hostMemory()};
-  return {candidate};
+  Candidate encrypted = candidate;
+  encrypted.name = "tls";
+  encrypted.memories = {heapMemory()};
+  encrypted.lease = std::chrono::milliseconds(1000);  // a killed peer signs no end: this ends it
+  encrypted.make = [] { return tcp::create({.tls = true}); };
+  return {candidate, encrypted};
 }
 
 }  // namespace hmc::contract

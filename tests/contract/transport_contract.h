@@ -54,6 +54,9 @@ struct Candidate {
   bool unregisterStops = true;
   // Whether put and get finish while the target process is stopped.
   bool reachesStoppedTarget = false;
+  // Of links whose peer is killed. Over tcp, ucx takes a lost connection for a dead process only
+  // where the lease is short.
+  std::chrono::milliseconds lease{8000};
 };
 
 // Defined by the program that joins.

@@ -30,7 +30,8 @@ std::vector<Subject> subjectsAcrossProcesses() {
 class TransportProcesses : public TransportContract {
  protected:
   // A target process, connected to link_, its memory imported as remote_.
-  void start(std::chrono::milliseconds lease = kLease, bool targetDials = false) {
+  void start() { start(candidate().lease); }
+  void start(std::chrono::milliseconds lease, bool targetDials = false) {
     auto started = TargetProcess::start({GetParam().name(), kSize, lease, targetDials});
     ASSERT_TRUE(started.ok()) << started.status().toString();
     target_ = *std::move(started);
@@ -90,9 +91,6 @@ class TransportProcesses : public TransportContract {
       EXPECT_EQ(completions[i].pending(), i < accepted ? 0u : 1u);
     }
   }
-
-  // Over tcp, ucx takes a lost connection for a dead process only where the lease is short.
-  static constexpr std::chrono::milliseconds kLease{8000};
 
   std::unique_ptr<TargetProcess> target_;
   Buffer local_;

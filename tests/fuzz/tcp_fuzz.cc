@@ -72,7 +72,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   check(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair) == 0);
   hmc::Fd peer(pair[0]);
   hmc::Lease lease{std::chrono::hours(24)};
-  TargetStream target(hmc::Fd(pair[1]), exports, lease, "greeting", spare);
+  TargetStream target(Connection(hmc::Fd(pair[1])), exports, lease, "greeting", "farewell", spare);
   const std::string said = words(Input(data, size), region);
   for (size_t sent = 0; sent < said.size();) {
     const ssize_t count =

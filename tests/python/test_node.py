@@ -333,13 +333,22 @@ def test_a_put_that_is_late_is_cancelled():
             remote.put(bytes(8 << 20), timeout=0.1)
 
 
-def test_encrypted_nodes_meet_and_plain_ones_are_refused():
-    with hmc.Node(listen="tcp://127.0.0.1:0", secret="hush", tls="required") as a:
-        with hmc.Node(secret="hush", tls="required") as b:
-            assert b.connect(a.address).probe()
+def test_encrypted_processes_meet_and_others_are_refused():
+    encrypted = SERVER.replace('name="server"', 'name="server", secret="hush", tls="required"')
+    with Child(encrypted, "tcp") as server:
+        address = server.answer()
+        with hmc.Node(secret="hush", tls="required") as node:
+            remote = node.connect(address).open("pool")
+            assert remote.path == "tcp (tls, 2 streams)"
+            local = node.allocate(1 << 20)
+            remote[:1 << 20].get(local)
+            assert bytes(local) == bytes([7]) * len(local)
         with hmc.Node(secret="hush") as plain:
             with pytest.raises(hmc.PermissionDenied, match="demands TLS"):
-                plain.connect(a.address)
+                plain.connect(address)
+        with hmc.Node(secret="shush", tls="required") as stranger:
+            with pytest.raises(hmc.PermissionDenied, match="the same secret"):
+                stranger.connect(address)
 
 
 def test_tls_that_is_not_whole_is_refused():

@@ -118,15 +118,16 @@ Result<TcpLink::Dialled> TcpLink::dialFor(Role role, size_t stream) {
   HMC_ASSIGN(Fd fd, dial(dialled_.host, dialled_.port));
   const Greeting greeting{static_cast<uint32_t>(role), static_cast<uint32_t>(stream),
                           dialled_.token};
-  return Dialled{std::move(fd), greeting.pack(credentials_)};
+  HMC_ASSIGN(Connection connection, service_.secured(std::move(fd), dialled_.token, credentials_));
+  return Dialled{std::move(connection), greeting.pack(credentials_)};
 }
 
 Status TcpLink::dialForward(size_t stream) {
   HMC_ASSIGN(Dialled dialled, dialFor(Role::forward, stream));
   std::string last = farewellOf(dialled.greeting);
-  return streams_[stream]->attach(std::move(dialled.fd), endpointName(dialled_.host, dialled_.port),
-                                  {std::move(dialled.greeting), std::move(last), exchangeOfPeer()},
-                                  progress_, number_, stream);
+  return streams_[stream]->attach(
+      std::move(dialled.connection), endpointName(dialled_.host, dialled_.port),
+      {std::move(dialled.greeting), std::move(last), exchangeOfPeer()}, progress_, number_, stream);
 }
 
 Status TcpLink::dialFirst(const Address& peer) {
@@ -135,7 +136,7 @@ Status TcpLink::dialFirst(const Address& peer) {
   HMC_TRY(dialForward(0));
   forward_ = 1;
   HMC_ASSIGN(Dialled theirs, dialFor(Role::reverse, 0));
-  service_.serve(*this, std::move(theirs.fd), std::move(theirs.greeting));
+  service_.serve(*this, std::move(theirs.connection), std::move(theirs.greeting));
   noticeEnd();
   return Status();
 }
@@ -168,12 +169,12 @@ std::optional<TcpLink::Dialled> TcpLink::dialAnother() {
   return std::nullopt;
 }
 
-void TcpLink::connected(Fd fd, const char* greeting) {
-  const std::string name = peerName(fd.get());
+void TcpLink::connected(Connection connection, const char* greeting) {
+  const std::string name = peerName(connection.get());
   for (size_t i = 0; i < streams_.size(); ++i) {
     if (streams_[i]->attached()) continue;
     // A failure leaves the stream without a connection, which the timer notices.
-    (void)streams_[i]->attach(std::move(fd), name,
+    (void)streams_[i]->attach(std::move(connection), name,
                               {"", farewellOf({greeting, Greeting::kSize}), exchangeOfPeer()},
                               progress_, number_, i);
     break;

@@ -38,11 +38,12 @@ class TcpLink final : public Link, private Service::Owner, private Progress::Wat
           const LinkOptions& linkOptions, Address address);
 
   bool accepts(const char* greeting) override;
-  void connected(Fd fd, const char* greeting) override;
+  void connected(Connection connection, const char* greeting) override;
   std::string farewellOf(std::string_view greeting) const override {
     return farewell(greeting, credentials_);
   }
   Lease& lease() const override { return *lease_; }
+  const std::string& credentials() const override { return credentials_; }
   std::optional<Dialled> dialAnother() override;
   bool ready(size_t stream, bool over) override;
   Clock::time_point timer() const override { return timer_.load(std::memory_order_relaxed); }

@@ -19,12 +19,12 @@ constexpr std::chrono::milliseconds kLookEvery{20};
 
 OriginStream::OriginStream(std::chrono::milliseconds fence) : fence_(fence) {}
 
-Status OriginStream::attach(Fd fd, std::string peer, Ends ends, Progress& progress, uint64_t number,
-                            size_t index) {
+Status OriginStream::attach(Connection connection, std::string peer, Ends ends, Progress& progress,
+                            uint64_t number, size_t index) {
   std::lock_guard lock(mutex_);
   if (!why_.ok() || fd_) return Status();
-  HMC_TRY(progress.watch(fd.get(), number, index));
-  fd_ = std::move(fd);
+  HMC_TRY(progress.watch(connection.get(), number, index));
+  fd_ = std::move(connection);
   needed_.store(index == 0, std::memory_order_relaxed);
   attached_.store(true, std::memory_order_release);
   peer_ = std::move(peer);
@@ -138,8 +138,7 @@ void OriginStream::sendAll(bool more) {
     msghdr message{};
     message.msg_iov = pieces;
     message.msg_iovlen = gather(pieces, std::size(pieces));
-    const int flags = MSG_NOSIGNAL | MSG_DONTWAIT | (more ? MSG_MORE : 0);
-    const ssize_t count = sendmsg(fd_.get(), &message, flags);
+    const ssize_t count = fd_.send(message, more);
     if (count >= 0) {
       corked_ = more;
       sent(static_cast<size_t>(count));
@@ -159,7 +158,7 @@ void OriginStream::receiveAll(bool over) {
     message.msg_iov = placing ? pieces : pieces + 1;
     message.msg_iovlen = placing ? 2 : 1;
     const size_t room = payloadLeft_ + in_.size() - inSize_;
-    const ssize_t got = recvmsg(fd_.get(), &message, MSG_DONTWAIT);
+    const ssize_t got = fd_.receive(message);
     if (got == 0) return broken("hearing from", 0);
     if (got < 0) {
       if (errno == EINTR) continue;
@@ -264,17 +263,19 @@ void OriginStream::drop() {
 
 void OriginStream::broken(const std::string& what, int errnum) {
   if (mayDrop()) return drop();
+  const Status tls = fd_.problem();
   Status why = errnum == 0 ? error(Code::disconnected, "{} closed the connection", peer_)
-                           : error(Code::disconnected, "{} {}: {}", what, peer_, errnoText(errnum));
+                           : error(Code::disconnected, "{} {}: {}", what, peer_,
+                                   tls.ok() ? errnoText(errnum) : tls.message());
   // Sending may fail before we have read what the target said last.
   ssize_t got = 0;
-  while ((got = recv(fd_.get(), in_.data(), in_.size(), MSG_DONTWAIT)) > 0 ||
-         (got < 0 && errno == EINTR)) {
+  while ((got = fd_.receive(in_.data(), in_.size())) > 0 || (got < 0 && errno == EINTR)) {
     if (got > 0) hear(in_.data(), static_cast<size_t>(got));
   }
-  const bool fenced = isFenced();
+  const bool fenced = isFenced() || (got == 0 && fd_.endIsSigned());
+  sent(fd_.takeUncounted());
   // Nothing more will come, and what is still in our send buffer must not leave it.
-  abortOnClose(fd_.get());
+  fd_.abandon();
   fd_.reset();
   end(why, fenced);
 }
@@ -287,6 +288,7 @@ void OriginStream::close(const Status& why) {
 void OriginStream::end(const Status& why, bool fenced) {
   why_ = why;
   ended_.store(true, std::memory_order_release);
+  sent(fd_.takeUncounted());
   size_t risky = 0;  // puts of which the target may have a byte
   for (uint64_t number = first_; number != end_; ++number) {
     Op& op = slot(number).op;
@@ -304,16 +306,16 @@ void OriginStream::end(const Status& why, bool fenced) {
   }
   fenceAt_ = Clock::now() + fence_;
   if (target_.known()) lookAt_ = Clock::now() + kLookEvery;
-  if (fd_) shutdown(fd_.get(), SHUT_WR);
+  if (fd_) fd_.finishSending();
 }
 
 // Waits for the target's farewell: it has then applied whatever it ever will.
 void OriginStream::discardAll() {
   while (fd_) {
-    const ssize_t got = recv(fd_.get(), in_.data(), in_.size(), MSG_DONTWAIT);
+    const ssize_t got = fd_.receive(in_.data(), in_.size());
     if (got > 0) hear(in_.data(), static_cast<size_t>(got));
     if (got > 0 || (got < 0 && errno == EINTR)) continue;
-    if (isFenced()) return failRest();
+    if (isFenced() || (got == 0 && fd_.endIsSigned())) return failRest();
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
     fd_.reset();  // no answer will come: expire() decides
   }
@@ -333,7 +335,7 @@ bool OriginStream::expire() {
     return false;
   }
   // What is still in our send buffer must not leave it later.
-  if (fd_) abortOnClose(fd_.get());
+  if (fd_) fd_.abandon();
   failRest();
   return true;
 }

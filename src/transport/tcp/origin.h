@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "base/fd.h"
+#include "transport/tcp/connection.h"
 #include "transport/tcp/local_peer.h"
 #include "transport/tcp/progress.h"
 #include "transport/tcp/wire.h"
@@ -42,8 +42,8 @@ class OriginStream {
   // The connection, there or on its way. From now on
   // `progress` watches it, as stream `index` of link `number`. The link needs its first one; any
   // other takes no operation before it is up, and is dropped if it cannot be.
-  Status attach(Fd fd, std::string peer, Ends ends, Progress& progress, uint64_t number,
-                size_t index);
+  Status attach(Connection connection, std::string peer, Ends ends, Progress& progress,
+                uint64_t number, size_t index);
   bool attached() const { return attached_.load(std::memory_order_acquire); }
   // Connected and greeted.
   bool up() const { return up_.load(std::memory_order_acquire); }
@@ -119,7 +119,7 @@ class OriginStream {
   std::atomic<uint64_t> load_{0};
 
   mutable std::mutex mutex_;  // guards everything below
-  Fd fd_;
+  Connection fd_;
   std::string peer_ = "the peer";
   std::string greeting_;  // what is left of it to send
   std::string farewell_;  // what the target says last

@@ -21,8 +21,15 @@ constexpr std::chrono::milliseconds kAcceptPause{50};
 }  // namespace
 
 Result<std::unique_ptr<Service>> Service::create(Exports& exports,
-                                                 std::chrono::milliseconds timeout) {
+                                                 std::chrono::milliseconds timeout, bool tls) {
   std::unique_ptr<Service> service(new Service(exports, timeout));
+  if (tls) {
+    // On the service thread, where connections are accepted.
+    HMC_ASSIGN(service->tls_, TlsContext::forSecrets([raw = service.get()](std::string_view token) {
+                 const auto owner = raw->owners_.find(std::string(token));
+                 return owner == raw->owners_.end() ? std::string() : owner->second->credentials();
+               }));
+  }
   // The next request most often comes from the same session. Reading its socket at once costs one
   // system call; epoll_wait() first would make it two.
   auto look = [raw = service.get()] {
@@ -53,8 +60,15 @@ void Service::expect(const std::string& token, Owner& owner) {
   loop_->run([&] { owners_[token] = &owner; });
 }
 
-void Service::serve(Owner& owner, Fd fd, std::string greeting) {
-  loop_->run([&] { addSession(owner, std::move(fd), std::move(greeting), true); });
+void Service::serve(Owner& owner, Connection connection, std::string greeting) {
+  loop_->run([&] { addSession(owner, std::move(connection), std::move(greeting), true); });
+}
+
+Result<Connection> Service::secured(Fd fd, const std::string& token,
+                                    const std::string& credentials) {
+  if (!tls_) return Connection(std::move(fd));
+  HMC_ASSIGN(auto session, tls_->dial(fd.get(), token, credentials));
+  return Connection(std::move(fd), std::move(session));
 }
 
 void Service::drop(Owner& owner) {
@@ -74,15 +88,17 @@ std::unique_ptr<Loop::Watch> Service::watch(int fd, uint32_t events,
   return nullptr;
 }
 
-void Service::addSession(Owner& owner, Fd fd, std::string greeting, bool sendIt) {
+void Service::addSession(Owner& owner, Connection connection, std::string greeting, bool sendIt) {
   const uint32_t first = sendIt ? EPOLLOUT : EPOLLIN;
   std::string last = owner.farewellOf(greeting);
   auto stream =
-      std::make_unique<TargetStream>(std::move(fd), exports_, owner.lease(),
+      std::make_unique<TargetStream>(std::move(connection), exports_, owner.lease(),
                                      sendIt ? std::move(greeting) : "", std::move(last), spare_);
   const auto session = sessions_.insert(sessions_.end(), {&owner, std::move(stream), nullptr});
   session->watch = watch(session->stream->fd(), first | EPOLLRDHUP,
                          [this, session](uint32_t events) { step(session, events); });
+  // What came behind the greeting is no news to the kernel.
+  if (session->watch && session->stream->buffered()) step(session, 0);
 }
 
 bool Service::step(Sessions::iterator session, uint32_t events) {
@@ -97,7 +113,8 @@ bool Service::step(Sessions::iterator session, uint32_t events) {
   recent_ = session;
   if (session->stream->busy()) {
     if (auto another = session->owner->dialAnother())
-      addSession(*session->owner, std::move(another->fd), std::move(another->greeting), true);
+      addSession(*session->owner, std::move(another->connection), std::move(another->greeting),
+                 true);
   }
   return session->stream->moved();
 }
@@ -111,10 +128,17 @@ void Service::accept(Listener& listener) {
     listener.pause.after(kAcceptPause, [&] { listener.watch->want(EPOLLIN); });
     return;
   }
+  std::unique_ptr<TlsSession> session;
+  if (tls_) {
+    auto accepted = tls_->accept(fd.get());
+    if (!accepted.ok()) return logWarn("tcp: {}", accepted.status().message());
+    session = *std::move(accepted);
+  }
   if (pending_.size() == kMostPending) pending_.pop_front();
-  const auto pending = pending_.emplace(pending_.end(), std::move(fd), *loop_);
-  pending->watch =
-      watch(pending->fd.get(), EPOLLIN, [this, pending](uint32_t) { readGreeting(pending); });
+  const auto pending =
+      pending_.emplace(pending_.end(), Connection(std::move(fd), std::move(session)), *loop_);
+  pending->watch = watch(pending->connection.get(), EPOLLIN,
+                         [this, pending](uint32_t) { readGreeting(pending); });
   pending->late.after(timeout_, [this, pending] {
     logDebug("tcp: closed a connection that sent no greeting within {} ms", timeout_.count());
     pending_.erase(pending);
@@ -122,28 +146,30 @@ void Service::accept(Listener& listener) {
 }
 
 void Service::readGreeting(std::list<Pending>::iterator pending) {
-  const ssize_t got = recv(pending->fd.get(), pending->greeting + pending->size,
-                           Greeting::kSize - pending->size, MSG_DONTWAIT);
+  const ssize_t got = pending->connection.receive(pending->greeting + pending->size,
+                                                  Greeting::kSize - pending->size);
   if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
   pending->size += got > 0 ? static_cast<size_t>(got) : 0;
   if (got > 0 && pending->size < Greeting::kSize) return;
   std::list<Pending> greeted;
   greeted.splice(greeted.end(), pending_, pending);
+  if (const Status problem = pending->connection.problem(); !problem.ok())
+    logDebug("tcp: {}: {}", peerName(pending->connection.get()), problem.message());
   if (pending->size < Greeting::kSize) return;
   // The next owner of the socket watches it for other events.
   pending->watch.reset();
-  startSession(std::move(pending->fd), pending->greeting);
+  startSession(std::move(pending->connection), pending->greeting);
 }
 
-void Service::startSession(Fd fd, const char* bytes) {
+void Service::startSession(Connection connection, const char* bytes) {
   const Greeting greeting = Greeting::unpack(bytes);
   auto owner = owners_.find(greeting.token);
   if (owner == owners_.end() || !owner->second->accepts(bytes)) {
-    logDebug("tcp: {} sent a greeting that fits no link of ours", peerName(fd.get()));
+    logDebug("tcp: {} sent a greeting that fits no link of ours", peerName(connection.get()));
   } else if (greeting.role == static_cast<uint32_t>(Role::forward)) {
-    addSession(*owner->second, std::move(fd), std::string(bytes, Greeting::kSize), false);
+    addSession(*owner->second, std::move(connection), std::string(bytes, Greeting::kSize), false);
   } else if (greeting.role == static_cast<uint32_t>(Role::reverse)) {
-    owner->second->connected(std::move(fd), bytes);
+    owner->second->connected(std::move(connection), bytes);
   }
 }
 

@@ -7,7 +7,9 @@
 #include <string>
 
 #include "base/loop.h"
+#include "base/tls_context.h"
 #include "transport/tcp/address.h"
+#include "transport/tcp/connection.h"
 #include "transport/tcp/socket.h"
 #include "transport/tcp/target.h"
 
@@ -24,14 +26,15 @@ class Service {
     // Whether these Greeting::kSize bytes open another stream of this link.
     virtual bool accepts(const char* greeting) = 0;
     // A connection over which we ask, opened with those bytes.
-    virtual void connected(Fd fd, const char* greeting) = 0;
+    virtual void connected(Connection connection, const char* greeting) = 0;
     // What the target of a stream that was opened with those bytes says last.
     virtual std::string farewellOf(std::string_view greeting) const = 0;
     virtual Lease& lease() const = 0;
+    virtual const std::string& credentials() const = 0;
     // The peer asks for much: another connection over which it can, if this side dials and there
     // shall be more.
     struct Dialled {
-      Fd fd;
+      Connection connection;
       std::string greeting;
     };
     virtual std::optional<Dialled> dialAnother() = 0;
@@ -39,7 +42,7 @@ class Service {
 
   // A connection that has sent no greeting after `timeout` is closed.
   static Result<std::unique_ptr<Service>> create(Exports& exports,
-                                                 std::chrono::milliseconds timeout);
+                                                 std::chrono::milliseconds timeout, bool tls);
   ~Service() {
     if (loop_) loop_->stop();
   }
@@ -49,7 +52,9 @@ class Service {
   // From now on connections with this token are offered to `owner`, until drop(owner).
   void expect(const std::string& token, Owner& owner);
   // Serves a stream of `owner`, after sending the greeting.
-  void serve(Owner& owner, Fd fd, std::string greeting);
+  void serve(Owner& owner, Connection connection, std::string greeting);
+  // A socket that dials the link with that token at the peer, encrypted where all are.
+  Result<Connection> secured(Fd fd, const std::string& token, const std::string& credentials);
   // Forgets the owner and drops its streams. When it returns no byte moves over them any more.
   void drop(Owner& owner);
 
@@ -62,8 +67,8 @@ class Service {
   };
   // A connection that has not sent its whole greeting yet.
   struct Pending {
-    Pending(Fd accepted, Loop& loop) : fd(std::move(accepted)), late(loop) {}
-    Fd fd;
+    Pending(Connection accepted, Loop& loop) : connection(std::move(accepted)), late(loop) {}
+    Connection connection;
     Loop::Timer late;
     char greeting[Greeting::kSize];
     size_t size = 0;
@@ -83,15 +88,16 @@ class Service {
   Result<uint16_t> listenAt(const std::string& address);
   void accept(Listener& listener);
   void readGreeting(std::list<Pending>::iterator pending);
-  void startSession(Fd fd, const char* greeting);
+  void startSession(Connection connection, const char* greeting);
   // With `sendIt` this side has dialled, and greets first.
-  void addSession(Owner& owner, Fd fd, std::string greeting, bool sendIt);
+  void addSession(Owner& owner, Connection connection, std::string greeting, bool sendIt);
   // Answers whether the peer's bytes moved.
   bool step(Sessions::iterator session, uint32_t events);
   std::unique_ptr<Loop::Watch> watch(int fd, uint32_t events, std::function<void(uint32_t)> ready);
 
   Exports& exports_;
   const std::chrono::milliseconds timeout_;
+  std::shared_ptr<TlsContext> tls_;            // null: streams are plain
   std::shared_ptr<Loop> loop_;                 // whose thread owns everything below
   std::map<std::string, Listener> listeners_;  // by address
   std::map<std::string, Owner*> owners_;       // by token

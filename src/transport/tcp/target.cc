@@ -19,9 +19,10 @@ bool again(int errnum) {
 
 }  // namespace
 
-TargetStream::TargetStream(Fd fd, Exports& exports, Lease& lease, std::string greeting,
-                           std::string farewell, std::unique_ptr<Buffer>& spare)
-    : fd_(std::move(fd)),
+TargetStream::TargetStream(Connection connection, Exports& exports, Lease& lease,
+                           std::string greeting, std::string farewell,
+                           std::unique_ptr<Buffer>& spare)
+    : connection_(std::move(connection)),
       exports_(exports),
       lease_(lease),
       farewell_(std::move(farewell)),
@@ -30,7 +31,7 @@ TargetStream::TargetStream(Fd fd, Exports& exports, Lease& lease, std::string gr
 
 // Where the socket takes no more, the origin's lease decides.
 TargetStream::~TargetStream() {
-  send(fd_.get(), farewell_.data(), farewell_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  (void)connection_.send(farewell_.data(), farewell_.size());
 }
 
 bool TargetStream::serve() {
@@ -49,7 +50,9 @@ bool TargetStream::serveTurn() {
   while (true) {
     if (lease_.expired()) return false;
     // The turn ends where the socket will call again: nothing must wait in our own buffer.
-    if (turnLeft_ == 0 && (sending_ || !requestReady())) return flush() != Step::over;
+    if (turnLeft_ == 0 && (sending_ || (!requestReady() && !connection_.buffered()))) {
+      return flush() != Step::over;
+    }
     const Step next = step();
     if (next != Step::more) return next == Step::wait;
   }
@@ -149,7 +152,7 @@ TargetStream::Step TargetStream::receive() {
   message.msg_iov = pieces + 1;
   message.msg_iovlen = 1;
   if (left_ == 0 || !memory_) {
-    return received(recvmsg(fd_.get(), &message, MSG_DONTWAIT), pieces[1].iov_len);
+    return received(connection_.receive(message), pieces[1].iov_len);
   }
 
   message.msg_iov = pieces;
@@ -166,7 +169,7 @@ TargetStream::Step TargetStream::receive() {
   // Here, and not only before answers were sent: on the way back from that call a process is
   // stopped most often.
   if (lease_.expired()) return Step::over;
-  const ssize_t got = recvmsg(fd_.get(), &message, MSG_DONTWAIT);
+  const ssize_t got = connection_.receive(message);
   held.unlock();
   return received(got, pieces[0].iov_len + pieces[1].iov_len);
 }
@@ -225,8 +228,8 @@ TargetStream::Step TargetStream::sendData() {
   message.msg_iov = pieces;
   message.msg_iovlen = 2;
   // Another answer follows at once, so the kernel need not send off a packet that is not full.
-  const int more = inSize_ - inUsed_ >= Request::kSize ? MSG_MORE : 0;
-  const ssize_t count = sendmsg(fd_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT | more);
+  const bool more = inSize_ - inUsed_ >= Request::kSize;
+  const ssize_t count = connection_.send(message, more);
   if (held) held.unlock();
   if (count < 0) {
     if (errno == EINTR) return Step::more;
@@ -258,7 +261,7 @@ void TargetStream::answer(ReplyKind kind, uint64_t size, const Status& refusal) 
 
 TargetStream::Step TargetStream::flush() {
   while (!out_.empty()) {
-    const ssize_t count = send(fd_.get(), out_.data(), out_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ssize_t count = connection_.send(out_.data(), out_.size());
     if (count < 0) {
       if (errno == EINTR) continue;
       return again(errno) ? Step::wait : Step::over;

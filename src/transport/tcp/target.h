@@ -4,9 +4,9 @@
 #include <memory>
 #include <string>
 
-#include "base/fd.h"
 #include "base/lease.h"
 #include "transport/exports.h"
+#include "transport/tcp/connection.h"
 #include "transport/tcp/wire.h"
 
 namespace hmc::tcp {
@@ -21,11 +21,13 @@ class TargetStream {
 
   // Sends `greeting` first, if there is one, and `farewell` last. `spare` outlives it: a buffer
   // that no stream needs now, if there is one.
-  TargetStream(Fd fd, Exports& exports, Lease& lease, std::string greeting, std::string farewell,
-               std::unique_ptr<Buffer>& spare);
+  TargetStream(Connection connection, Exports& exports, Lease& lease, std::string greeting,
+               std::string farewell, std::unique_ptr<Buffer>& spare);
   ~TargetStream();
 
-  int fd() const { return fd_.get(); }
+  int fd() const { return connection_.get(); }
+  // There is something to serve that the socket will not tell of.
+  bool buffered() const { return connection_.buffered(); }
   // Moves what the socket has and takes, for one turn; false when the stream is over.
   bool serve();
   // Whether the last turn moved anything.
@@ -33,7 +35,7 @@ class TargetStream {
   // Whether the last turn moved, or has left to move, as much as makes another stream worthwhile.
   bool busy() const { return kTurn - turnLeft_ + left_ >= kBusy; }
   // Whether to serve again when the socket takes bytes (true) or has some (false).
-  bool wantsToSend() const { return sending_ || !out_.empty(); }
+  bool wantsToSend() const { return (sending_ || !out_.empty()) && !connection_.awaitsPeer(); }
 
  private:
   static constexpr size_t kTurn = size_t{4} << 20;  // bytes before other streams have their turn
@@ -62,7 +64,7 @@ class TargetStream {
   OpKind opKind() const;
   Status gone() const;
 
-  const Fd fd_;
+  Connection connection_;
   Exports& exports_;
   Lease& lease_;
   const std::string farewell_;

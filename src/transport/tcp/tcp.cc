@@ -67,7 +67,8 @@ class TcpTransport final : public Transport {
 }  // namespace
 
 std::string describe(const TcpOptions& options) {
-  return fmt::format("{} stream{}", options.streams, options.streams == 1 ? "" : "s");
+  return fmt::format("{}{} stream{}", options.tls ? "tls, " : "", options.streams,
+                     options.streams == 1 ? "" : "s");
 }
 
 Result<std::unique_ptr<Transport>> create(const TcpOptions& options) {
@@ -80,7 +81,7 @@ Result<std::unique_ptr<Transport>> create(const TcpOptions& options) {
                  options.piece, kLargestRequest);
   }
   auto exports = std::make_unique<Exports>();
-  HMC_ASSIGN(auto service, Service::create(*exports, options.connectTimeout));
+  HMC_ASSIGN(auto service, Service::create(*exports, options.connectTimeout, options.tls));
   HMC_ASSIGN(auto progress, Progress::create());
   return std::unique_ptr<Transport>(
       new TcpTransport(options, std::move(exports), std::move(service), std::move(progress)));

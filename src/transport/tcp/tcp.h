@@ -17,6 +17,7 @@
 //   target.*    one stream over which a peer asks: bytes go from the socket straight into place
 //   service.*   the thread that serves all of those, and the listeners that peers dial
 //   local_peer.*  whether a target of this host still lives
+//   connection.*   a stream's socket, plain or with TLS
 //   address.*, socket.*, wire.h   how bytes look and sockets are made
 namespace hmc::tcp {
 
@@ -30,11 +31,13 @@ struct TcpOptions {
   size_t piece = size_t{508} << 10;
   // The FdExchange of this process, where peers of this host can see that it lives.
   std::string exchange;
+  // Encrypt every stream, with TLS 1.3 by the credentials of its link. Both ends do or none.
+  bool tls = false;
 };
 
 inline constexpr uint32_t kMostStreams = 64;
 
-// "2 streams"
+// "2 streams", "tls, 2 streams"
 std::string describe(const TcpOptions& options);
 
 Result<std::unique_ptr<Transport>> create(const TcpOptions& options = {});

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <optional>
 
 #include "fakes/certificates.h"
@@ -48,6 +49,27 @@ TEST(NodeTls, memoryOfOneHostStaysShared) {
   EXPECT_EQ(remote.transport(), "ipc");
   EXPECT_TRUE(remote.put(source, 0, 0, 4096).ok());
   EXPECT_EQ(text(target, 0, 4096), text(source, 0, 4096));
+}
+
+TEST(NodeTls, tcpEncryptsAndSaysSo) {
+  Certificates ca;
+  for (const bool bySecret : {true, false}) {
+    NodeOptions options = encrypted("a", bySecret ? "hush" : "", {"tcp"});
+    if (!bySecret) options.tls = ca.issue("both");
+    Node a = must(Node::create(options));
+    Node b = must(Node::create(options));
+    Peer toA = must(b.connect(must(a.listen("tcp://127.0.0.1:0"))));
+    LocalRegion target = must(a.allocate("target", size_t{4} << 20));
+    LocalRegion source = must(b.allocate("source", size_t{4} << 20));
+    fill(source, 3);
+    RemoteRegion remote = must(toA.open("target"));
+    EXPECT_EQ(remote.path(), "tcp (tls, 2 streams)");
+    EXPECT_TRUE(remote.put(source, 0, 0, source.size()).ok());
+    EXPECT_TRUE(text(target, 0, target.size()) == text(source, 0, source.size()));
+    std::memset(source.data(), 0, source.size());
+    EXPECT_TRUE(remote.get(source, 0, 0, source.size()).ok());
+    EXPECT_TRUE(text(target, 0, target.size()) == text(source, 0, source.size()));
+  }
 }
 
 TEST(NodeTls, transportsThatDoNotEncryptAreNotThere) {

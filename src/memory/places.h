@@ -24,9 +24,11 @@ struct EvenBlocks {
 
 // Checks that all blocks are of one size and lie inside both sides, and writes their places in the
 // same pass, because reading a long list takes longer than anything that is done with it. `to` is
-// aligned to 32 bytes. No places, and anything may be in `to`, where a block is of another size or
+// aligned to 64 bytes. No places, and anything may be in `to`, where a block is of another size or
 // outside, or an offset is no multiple of the unit that such large sides need.
+// `atOnce` is how many blocks are handled together.
+size_t mostPlacesAtOnce();  // on this processor: 8, 4 or 1
 EvenBlocks writePlaces(std::span<const Block> blocks, uint64_t localSize, uint64_t remoteSize,
-                       Place* to);
+                       Place* to, size_t atOnce = mostPlacesAtOnce());
 
 }  // namespace hmc

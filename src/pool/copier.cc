@@ -154,7 +154,7 @@ Status Copier::copySlowly(void* to, const void* from, size_t size, Timeout timeo
 // engine, without the lists of a batch. Nothing for any other copy.
 std::optional<Status> Copier::transferAlone(void* to, const void* from, size_t size,
                                             Deadline deadline) const {
-  if (Status member = members_.status(); !member.ok()) return member;
+  if (Status member = members_.standing(); !member.ok()) return member;
   const auto target = resolve(to, size, deadline);
   if (!target.ok()) return target.status();
   const auto source = resolve(from, size, deadline);
@@ -248,7 +248,7 @@ Result<CopyEnd> Copier::resolve(const void* address, size_t size, Deadline deadl
 
 Result<std::shared_ptr<PoolCopyState>> Copier::start(const std::vector<PoolCopy>& copies,
                                                      Deadline deadline) {
-  HMC_TRY(members_.status());
+  HMC_TRY(members_.standing());
   auto state = std::make_shared<PoolCopyState>(copies.size());
   CopyBatch(*this, node_, members_, *state).run(copies, deadline);
   return state;

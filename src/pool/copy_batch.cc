@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <map>
-#include <tuple>
 
 #include "base/error.h"
 #include "memory/backends.h"
@@ -11,6 +9,39 @@
 #include "pool/parts.h"
 
 namespace hmc::pool {
+
+namespace {
+
+// Where an end begins and how large it is: a copy of that, because the compiler reads what others
+// may see again for every block.
+struct Bounds {
+  explicit Bounds(const CopyEnd& end) : begin(end.begin), size(end.size) {}
+  uint64_t offsetOf(const void* address) const {
+    return static_cast<uint64_t>(static_cast<const char*>(address) - begin);
+  }
+  bool has(const void* address, size_t bytes) const { return fits(offsetOf(address), bytes, size); }
+  const char* const begin;
+  const uint64_t size;
+};
+
+// The memory of a list, for this thread's next one: allocating it takes longer than planning some
+// copies. Up to a size that a program does not miss.
+constexpr size_t kLargestSpare = 4096;
+std::vector<Block>& spare() {
+  static thread_local std::vector<Block> blocks;
+  return blocks;
+}
+std::vector<Block> takeSpare(size_t wanted) {
+  std::vector<Block> blocks = std::move(spare());
+  blocks.clear();
+  blocks.reserve(wanted);
+  return blocks;
+}
+void giveSpare(std::vector<Block> blocks) {
+  if (blocks.capacity() <= kLargestSpare) spare() = std::move(blocks);
+}
+
+}  // namespace
 
 void CopyBatch::run(std::span<const PoolCopy> copies, Deadline deadline) {
   uint64_t bytes = 0;
@@ -20,15 +51,10 @@ void CopyBatch::run(std::span<const PoolCopy> copies, Deadline deadline) {
     const size_t copied = needsEngine(copies[i]) ? 0 : copier_.copyRun(copies.subspan(i), much);
     i += copied;
     if (copied > 0) continue;
-    if (transfers_.empty()) transfers_.reserve(copies.size() - i);
-    const Status planned = plan(copies[i], i, deadline);
-    if (!planned.ok()) state_.settle(i, planned);
-    ++i;
-    if (!transfers_.empty() && transfers_.back().element + 1 == i)
-      i += planAlike(copies.subspan(i), i);
+    i += plan(copies.subspan(i), i, deadline);
   }
   registerUnknown();
-  for (List& list : makeLists()) start(list);
+  for (List& list : lists_) start(list);
   for (auto& part : others_) state_.add(std::move(part));
 }
 
@@ -46,153 +72,150 @@ Result<const CopyEnd*> CopyBatch::endAt(Side& side, const void* address, size_t 
   return &side.unknown;
 }
 
-Status CopyBatch::plan(const PoolCopy& copy, size_t element, Deadline deadline) {
+size_t CopyBatch::plan(std::span<const PoolCopy> copies, size_t first, Deadline deadline) {
+  size_t planned = 1;
+  const Status status = planSome(copies, first, deadline, planned);
+  state_.settle({first, 1}, status);
+  return planned;
+}
+
+Status CopyBatch::planSome(std::span<const PoolCopy> copies, size_t first, Deadline deadline,
+                           size_t& planned) {
+  const PoolCopy& copy = copies.front();
   if (copy.size == 0) return Status();
   HMC_ASSIGN(const CopyEnd* to, endAt(to_, copy.to, copy.size, deadline));
   HMC_ASSIGN(const CopyEnd* from, endAt(from_, copy.from, copy.size, deadline));
   if (!to->peers && !from->peers) {
     HMC_ASSIGN(auto pending,
                PendingCopy::start(to->part(copy.to, copy.size), from->part(copy.from, copy.size)));
-    others_.push_back(std::make_unique<DevicePart>(element, std::move(pending)));
+    others_.push_back(std::make_unique<DevicePart>(first, std::move(pending)));
     return Status();
   }
   if (to->peers && from->peers && !to->onHost() && !from->onHost()) {
     HMC_ASSIGN(const Region buffer, hostBackend().allocate(0, RelayPart::kBuffer));
     HMC_ASSIGN(auto memory, node_.registerMemory("", buffer, Access::readWrite, /*owned=*/true));
     others_.push_back(std::make_unique<RelayPart>(
-        element, RelayPart::Far{from->peers, from->offsetOf(copy.from)},
+        first, RelayPart::Far{from->peers, from->offsetOf(copy.from)},
         RelayPart::Far{to->peers, to->offsetOf(copy.to)}, copy.size, std::move(memory)));
     return Status();
   }
-  addTransfer(copy, element, *to, *from);
+  planned = addTransfers(copies, first, *to, *from);
   return Status();
 }
 
-// One by one they cost more than copying them: each end is looked up several times.
-size_t CopyBatch::planAlike(std::span<const PoolCopy> copies, size_t firstElement) {
-  Transfer next = transfers_.back();
-  const CopyEnd* const to = to_.last;
-  const CopyEnd* const from = from_.last;
-  const bool put = next.kind == OpKind::put;
-  // What lies on the host is copied by the processor where it can.
-  if (!to || !from || (to->onHost() && from->onHost())) return 0;
-  if (!next.own || next.far != (put ? to : from)) return 0;
-  if (next.own != &(put ? from : to)->own) return 0;
-  size_t count = 0;
-  for (const PoolCopy& copy : copies) {
-    if (copy.size == 0 || !to->has(copy.to, copy.size) || !from->has(copy.from, copy.size)) break;
-    next.element = firstElement + count++;
-    next.farOffset = next.far->offsetOf(put ? copy.to : copy.from);
-    next.ownOffset = (put ? from : to)->offsetOf(put ? copy.from : copy.to);
-    next.local = (put ? from : to)->part(put ? copy.from : copy.to, copy.size);
-    transfers_.push_back(next);
+size_t CopyBatch::addTransfers(std::span<const PoolCopy> copies, size_t first, const CopyEnd& to,
+                               const CopyEnd& from) {
+  // Of two peers' slots the one that lies here counts as ours.
+  const bool put = to.peers && !(from.peers && to.onHost());
+  const OpKind kind = put ? OpKind::put : OpKind::get;
+  const CopyEnd& far = put ? to : from;
+  const CopyEnd& near = put ? from : to;
+  const auto* const seen = near.peers ? &near.peers : nullptr;
+  if (!near.own) {
+    const PoolCopy& copy = copies.front();
+    unknown_.push_back({first, kind, &far, far.offsetOf(put ? copy.to : copy.from),
+                        near.part(put ? copy.from : copy.to, copy.size), seen});
+    return 1;
   }
+  List& list = listLike({kind, &far, &near.own, seen});
+  // Mostly all of them go into the first list.
+  if (lists_.size() == 1 && list.blocks.empty()) list.blocks = takeSpare(copies.size());
+  // What lies on the host is copied by the processor where it can.
+  const bool alone = to.onHost() && from.onHost();
+  const Bounds toBounds(to);
+  const Bounds fromBounds(from);
+  size_t count = 1;
+  while (!alone && count < copies.size() && copies[count].size != 0 &&
+         toBounds.has(copies[count].to, copies[count].size) &&
+         fromBounds.has(copies[count].from, copies[count].size))
+    ++count;
+  list.blocks.resize(list.blocks.size() + count);
+  Block* next = &list.blocks.back() + 1 - count;
+  for (const PoolCopy& copy : copies.first(count)) {
+    const uint64_t toOffset = toBounds.offsetOf(copy.to);
+    const uint64_t fromOffset = fromBounds.offsetOf(copy.from);
+    *next++ = {put ? fromOffset : toOffset, put ? toOffset : fromOffset, copy.size};
+  }
+  list.elements.push_back({first, count});
   return count;
 }
 
-void CopyBatch::addTransfer(const PoolCopy& copy, size_t element, const CopyEnd& to,
-                            const CopyEnd& from) {
-  // Of two peers' slots the one that lies here counts as ours.
-  const bool put = to.peers && !(from.peers && to.onHost());
-  const CopyEnd& far = put ? to : from;
-  const CopyEnd& near = put ? from : to;
-  const void* const farAddress = put ? copy.to : copy.from;
-  const void* const nearAddress = put ? copy.from : copy.to;
-  transfers_.push_back({element, put ? OpKind::put : OpKind::get, &far, far.offsetOf(farAddress),
-                        near.part(nearAddress, copy.size), near.peers ? &near.peers : nullptr,
-                        near.own ? &near.own : nullptr, near.own ? near.offsetOf(nearAddress) : 0});
+// Neighbours on both sides are one block.
+void CopyBatch::List::join() {
+  const auto follows = [](const Block& block, const Block& next) {
+    return block.localOffset + block.size == next.localOffset &&
+           block.remoteOffset + block.size == next.remoteOffset;
+  };
+  auto last = std::adjacent_find(blocks.begin(), blocks.end(), follows);
+  if (last == blocks.end()) return;
+  for (auto next = last + 1; next != blocks.end(); ++next) {
+    if (follows(*last, *next)) {
+      last->size += next->size;
+    } else {
+      *++last = *next;
+    }
+  }
+  blocks.erase(last + 1, blocks.end());
+}
+
+// The first list is not in `known_`: mostly there is no other.
+CopyBatch::List& CopyBatch::listLike(const List& wanted) {
+  if (!lists_.empty() && !lists_[lastList_].isLike(wanted)) {
+    const Key key{wanted.far->peers.get(), wanted.kind, wanted.own->get(), wanted.seenMapping()};
+    lastList_ =
+        lists_.front().isLike(wanted) ? 0 : known_.try_emplace(key, lists_.size()).first->second;
+  }
+  if (lastList_ == lists_.size()) lists_.push_back(wanted);
+  return lists_[lastList_];
 }
 
 // Memory that nobody registered is registered for these copies alone, neighbours together.
 void CopyBatch::registerUnknown() {
-  std::vector<Transfer*> unknown;
-  for (Transfer& one : transfers_) {
-    if (!one.own) unknown.push_back(&one);
-  }
-  std::sort(unknown.begin(), unknown.end(), [](const Transfer* a, const Transfer* b) {
-    return std::less<>()(a->local.at(0), b->local.at(0));
+  std::sort(unknown_.begin(), unknown_.end(), [](const Transfer& a, const Transfer& b) {
+    return std::less<>()(a.local.at(0), b.local.at(0));
   });
-  const std::span<Transfer*> all(unknown);
+  const std::span<const Transfer> all(unknown_);
   for (size_t first = 0, next = 0; first < all.size(); first = next) {
-    Region run = all[first]->local;
+    Region run = all[first].local;
     for (next = first + 1; next < all.size(); ++next) {
-      const Region& one = all[next]->local;
+      const Region& one = all[next].local;
       const auto offset = static_cast<size_t>(one.at(0) - run.at(0));
       if (offset > run.size || one.device != run.device) break;
       run.size = std::max(run.size, offset + one.size);
     }
     registerTogether(all.subspan(first, next - first), run);
   }
-  if (!unknown.empty()) std::erase_if(transfers_, [](const Transfer& one) { return !one.own; });
 }
 
 // Where it fails, those copies fail, and no others.
-void CopyBatch::registerTogether(std::span<Transfer*> run, const Region& region) {
+void CopyBatch::registerTogether(std::span<const Transfer> run, const Region& region) {
   auto memory = node_.registerMemory("", region, Access::readWrite, false);
   if (!memory.ok()) {
-    for (const Transfer* one : run) state_.settle(one->element, memory.status());
+    for (const Transfer& one : run) state_.settle({one.element, 1}, memory.status());
     return;
   }
   const auto& own = registered_.emplace_back(*std::move(memory));
-  for (Transfer* one : run) {
-    one->own = &own;
-    one->ownOffset = static_cast<uint64_t>(one->local.at(0) - region.at(0));
+  for (const auto& [element, kind, far, farOffset, local, seen] : run) {
+    List& list = listLike({kind, far, &own, seen});
+    list.blocks.push_back(
+        {static_cast<uint64_t>(local.at(0) - region.at(0)), farOffset, local.size});
+    list.elements.push_back({element, 1});
   }
-}
-
-bool CopyBatch::List::takes(const Transfer& one) const {
-  return first->far->peers == one.far->peers && first->kind == one.kind &&
-         *first->own == *one.own && first->seenMapping() == one.seenMapping();
-}
-
-void CopyBatch::List::add(const Transfer& one) {
-  if (!first) first = &one;
-  elements.push_back(one.element);
-  const Block block{one.ownOffset, one.farOffset, one.local.size};
-  if (!blocks.empty()) {
-    Block& last = blocks.back();
-    if (last.localOffset + last.size == block.localOffset &&
-        last.remoteOffset + last.size == block.remoteOffset) {
-      last.size += block.size;
-      return;
-    }
-  }
-  blocks.push_back(block);
-}
-
-std::vector<CopyBatch::List> CopyBatch::makeLists() const {
-  std::vector<List> lists;
-  std::map<std::tuple<const RemoteMapping*, OpKind, const LocalMemory*, const RemoteMapping*>,
-           size_t>
-      known;
-  size_t at = 0;
-  for (const Transfer& one : transfers_) {
-    if (lists.empty() || !lists[at].takes(one)) {
-      at = known
-               .try_emplace({one.far->peers.get(), one.kind, one.own->get(), one.seenMapping()},
-                            lists.size())
-               .first->second;
-      if (at == lists.size()) lists.emplace_back();
-      // Mostly all of them go into the first one.
-      if (at == 0 && lists[0].blocks.empty()) lists[0].reserve(transfers_.size());
-    }
-    lists[at].add(one);
-  }
-  return lists;
 }
 
 void CopyBatch::start(List& list) {
-  const Transfer& first = *list.first;
-  const auto& peers = first.far->peers;
-  const Place& place = first.far->place;
-  auto ticket = RemoteMapping::start(peers, first.kind, *first.own, list.blocks);
+  list.join();
+  const auto& peers = list.far->peers;
+  const Place& place = list.far->place;
+  auto ticket = RemoteMapping::start(peers, list.kind, *list.own, list.blocks);
+  giveSpare(std::move(list.blocks));
   if (!ticket.ok()) {
     if (ticket.status().code() == Code::disconnected) members_.renew(place, peers.get());
-    for (size_t element : list.elements) state_.settle(element, ticket.status());
+    for (const PoolElements& some : list.elements) state_.settle(some, ticket.status());
     return;
   }
   auto after = [&members = members_, place, mapping = peers.get(),
-                seen = first.seen ? *first.seen : nullptr](Status outcome) {
+                seen = list.seen ? *list.seen : nullptr](Status outcome) {
     if (outcome.code() == Code::disconnected) members.renew(place, mapping);
     if (outcome.ok() && seen && seen->revoked()) return seen->revokedStatus();
     return outcome;

@@ -1,8 +1,10 @@
 #pragma once
 
-#include <deque>
+#include <list>
+#include <map>
 #include <memory>
 #include <span>
+#include <tuple>
 #include <vector>
 
 #include "hmc/pool.h"
@@ -25,29 +27,30 @@ class CopyBatch {
   void run(std::span<const PoolCopy> copies, Deadline deadline);
 
  private:
-  // One end is a peer's slot, the other memory that this process sees.
+  // Transfers between a peer's slot and memory of ours, which the engine makes together.
+  struct List {
+    OpKind kind;
+    const CopyEnd* far;
+    const std::shared_ptr<LocalMemory>* own;
+    const std::shared_ptr<RemoteMapping>* seen;  // `own` is a peer's slot that is mapped here
+    std::vector<Block> blocks = {};
+    std::vector<PoolElements> elements = {};
+
+    const RemoteMapping* seenMapping() const { return seen ? seen->get() : nullptr; }
+    bool isLike(const List& other) const {
+      return far->peers == other.far->peers && kind == other.kind && *own == *other.own &&
+             seenMapping() == other.seenMapping();
+    }
+    void join();
+  };
+  // The same of memory that is not registered yet.
   struct Transfer {
     size_t element;
     OpKind kind;
     const CopyEnd* far;
     uint64_t farOffset;
     Region local;
-    const std::shared_ptr<RemoteMapping>* seen;  // `local` is a peer's slot that is mapped here
-    const std::shared_ptr<LocalMemory>* own;     // around `local`, once it is known
-    uint64_t ownOffset;
-    const RemoteMapping* seenMapping() const { return seen ? seen->get() : nullptr; }
-  };
-  // Transfers that the engine makes together.
-  struct List {
-    const Transfer* first = nullptr;
-    std::vector<Block> blocks;
-    std::vector<size_t> elements;
-    bool takes(const Transfer& one) const;
-    void add(const Transfer& one);
-    void reserve(size_t count) {
-      blocks.reserve(count);
-      elements.reserve(count);
-    }
+    const std::shared_ptr<RemoteMapping>* seen;
   };
 
   // Where copies start, or where they end.
@@ -59,24 +62,33 @@ class CopyBatch {
   // The processor cannot make this one by itself, as far as its ends are known already.
   bool needsEngine(const PoolCopy& copy) const;
   Result<const CopyEnd*> endAt(Side& side, const void* address, size_t size, Deadline deadline);
-  Status plan(const PoolCopy& copy, size_t element, Deadline deadline);
-  // More transfers between the same two ends as the last one, as far as they go. How many.
-  size_t planAlike(std::span<const PoolCopy> copies, size_t firstElement);
-  void addTransfer(const PoolCopy& copy, size_t element, const CopyEnd& to, const CopyEnd& from);
+  // How many of the first copies it has planned, at least one: `first` is its number in the batch.
+  size_t plan(std::span<const PoolCopy> copies, size_t first, Deadline deadline);
+  Status planSome(std::span<const PoolCopy> copies, size_t first, Deadline deadline,
+                  size_t& planned);
+  // The first copy, and those behind it that go between the same two ends: one by one they would
+  // cost more than copying them. How many.
+  size_t addTransfers(std::span<const PoolCopy> copies, size_t first, const CopyEnd& to,
+                      const CopyEnd& from);
+  // The one that such a list, which is empty, is joined with.
+  List& listLike(const List& wanted);
   void registerUnknown();
-  void registerTogether(std::span<Transfer*> run, const Region& region);
-  std::vector<List> makeLists() const;
+  void registerTogether(std::span<const Transfer> run, const Region& region);
   void start(List& list);
 
   const Copier& copier_;
   NodeImpl& node_;
   Members& members_;
   PoolCopyState& state_;
-  std::deque<CopyEnd> ends_;
+  std::list<CopyEnd> ends_;
   Side to_;
   Side from_;
-  std::deque<std::shared_ptr<LocalMemory>> registered_;  // for these copies alone
-  std::vector<Transfer> transfers_;
+  std::list<std::shared_ptr<LocalMemory>> registered_;  // for these copies alone
+  std::vector<Transfer> unknown_;
+  std::vector<List> lists_;
+  size_t lastList_ = 0;
+  using Key = std::tuple<const RemoteMapping*, OpKind, const LocalMemory*, const RemoteMapping*>;
+  std::map<Key, size_t> known_;  // indexes of lists_
   std::vector<std::unique_ptr<PoolCopyPart>> others_;
 };
 

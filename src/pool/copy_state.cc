@@ -1,15 +1,24 @@
 #include "pool/copy_state.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 
 namespace hmc {
 
+void PoolCopyState::settle(const PoolElements& elements, const Status& outcome) {
+  if (outcome.ok()) return;
+  failed_ = true;
+  std::fill_n(outcomes_.begin() + static_cast<ptrdiff_t>(elements.first), elements.count, outcome);
+}
+
 void PoolCopyState::endLocked(size_t part, const Status& outcome) {
-  for (size_t element : parts_[part]->elements) outcomes_[element] = outcome;
+  for (const PoolElements& elements : parts_[part]->elements) settle(elements, outcome);
   parts_.erase(parts_.begin() + static_cast<ptrdiff_t>(part));
 }
 
 Status PoolCopyState::firstFailure() const {
+  if (!failed_) return Status();
   for (const Status& outcome : outcomes_) {
     if (!outcome.ok()) return outcome;
   }

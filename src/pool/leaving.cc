@@ -95,6 +95,7 @@ void Members::reap(const store::Member& dead) {
 // theirs is ours to touch.
 void Members::expelled(const Status& why) {
   logWarn("this process is no longer in the pool: {}", why.message());
+  member_.store(false, std::memory_order_release);
   std::vector<store::Member> all;
   {
     std::lock_guard lock(mutex_);
@@ -140,6 +141,7 @@ Status Members::leave(Deadline deadline) {
     for (PoolSpace space : kSpaces) (void)slot({space, rank_, 0})->close();
     own = own_;
   }
+  member_.store(false, std::memory_order_release);
   const Status left = group->leave(deadline);
   if (outcome.ok()) outcome = left;
   for (const auto& memory : own) {

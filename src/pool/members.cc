@@ -61,6 +61,7 @@ Status Members::begin(std::unique_ptr<store::Group> group, const Own& own) {
   {
     std::lock_guard lock(mutex_);
     group_ = std::move(group);
+    member_.store(true, std::memory_order_release);
   }
   for (const auto& member : present) came(member, Source::watch);
   HMC_ASSIGN(thread_, startThread("hmc-pool", [this](const std::stop_token& stop) { run(stop); }));
@@ -73,6 +74,7 @@ Status Members::join(std::unique_ptr<store::Group> group, const Own& own, Deadli
     closeAll();
     std::lock_guard lock(mutex_);
     group_.reset();
+    member_.store(false, std::memory_order_release);
     return begun;
   }
   awaitNeighbours(earlier(deadline, node_.lease()));

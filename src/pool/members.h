@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <map>
 #include <memory>
@@ -65,6 +66,9 @@ class Members {
 
   // Ok while we are a member.
   Status status() const;
+  // The same as far as our thread has heard, for copies: asking the store's client takes longer
+  // than a small one.
+  Status standing() const { return member_.load(std::memory_order_acquire) ? Status() : status(); }
   uint32_t rank() const { return rank_; }
   std::vector<uint32_t> ranks() const;
   Result<PoolSlot> describe(PoolSpace space, uint32_t rank) const;
@@ -137,6 +141,7 @@ class Members {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::shared_ptr<store::Group> group_;  // guarded by mutex_: set while we are a member
+  std::atomic<bool> member_{false};      // the same, and nobody has expelled us
   bool joined_ = false;   // guarded by mutex_: those that were here first have been announced
   bool closing_ = false;  // guarded by mutex_: tasks_ shall come to an end
   std::map<uint32_t, std::string> dead_;  // guarded by mutex_: incarnations whose process ended

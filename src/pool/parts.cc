@@ -27,7 +27,7 @@ Status DevicePart::cancel() {
 
 RelayPart::RelayPart(size_t element, Far from, Far to, uint64_t size,
                      std::shared_ptr<LocalMemory> buffer)
-    : PoolCopyPart({element}),
+    : PoolCopyPart({{element, 1}}),
       from_(std::move(from)),
       to_(std::move(to)),
       size_(size),

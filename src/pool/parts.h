@@ -16,8 +16,8 @@ class TransferPart final : public PoolCopyPart {
  public:
   // `after` hears of the outcome before the caller does, and may change it.
   using After = std::function<Status(Status)>;
-  TransferPart(std::vector<size_t> indexes, Ticket ticket, After after)
-      : PoolCopyPart(std::move(indexes)), ticket_(std::move(ticket)), after_(std::move(after)) {}
+  TransferPart(std::vector<PoolElements> which, Ticket ticket, After after)
+      : PoolCopyPart(std::move(which)), ticket_(std::move(ticket)), after_(std::move(after)) {}
 
   bool done() override { return ticket_.done(); }
   Status wait(Deadline deadline) override {
@@ -35,7 +35,7 @@ class TransferPart final : public PoolCopyPart {
 class DevicePart final : public PoolCopyPart {
  public:
   DevicePart(size_t element, std::unique_ptr<PendingCopy> copy)
-      : PoolCopyPart({element}), copy_(std::move(copy)) {}
+      : PoolCopyPart({{element, 1}}), copy_(std::move(copy)) {}
 
   bool done() override;
   Status wait(Deadline deadline) override;

@@ -44,6 +44,16 @@ TEST_F(PoolTest, aMemberThatWasStoppedForTooLongHarmsNobody) {
   expectOk(third.ask("load 2 host 0 100000 5"), "same");
 }
 
+TEST_F(PoolTest, aMemberThatOthersTookForDeadCopiesNothingMore) {
+  PoolMember& first = member(0, kFaultOptions);
+  PoolMember& second = member(1, kFaultOptions);
+  second.stop();
+  expectOk(first.ask("await-ranks 0"));
+  second.resume();
+  EXPECT_TRUE(
+      eventually([&] { return second.ask("put 0 host 0 100000 5").code == "disconnected"; }));
+}
+
 TEST_F(PoolTest, aCopyToAMemberThatDiedDoesNotGoOnInTheNext) {
   const std::string options = "capacity=3 host=134217728 heartbeat=200 lease=60000";
   PoolMember& first = member(0, options);

@@ -10,8 +10,9 @@ namespace hmc::cuda {
 namespace {
 constexpr size_t kWordsPerPage = 256;
 constexpr size_t kLooks = 16;  // words of late streams that take() passes over
-// A broken device writes no words: it is asked now and then whether it still works.
-constexpr unsigned kPollsPerHealthCheck = 256;
+// A broken device writes no words: it is asked now and then whether it still works. That takes 1.4
+// us and more, so it is not done while short copies run.
+constexpr unsigned kPollsPerHealthCheck = 1024;
 }  // namespace
 
 Result<Word*> Words::take() {

@@ -51,10 +51,11 @@ size_t partsOf(const Block& block, unsigned shift) {
 
 // The shift of the smallest parts of which there are no more than `most`, which is at least the
 // number of blocks. Their sum is below 2^32: see isFor().
-unsigned partShiftFor(std::span<const Block> blocks, size_t most) {
+unsigned partShiftFor(const CopyBatch& batch, size_t most) {
   for (unsigned shift = kSmallestPartShift;; ++shift) {
+    if (batch.bytes >> shift > most) continue;  // so many at the least
     size_t parts = 0;
-    for (const Block& block : blocks) parts += partsOf(block, shift);
+    for (const Block& block : batch.blocks) parts += partsOf(block, shift);
     if (parts <= most) return shift;
   }
 }
@@ -112,7 +113,7 @@ Status CopyKernel::launchFew(const CopyBatch& batch, CuStream stream) const {
   Sides sides(batch);
   Few few;
   const size_t most = std::min<size_t>(kParts, std::max<size_t>(mostBlocks(batch), kFew));
-  const unsigned shift = partShiftFor(batch.blocks, most);
+  const unsigned shift = partShiftFor(batch, most);
   unsigned partSize = 1U << shift;
   unsigned parts = 0;
   for (size_t i = 0; i < batch.blocks.size(); ++i) {

@@ -10,6 +10,7 @@
 #include "api/ranks.h"
 #include "api/settings.h"
 #include "base/error.h"
+#include "base/fork_guard.h"
 
 namespace hmc {
 
@@ -82,19 +83,23 @@ class CtrlSocketManager::Impl {
     std::map<std::string, int> numbers;                         // guarded by mutex, by address
   };
 
-  // Null while there is none.
+  // Null while there is none, and in the child of a fork, where it is the parent's.
   std::shared_ptr<Running> current() const {
     std::lock_guard lock(mutex_);
-    return running_;
+    return running_ && running_->node->checkFork().ok() ? running_ : nullptr;
   }
   Result<std::shared_ptr<Running>> running() {
     std::lock_guard lock(mutex_);
+    if (running_ && !running_->node->checkFork().ok()) {
+      return error(Code::invalidArgument,
+                   "this process was forked from one that uses this CtrlSocketManager: call "
+                   "closeAll() first, which leaves the parent's connections alone");
+    }
     if (!running_) {
       HMC_ASSIGN(Settings settings, Settings::fromEnvironment());
       auto sessions = std::make_shared<Sessions>();
       HMC_ASSIGN(auto node, NodeImpl::create(settings.node, makeTransports, sessions));
-      running_ =
-          std::make_shared<Running>(std::move(settings), std::move(sessions), std::move(node));
+      running_ = ownedHere(new Running(std::move(settings), std::move(sessions), std::move(node)));
     }
     return running_;
   }

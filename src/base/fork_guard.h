@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 
 #include "hmc/status.h"
 
@@ -27,5 +28,14 @@ class ForkGuard {
 
   uint32_t made_;
 };
+
+// Owns something whose end talks to threads or through sockets, which are the parent's in the child
+// of a fork: there it is left as it is. Whatever it holds stays, too.
+template <class T>
+std::shared_ptr<T> ownedHere(T* made) {
+  return std::shared_ptr<T>(made, [fork = ForkGuard()](T* last) {
+    if (!fork.inChild()) delete last;
+  });
+}
 
 }  // namespace hmc

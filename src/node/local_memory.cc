@@ -10,8 +10,7 @@ std::shared_ptr<LocalMemory> LocalMemory::create(std::shared_ptr<NodeImpl> node,
                                                  const std::string& name, const Region& region,
                                                  Access access, bool owned,
                                                  std::shared_ptr<const void> owner) {
-  return std::shared_ptr<LocalMemory>(
-      new LocalMemory(std::move(node), name, region, access, owned, std::move(owner)));
+  return ownedHere(new LocalMemory(std::move(node), name, region, access, owned, std::move(owner)));
 }
 
 LocalMemory::LocalMemory(std::shared_ptr<NodeImpl> node, const std::string& name,

@@ -22,22 +22,26 @@ const std::string& LocalRegion::name() const {
 }
 
 Status LocalRegion::revoke(Timeout timeout) const {
+  HMC_TRY(memory_->node()->checkFork());
   return memory_->revoke(timeout);
 }
 
 Status Ticket::wait(Timeout timeout) {
   if (!state_) return Status();
+  HMC_TRY(mapping_->checkFork());
   Status status = state_->engine().wait(*state_, Deadline(timeout));
   return state_->done() ? mapping_->noteEnd(*state_, status) : status;
 }
+// What a parent has under way is not the child's to wait for.
 bool Ticket::done() {
-  return !state_ || state_->engine().test(*state_);
+  return !state_ || !mapping_->checkFork().ok() || state_->engine().test(*state_);
 }
 bool Ticket::over() const {
-  return !state_ || state_->done();
+  return !state_ || !mapping_->checkFork().ok() || state_->done();
 }
 Status Ticket::cancel() {
   if (!state_) return Status();
+  HMC_TRY(mapping_->checkFork());
   return mapping_->noteEnd(*state_, state_->engine().cancel(*state_));
 }
 const std::string& Ticket::transport() const {
@@ -54,7 +58,10 @@ Result<CompletionQueue> CompletionQueue::create() {
   return CompletionQueue(std::move(list));
 }
 CompletionQueue::CompletionQueue(std::unique_ptr<CompletionList> list) : list_(std::move(list)) {}
-CompletionQueue::~CompletionQueue() = default;
+// In the child of a fork it is left as it is: see ownedHere().
+CompletionQueue::~CompletionQueue() {
+  if (list_ && list_->inChild()) (void)list_.release();
+}
 CompletionQueue::CompletionQueue(CompletionQueue&&) noexcept = default;
 CompletionQueue& CompletionQueue::operator=(CompletionQueue&&) noexcept = default;
 
@@ -62,10 +69,11 @@ int CompletionQueue::fd() const {
   return list_->fd();
 }
 Status CompletionQueue::watch(const Ticket& ticket, uint64_t id) {
+  if (list_->inChild()) return ForkGuard::refusal();
   return list_->watch(ticket.state_, id);
 }
 std::vector<uint64_t> CompletionQueue::take() {
-  return list_->take();
+  return list_->inChild() ? std::vector<uint64_t>() : list_->take();
 }
 
 size_t RemoteRegion::size() const {
@@ -142,9 +150,11 @@ const std::string& Peer::id() const {
   return state_->channel().peer().id;
 }
 Status Peer::status() const {
+  HMC_TRY(node_->checkFork());
   return state_->channel().status();
 }
 void Peer::close() {
+  if (!node_->checkFork().ok()) return;
   state_->close(error(Code::disconnected, "the connection was closed here"));
 }
 
@@ -154,18 +164,22 @@ Result<RemoteRegion> Peer::open(const std::string& name, Timeout timeout) const 
 }
 
 Status Peer::notify(const std::string& bytes, Timeout timeout) const {
+  HMC_TRY(node_->checkFork());
   Deadline deadline(timeout);
   HMC_TRY(state_->flush(deadline));
   return state_->channel().send(MessageKind::note, 0, bytes, deadline);
 }
 
 std::vector<PathReport> Peer::explain() const {
+  if (!node_->checkFork().ok()) return {};
   return node_->explain(*state_);
 }
 std::vector<PathReport> Peer::explain(Device local, size_t size) const {
+  if (!node_->checkFork().ok()) return {};
   return node_->explain(*state_, local, size);
 }
 Result<PeerFacts> Peer::probe(Timeout timeout) const {
+  HMC_TRY(node_->checkFork());
   return node_->probe(*state_, Deadline(timeout));
 }
 
@@ -222,6 +236,7 @@ Result<LocalRegion> Node::registerMemory(const std::string& name, void* data, si
 
 Result<LocalRegion> Node::allocate(const std::string& name, size_t size, Device device,
                                    Access access) {
+  HMC_TRY(impl_->checkFork());
   HMC_ASSIGN(Backend * backend, findBackend(device));
   HMC_ASSIGN(Region region, backend->allocate(device.index, size));
   HMC_ASSIGN(auto memory, impl_->registerMemory(name, region, access, /*owned=*/true));

@@ -33,7 +33,7 @@ Result<std::shared_ptr<NodeImpl>> NodeImpl::create(const NodeOptions& options,
   HMC_ASSIGN(const TlsOptions tls, withEnvironment(options.tls));
   HMC_ASSIGN(auto transports, make(options.transports, {*fds, options.channels, tls}));
   std::string name = options.name.empty() ? "node-" + hex(randomBytes(4)) : options.name;
-  std::shared_ptr<NodeImpl> node(
+  std::shared_ptr<NodeImpl> node = ownedHere(
       new NodeImpl(name, std::move(fds), std::move(transports), options, std::move(extension)));
   HMC_ASSIGN(node->measurements_, Measurements::fromEnvironment());
   control::ControlOptions control;
@@ -135,6 +135,7 @@ Result<std::shared_ptr<LocalMemory>> NodeImpl::registerMemory(const std::string&
                                                               const Region& region, Access access,
                                                               bool owned,
                                                               std::shared_ptr<const void> owner) {
+  HMC_TRY(checkUsable());
   if (!region.ptr || region.size == 0) {
     return error(Code::invalidArgument,
                  "region \"{}\" is {} bytes at {}: memory to register needs both", name,
@@ -192,6 +193,7 @@ Result<std::shared_ptr<PeerState>> NodeImpl::waitForPeer(const PeerTest& wanted,
 }
 
 std::vector<std::shared_ptr<PeerState>> NodeImpl::peers() const {
+  if (fork_.inChild()) return {};
   std::lock_guard lock(mutex_);
   return peers_;
 }
@@ -224,12 +226,19 @@ Result<NodeImpl::PeerNews> NodeImpl::nextPeerEvent(Deadline deadline) {
   return nothingCame("peer came or went");
 }
 
+Result<int> NodeImpl::noteFd() {
+  if (fork_.inChild()) return ForkGuard::refusal();
+  return notes_.fd();
+}
+
 Result<int> NodeImpl::peerEventFd() {
+  if (fork_.inChild()) return ForkGuard::refusal();
   watchPeers();
   return peerEvents_.fd();
 }
 
 void NodeImpl::close() {
+  if (fork_.inChild()) return;
   std::vector<std::shared_ptr<PeerState>> all;
   std::vector<std::string> listeners;
   {
@@ -250,7 +259,7 @@ void NodeImpl::close() {
 
 Status NodeImpl::joined(const std::shared_ptr<control::Channel>& channel) {
   HMC_ASSIGN(auto theirs, Attributes::decode(channel->peer().attributes));
-  auto peer = std::make_shared<PeerState>(*this, channel, std::move(theirs));
+  auto peer = ownedHere(new PeerState(*this, channel, std::move(theirs)));
   std::lock_guard lock(mutex_);
   if (closed_) return error(Code::disconnected, "the Node {} was closed", name_);
   if (peersWatched_) peerEvents_.push({peer, Status()});

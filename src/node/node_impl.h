@@ -60,6 +60,8 @@ class NodeImpl final : public control::ControlEvents,
   const std::string& name() const { return name_; }
   const std::string& id() const { return control_->id(); }
   std::chrono::milliseconds lease() const { return lease_; }
+  // In the child of a fork: there everything is refused, and nothing is ended.
+  Status checkFork() const { return fork_.inChild() ? ForkGuard::refusal() : Status(); }
   const Engines& engines() const { return engines_; }
   const std::vector<TransportSet::Missing>& missing() const { return missing_; }
   const Transport::Facts& factsOf(size_t transport) const {
@@ -124,7 +126,7 @@ class NodeImpl final : public control::ControlEvents,
   };
   Result<NoteFrom> nextNote(Deadline deadline);
   // Readable while nextNote() has an answer; made when it is first asked for.
-  Result<int> noteFd() { return notes_.fd(); }
+  Result<int> noteFd();
 
   struct PeerNews {
     std::shared_ptr<PeerState> peer;

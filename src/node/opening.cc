@@ -167,8 +167,8 @@ Result<std::shared_ptr<RemoteMapping>> Opening::finish(const PathChooser& choose
   const OpenPath& first = *paths.front();
   const bool best = first.far && !first.engine.touches(description.device.kind);
   const std::string slower = best ? "" : first.slowerBecause();
-  auto mapping = std::make_shared<RemoteMapping>(node_, peer_, region_, std::move(paths),
-                                                 chooser.quickest(options), description.device);
+  auto mapping = ownedHere(new RemoteMapping(node_, peer_, region_, std::move(paths),
+                                             chooser.quickest(options), description.device));
   HMC_TRY(peer_->regions().add(*mapping, description.number));
   peer_->paths().tellIfSlow(peer_->title(), description.device.kind, mapping->path(), passed_,
                             slower);

@@ -75,6 +75,8 @@ class RemoteMapping {
   // What a transfer that was started here takes; null for one that was done at once.
   std::string pathOf(const TransferState* transfer) const;
 
+  Status checkFork() const { return fork_.inChild() ? ForkGuard::refusal() : Status(); }
+
   bool mapped() const { return mapped_.data != nullptr; }
   char* data() const { return mapped_.data; }
   // Of RemoteRegion.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/event_fd.h"
+#include "base/fork_guard.h"
 #include "transport/completion.h"
 
 namespace hmc {
@@ -29,6 +30,8 @@ class CompletionList {
   Status watch(std::shared_ptr<TransferState> transfer, uint64_t id);
   std::vector<uint64_t> take();
 
+  bool inChild() const { return fork_.inChild(); }
+
  private:
   // One transfer, until it is taken. Hears of its end from whoever ended it.
   struct Watched final : CompletionObserver {
@@ -45,6 +48,7 @@ class CompletionList {
   explicit CompletionList(EventFd event) : event_(std::move(event)) {}
   void onDone(const Watched& one);
 
+  const ForkGuard fork_;
   const EventFd event_;
   std::mutex mutex_;  // guards what follows
   std::list<Watched> watched_;

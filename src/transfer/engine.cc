@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/fork_guard.h"
 #include "transport/check.h"
 
 namespace hmc {
@@ -88,8 +89,8 @@ std::shared_ptr<TransferState> Engine::start(OpKind kind, const Route& route, Pi
                                              std::vector<std::shared_ptr<const void>> keep,
                                              std::shared_ptr<DeviceEvent> after) {
   auto transfer =
-      std::make_shared<TransferState>(*this, ++lastId_, observer_, kind, route, std::move(pieces),
-                                      std::move(keep), std::move(after));
+      ownedHere(new TransferState(*this, ++lastId_, observer_, kind, route, std::move(pieces),
+                                  std::move(keep), std::move(after)));
   if (tracer_) tracer_->start(*transfer);
   if (route.far) poster_.addSlotHolder(*transfer);
   poster_.post(*transfer, Deadline::now(), kBytesInPassing);

@@ -1,9 +1,11 @@
 #include <gmock/gmock.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <fstream>
 #include <thread>
 
+#include "hmc/ctrl_socket_manager.h"
 #include "pair.h"
 
 namespace hmc::test {
@@ -180,6 +182,42 @@ TEST(CtrlByRank, sizesThatDoNotFitAreErrorsNotGarbage) {
   Greeting greeting{};
   EXPECT_EQ(status_t(server.recvStruct(1, greeting)), status_t::ERROR);
   EXPECT_THAT(lastError(), testing::HasSubstr("2 bytes"));
+}
+
+TEST(CtrlAfterFork, theChildIsRefusedAndLeavesTheParentAlone) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "the thread sanitizer ends a forked child that makes threads";
+#endif
+  CtrlSocketManager server, client;
+  const uint16_t port = freePort();
+  ASSERT_EQ(server.start("127.0.0.1", port, ""), status_t::SUCCESS);
+  ASSERT_EQ(client.connectTcp(0, "127.0.0.1", port, 1), status_t::SUCCESS);
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(20);  // ends a child that hangs
+    int value = 0;
+    if (client.sendInt(0, 666) == status_t::SUCCESS) _exit(1);
+    if (server.recvInt(1, value) == status_t::SUCCESS) _exit(2);
+    client.stop();
+    client.close(0);
+    client.closeConnection("127.0.0.1");
+    if (server.isServer()) _exit(3);
+    client.closeAll();
+    server.~CtrlSocketManager();
+    // Its own works.
+    CtrlSocketManager own;
+    if (own.start("127.0.0.1", freePort(), "") != status_t::SUCCESS) _exit(4);
+    if (client.connectTcp(0, "127.0.0.1", own.port(), 1) != status_t::SUCCESS) _exit(5);
+    _exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_EQ(client.sendInt(0, 5), status_t::SUCCESS);
+  int value = 0;
+  EXPECT_EQ(server.recvInt(1, value), status_t::SUCCESS);
+  EXPECT_EQ(value, 5);
 }
 
 }  // namespace

@@ -162,5 +162,81 @@ TEST(NodeLife, aForkedChildCanMakeItsOwn) {
   EXPECT_TRUE(WIFEXITED(status));
 }
 
+// One of every kind of handle.
+struct Handles {
+  explicit Handles(const std::string& transport)
+      : nodes({transport}),
+        target(must(nodes.a.allocate("target", kSize))),
+        local(must(nodes.b.allocate("local", kSize))),
+        remote(must(nodes.toA.open("target"))),
+        ticket(must(remote.startPut(local, {{0, 0, kSize}}))),
+        queue(must(CompletionQueue::create())) {
+    EXPECT_TRUE(ticket.wait().ok());
+  }
+  static constexpr size_t kSize = size_t{9} << 20;  // more than is copied at once
+  NodePair nodes;
+  LocalRegion target, local;
+  RemoteRegion remote;
+  Ticket ticket;
+  CompletionQueue queue;
+};
+
+// In the child of a fork: 0 when every call is refused and the end harms nobody, else the number of
+// the call.
+int refusedAndDropped(std::unique_ptr<Handles> all) {
+  alarm(20);  // ends a child that hangs
+  Node& node = all->nodes.b;
+  Peer& peer = all->nodes.toA;
+  char byte = 0;
+  const Status answers[] = {node.listen("tcp://127.0.0.1:0").status(),
+                            node.connect(all->nodes.listener).status(),
+                            node.peer("a", 1ms).status(),
+                            node.registerMemory("more", &byte, 1).status(),
+                            node.nextNote(1ms).status(),
+                            node.noteFd().status(),
+                            node.nextPeerEvent(1ms).status(),
+                            node.peerEventFd().status(),
+                            peer.status(),
+                            peer.open("target", 1ms).status(),
+                            peer.notify("from the child", 1ms),
+                            peer.probe(1ms).status(),
+                            all->remote.put(all->local, 0, 0, 8),
+                            all->remote.get(all->local, 0, 0, Handles::kSize, 1ms),
+                            all->remote.startPut(all->local, {{0, 0, 8}}).status(),
+                            all->ticket.wait(1ms),
+                            all->ticket.cancel(),
+                            all->queue.watch(all->ticket, 1),
+                            all->local.revoke()};
+  int number = 0;
+  for (const Status& answer : answers) {
+    ++number;
+    if (answer.code() != Code::invalidArgument) return number;
+  }
+  if (!node.peers().empty() || !peer.explain().empty() || !all->queue.take().empty()) return 100;
+  peer.close();
+  node.close();
+  all.reset();
+  return 0;
+}
+
+class Forked : public testing::TestWithParam<const char*> {};
+
+TEST_P(Forked, childIsRefusedEverythingAndLeavesTheParentAlone) {
+  auto all = std::make_unique<Handles>(GetParam());
+  const pid_t child = fork();
+  if (child == 0) _exit(refusedAndDropped(std::move(all)));
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  fill(all->local, 7);
+  EXPECT_TRUE(all->remote.put(all->local, 0, 0, Handles::kSize).ok());
+  EXPECT_EQ(text(all->target, 0, 100), text(all->local, 0, 100));
+  EXPECT_TRUE(all->nodes.toA.notify("from the parent").ok());
+  EXPECT_EQ(must(all->nodes.a.nextNote()).bytes, "from the parent");
+}
+
+INSTANTIATE_TEST_SUITE_P(Transports, Forked, testing::Values("ipc", "tcp", "ucx"));
+
 }  // namespace
 }  // namespace hmc

@@ -32,8 +32,11 @@ class TcpTransport final : public Transport {
  public:
   TcpTransport(const TcpOptions& options, std::unique_ptr<Exports> exports,
                std::unique_ptr<Service> service, std::unique_ptr<Progress> progress)
-      : Transport(
-            {"tcp", "tcp", {DeviceKind::cpu}, options.piece, {{describe(options), 15000, 2.5}}}),
+      : Transport({"tcp",
+                   "tcp",
+                   {DeviceKind::cpu},
+                   options.piece,
+                   {{describe(options), 15000, options.tls ? 0.7 : 2.5}}}),
         options_(options),
         exports_(std::move(exports)),
         progress_(std::move(progress)),

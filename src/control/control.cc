@@ -130,12 +130,15 @@ class ControlImpl::DialMark {
     control_.dialling_.insert(peerId_);
     auto found = control_.table_.find(peerId_);
     bool connected = found != control_.table_.end() && found->second->status().ok();
+    if (connected) control_.saidAgain_.insert(peerId_);
+    saidAgain_ = connected;
     again_ = connected || control_.accepting_.count(peerId_) > 0;
   }
   ~DialMark() {
     {
       std::lock_guard lock(control_.mutex_);
       control_.dialling_.erase(control_.dialling_.find(peerId_));
+      if (saidAgain_) control_.saidAgain_.erase(control_.saidAgain_.find(peerId_));
     }
     control_.loop_->post([control = &control_, id = peerId_] { control->decideAgain(id); });
   }
@@ -149,6 +152,7 @@ class ControlImpl::DialMark {
   ControlImpl& control_;
   const std::string peerId_;
   bool again_ = false;
+  bool saidAgain_ = false;  // because of a channel
 };
 
 Result<std::shared_ptr<Channel>> ControlImpl::connect(const std::string& text,
@@ -249,11 +253,15 @@ void ControlImpl::introduced(const PendingPtr& pending) {
 // May this dial be let in, or is our own dial to the same peer the one that counts? When both dial
 // at once it is that of the smaller id, whose owner holds the other's until its own is through. But
 // if the peer let our dial in before it began its own, it says "again", and we are about to hear
-// its welcome. DialMark is the other half of this: what the two write and read under one lock makes
-// sure that at least one side notices.
+// its welcome. And if ours said "again" because of a channel that has ended since, the peer holds
+// it for that reason: then the peer's counts. DialMark is the other half of this: what the two
+// write and read under one lock makes sure that at least one side notices.
 bool ControlImpl::claim(const Ident& ident) {
   std::lock_guard lock(mutex_);
-  if (dialling_.count(ident.id) > 0 && (id_ < ident.id || ident.again)) return false;
+  const bool smaller = id_ < ident.id;
+  const bool ours =
+      saidAgain_.count(ident.id) > 0 ? smaller && ident.again : smaller || ident.again;
+  if (dialling_.count(ident.id) > 0 && ours) return false;
   accepting_.insert(ident.id);
   return true;
 }

@@ -82,10 +82,11 @@ class ControlImpl final : public Control, private ChannelOwner, private PendingO
   const std::string hostId_;  // empty: as if no peer were on this host
   const std::shared_ptr<Loop> loop_;
 
-  // Guards the six below. The table is written on the control thread and read by connect().
+  // Guards the seven below. The table is written on the control thread and read by connect().
   mutable std::mutex mutex_;
   std::map<std::string, ChannelPtr> table_;  // by the peer's id; never ourselves
   std::multiset<std::string> dialling_;      // ids that connect() is in a handshake with
+  std::multiset<std::string> saidAgain_;     // those of them that it told of a channel
   std::multiset<std::string> accepting_;     // ids whose dial we are letting in
   std::string attributes_;
   size_t sockets_ = 0;  // channels that still have one

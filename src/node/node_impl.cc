@@ -306,6 +306,7 @@ Result<std::string> NodeImpl::answerNow(const std::shared_ptr<PeerState>& peer, 
   if (!peer) return error(Code::disconnected, "{} no longer knows the peer that asks", name_);
   if (method == kOpenRegion) return describeRegion(peer, request);
   if (method == kOpenLink) return peer->acceptLink(request);
+  if (method == kDropLink) return peer->dropLink(request);
   if (method == kRevokeRegion) return peer->releaseRegion(request);
   if (method == kRegionReleased) return hearRelease(*peer, request);
   if (method == kRegionReady) return peer->hearRegionReady();

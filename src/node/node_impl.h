@@ -30,6 +30,7 @@ namespace hmc {
 
 // What peers ask of each other (Channel::call).
 inline constexpr uint16_t kOpenLink = 1;
+inline constexpr uint16_t kDropLink = 13;
 inline constexpr uint16_t kProbe = 3;
 inline constexpr uint16_t kOpenRegion = 4;
 

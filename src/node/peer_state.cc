@@ -76,7 +76,7 @@ Result<std::shared_ptr<Link>> PeerState::openLink(size_t transport, Deadline dea
   request.string(node_.engines()[transport]->transport().facts().name).string(link->address());
   HMC_ASSIGN(std::string address, channel_->call(kOpenLink, request.bytes(), deadline));
   HMC_TRY(link->connect(address));
-  HMC_TRY(keep(transport, link));
+  HMC_TRY(keep(transport, link, address));
   return link;
 }
 
@@ -90,23 +90,70 @@ Result<std::shared_ptr<Link>> PeerState::makeLink(size_t transport) {
   return std::shared_ptr<Link>(std::move(link));
 }
 
-Status PeerState::keep(size_t transport, const std::shared_ptr<Link>& link) {
+Status PeerState::keep(size_t transport, const std::shared_ptr<Link>& link,
+                       const std::string& address) {
   std::lock_guard lock(mutex_);
   if (!ended_.ok()) {
     link->close(ended_);
     return ended_;
   }
   connections_[transport].links.push_back(link);
+  std::erase_if(farEnds_, [](const FarEnd& end) { return end.link.expired(); });
+  farEnds_.push_back({link, transport, address});
   opened_.notify_all();
   return Status();
 }
 
 void PeerState::retire(const std::shared_ptr<Link>& link) {
   std::lock_guard lock(mutex_);
-  for (Connection& connection : connections_) {
-    connection.links.erase(std::remove(connection.links.begin(), connection.links.end(), link),
-                           connection.links.end());
+  for (Connection& connection : connections_) std::erase(connection.links, link);
+}
+
+PeerState::FarEnd PeerState::forgetFarEnd(const std::shared_ptr<Link>& link) {
+  std::lock_guard lock(mutex_);
+  const auto found = std::find_if(farEnds_.begin(), farEnds_.end(), [&](const FarEnd& end) {
+    return !end.link.owner_before(link) && !link.owner_before(end.link);
+  });
+  if (found == farEnds_.end()) return {};
+  FarEnd end = std::move(*found);
+  farEnds_.erase(found);
+  return end;
+}
+
+void PeerState::drop(const std::shared_ptr<Link>& link) {
+  retire(link);
+  const FarEnd far = forgetFarEnd(link);
+  if (far.address.empty()) return;
+  Writer request;
+  request.string(node_.factsOf(far.transport).name).string(link->address()).string(far.address);
+  channel_->ask(kDropLink, request.bytes(), [](const auto&) {});
+}
+
+// One of the two addresses need not be the link's alone: over tcp the side that dials has no more
+// to say than where it is.
+Result<std::string> PeerState::dropLink(std::string_view request) {
+  Reader in(request);
+  const std::string name = in.string();
+  const std::string theirs = in.string();
+  const std::string ours = in.string();
+  HMC_TRY(in.finish("the end of a link"));
+  HMC_ASSIGN(const size_t transport, transportCalled(name));
+  std::vector<std::shared_ptr<Link>> links;  // go after the lock
+  {
+    std::lock_guard lock(mutex_);
+    for (const FarEnd& end : farEnds_) {
+      if (end.transport == transport && end.address == theirs) links.push_back(end.link.lock());
+    }
   }
+  const auto found = std::find_if(links.begin(), links.end(), [&](const auto& link) {
+    return link && link->address() == ours;
+  });
+  const std::shared_ptr<Link> dropped = found == links.end() ? nullptr : *found;
+  if (!dropped) return std::string();
+  retire(dropped);
+  forgetFarEnd(dropped);
+  dropped->close(error(Code::disconnected, "{} has given this link up", title_));
+  return std::string();
 }
 
 Result<std::string> PeerState::acceptLink(std::string_view request) {
@@ -118,7 +165,7 @@ Result<std::string> PeerState::acceptLink(std::string_view request) {
   HMC_TRY(checkLinks(transport));
   HMC_ASSIGN(auto link, makeLink(transport));
   HMC_TRY(link->connect(address));
-  HMC_TRY(keep(transport, link));
+  HMC_TRY(keep(transport, link, address));
   return link->address();
 }
 
@@ -241,6 +288,7 @@ void PeerState::end(const Status& why) {
     std::lock_guard lock(mutex_);
     if (!ended_.ok()) return;
     ended_ = why;
+    farEnds_.clear();
     for (Connection& connection : connections_) {
       links.insert(links.end(), connection.links.begin(), connection.links.end());
       connection.links.clear();

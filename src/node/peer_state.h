@@ -44,8 +44,13 @@ class PeerState {
 
   // The link over the Node's i-th transport; the first caller opens it together with the peer.
   Result<std::shared_ptr<Link>> link(size_t transport, Deadline deadline);
-  // That link failed while the peer lives: the next link() opens another.
+  // That link failed while the peer lives, or a transfer over it was late: the next link() opens
+  // another.
   void retire(const std::shared_ptr<Link>& link);
+  // The same for one that nobody can use any more: the peer drops its end.
+  void drop(const std::shared_ptr<Link>& link);
+  // The peer has retired one. Runs on the control thread.
+  Result<std::string> dropLink(std::string_view request);
   // The peer opens a link: answers our address. Runs on the control thread.
   Result<std::string> acceptLink(std::string_view request);
 
@@ -92,12 +97,21 @@ class PeerState {
     std::shared_ptr<FarSlots> farSlots;  // of the peer's for us
     std::shared_ptr<StageHost> stage;    // of ours for the peer
   };
+  // The peer's end of a link of ours, which need not be in use any more.
+  struct FarEnd {
+    std::weak_ptr<Link> link;
+    size_t transport = 0;
+    std::string address;
+  };
   Result<SlotCopies::Copy> startCopy(std::string_view request);
   Result<size_t> transportCalled(const std::string& name) const;
   Result<std::shared_ptr<Link>> openLink(size_t transport, Deadline deadline);
   Result<std::shared_ptr<Link>> makeLink(size_t transport);
   Status checkLinks(size_t transport) const;
-  Status keep(size_t transport, const std::shared_ptr<Link>& link);
+  // `address` is that of the peer's end.
+  Status keep(size_t transport, const std::shared_ptr<Link>& link, const std::string& address);
+  // Its address is empty when it is not known any more.
+  FarEnd forgetFarEnd(const std::shared_ptr<Link>& link);
   using Active = std::unordered_map<const TransferState*, std::shared_ptr<TransferState>>;
   // Those of active_ that are done, to be dropped without the lock: the last handle of a link may
   // go.
@@ -113,6 +127,7 @@ class PeerState {
   std::condition_variable opened_;
   Attributes attributes_;                // guarded by mutex_
   std::vector<Connection> connections_;  // guarded by mutex_, by transport
+  std::vector<FarEnd> farEnds_;          // guarded by mutex_
   Active active_;                        // guarded by mutex_
   size_t lookAt_ = 0;  // guarded by mutex_: when active_ may have much that is done
   std::atomic<size_t> activeCount_{0};  // its size: spares flush() the lock

@@ -161,7 +161,11 @@ OpenPath& RemoteMapping::pathFor(OpKind kind, const LocalMemory& local, uint64_t
 
 void RemoteMapping::note(OpenPath& path, const Status& outcome) const {
   if (!linkEnded(outcome)) return;
-  peer_->retire(path.link);
+  if (outcome.code() == Code::disconnected) {
+    peer_->drop(path.link);
+  } else {
+    peer_->retire(path.link);
+  }
   // A late transfer says nothing about the next one.
   if (outcome.code() != Code::deadlineExceeded) path.ended.store(true, std::memory_order_relaxed);
 }

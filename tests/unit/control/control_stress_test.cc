@@ -172,5 +172,31 @@ TEST(ControlStress, closingUnderSendersAndReceiversHurtsNobody) {
   }
 }
 
+// Each must hear from the other soon, or be told why not: neither may wait for the other's dial.
+TEST(ControlStress, bothDialWhileOneClosesTheChannelThatTheyHave) {
+  TestPeer a("a");
+  TestPeer b("b");
+  const std::string atA = a.listen();
+  const std::string atB = b.listen();
+  auto nearlyHung = [](const auto& connect) {
+    const auto before = Deadline::Clock::now();
+    (void)connect();
+    return Deadline::Clock::now() - before > std::chrono::seconds(3);
+  };
+  for (int round = 0; round < 400; ++round) {
+    TestPeer& closes = round % 2 == 0 ? a : b;
+    const std::string& other = round % 2 == 0 ? atB : atA;
+    auto channel = closes.connect(other);
+    if (!channel.ok()) continue;
+    bool hung[2] = {};
+    {
+      std::jthread toB([&] { hung[0] = nearlyHung([&] { return a.connect(atB); }); });
+      std::jthread toA([&] { hung[1] = nearlyHung([&] { return b.connect(atA); }); });
+      (*channel)->close(error(Code::disconnected, "the test closes it"));
+    }
+    ASSERT_FALSE(hung[0] || hung[1]) << "round " << round;
+  }
+}
+
 }  // namespace
 }  // namespace hmc::control

@@ -144,6 +144,9 @@ const std::string& Peer::id() const {
 Status Peer::status() const {
   return state_->channel().status();
 }
+bool Peer::proven() const {
+  return state_->channel().proven();
+}
 void Peer::close() {
   state_->close(error(Code::disconnected, "the connection was closed here"));
 }

@@ -1,8 +1,33 @@
 #pragma once
 
 #include <chrono>
+#include <ratio>
+#include <type_traits>
 
 namespace hmc {
+
+// How long a call may wait: nanoseconds. A duration that they cannot count, such as
+// std::chrono::hours::max(), becomes the longest that they can, which is 292 years.
+class Timeout : public std::chrono::nanoseconds {
+ public:
+  template <class Rep, class Period>
+  constexpr Timeout(std::chrono::duration<Rep, Period> time)  // NOLINT(google-explicit-constructor)
+      : std::chrono::nanoseconds(clamped(time)) {}
+  constexpr explicit Timeout(rep count) : std::chrono::nanoseconds(count) {}
+
+ private:
+  template <class Rep, class Period>
+  static constexpr std::chrono::nanoseconds clamped(std::chrono::duration<Rep, Period> time) {
+    using std::chrono::nanoseconds;
+    using Wide = std::chrono::duration<std::common_type_t<Rep, nanoseconds::rep>, Period>;
+    if constexpr (std::ratio_greater<Period, std::nano>::value || !std::is_integral<Rep>::value) {
+      constexpr auto kMost = std::chrono::duration_cast<Wide>(nanoseconds::max());
+      if (time >= kMost) return nanoseconds::max();
+      if (time <= -kMost) return -nanoseconds::max();
+    }
+    return std::chrono::duration_cast<nanoseconds>(time);
+  }
+};
 
 // The moment by which a call returns. Built once from the caller's timeout and passed down, so that
 // a call of several steps still ends on time. A duration converts to "that long from now".
@@ -12,7 +37,7 @@ class Deadline {
 
   template <class Rep, class Period>
   Deadline(std::chrono::duration<Rep, Period> timeout)  // NOLINT(google-explicit-constructor)
-      : at_(clamped(std::chrono::duration_cast<std::chrono::nanoseconds>(timeout))) {}
+      : at_(clamped(Timeout(timeout))) {}
   explicit Deadline(Clock::time_point at) : at_(at) {}
 
   static Deadline now() { return Deadline(Clock::now()); }

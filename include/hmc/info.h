@@ -38,6 +38,15 @@ struct SettingReport {
 };
 HMC_API std::vector<SettingReport> settingsReport();
 
+// Who is let in by a Node of this process that names no secret itself.
+struct SecurityReport {
+  std::string host;     // over loopback
+  std::string network;  // where other hosts reach it
+  bool open = false;    // one of the two lets everybody in
+  std::string problem;  // why there can be no Node
+};
+HMC_API SecurityReport securityReport();
+
 // What the library sees of RDMA on this host. An empty `problem` means that nothing is wrong there;
 // a `fix` is a command or a sentence that helps.
 struct RdmaPort {

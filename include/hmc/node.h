@@ -33,7 +33,6 @@ class RemoteMapping;
 class TransferState;
 class CompletionList;
 
-using Timeout = std::chrono::nanoseconds;
 inline constexpr Timeout kDefaultTimeout = std::chrono::seconds(30);
 
 // Memory of this process that peers can reach and that transfers start from, until the last handle
@@ -214,6 +213,9 @@ class HMC_API Peer {
   const std::string& id() const;
   // Ok while connected, then why it is no longer.
   Status status() const;
+
+  // It has proven that it knows our secret, or is of our user on this host. Else it may be anybody.
+  bool proven() const;
 
   // A region that the peer registered under that name.
   Result<RemoteRegion> open(const std::string& name, Timeout timeout = kDefaultTimeout) const;

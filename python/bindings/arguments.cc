@@ -18,7 +18,7 @@ std::string shown(double number) {
 // Of a slice; counted from the end when negative.
 Py_ssize_t bound(PyObject* given, Py_ssize_t size, Py_ssize_t otherwise) {
   if (given == Py_None) return otherwise;
-  const Py_ssize_t value = PyNumber_AsSsize_t(given, PyExc_IndexError);
+  const Py_ssize_t value = PyNumber_AsSsize_t(given, nullptr);  // what is too large is the largest
   if (value == -1 && PyErr_Occurred()) throw py::error_already_set();
   return value < 0 ? value + size : value;
 }

@@ -79,9 +79,14 @@ Column columnFromSequence(py::handle object, const char* what) {
   for (py::handle item : py::reinterpret_borrow<py::iterable>(object)) {
     const py::object number = py::reinterpret_steal<py::object>(PyNumber_Index(item.ptr()));
     if (!number) throw py::error_already_set();
-    const auto value = py::cast<int64_t>(number);
-    if (value < 0) refuseNegative(what, column.size(), value);
-    column.push_back(static_cast<uint64_t>(value));
+    const uint64_t value = PyLong_AsUnsignedLongLong(number.ptr());
+    if (PyErr_Occurred()) {
+      PyErr_Clear();
+      raise(Code::invalidArgument, std::string(what) + "[" + std::to_string(column.size()) +
+                                       "] is " + py::cast<std::string>(py::str(number)) +
+                                       ": offsets and sizes are 0 or more, and have 64 bits");
+    }
+    column.push_back(value);
   }
   return column;
 }

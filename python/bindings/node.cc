@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "errors.h"
+#include "interruptible.h"
 #include "transfer.h"
 
 namespace hmc::python {
@@ -91,7 +92,9 @@ PeerOf peerOf(const NodeOf& self, Result<Peer> peer) {
 PeerOf connect(const NodeOf& self, const std::string& address, double timeout) {
   const Timeout time = timeoutFrom(timeout);
   Node& node = *self.node;
-  return peerOf(self, withoutGil([&] { return node.connect(address, time); }));
+  return peerOf(self, interruptible([kept = self.node, &node, address, time] {
+                  return node.connect(address, time);
+                }));
 }
 
 PeerOf peerNamed(const NodeOf& self, const std::string& name, double timeout) {

@@ -1,6 +1,7 @@
 #include <pybind11/stl.h>
 
 #include "errors.h"
+#include "interruptible.h"
 #include "regions.h"
 
 namespace hmc::python {
@@ -16,7 +17,8 @@ double seconds(std::chrono::nanoseconds time) {
 Remote open(const PeerOf& self, const std::string& name, double timeout) {
   const Timeout time = timeoutFrom(timeout);
   const Peer& peer = *self.peer;
-  auto opened = withoutGil([&] { return peer.open(name, time); });
+  auto opened =
+      interruptible([kept = self.peer, &peer, name, time] { return peer.open(name, time); });
   Handle<RemoteRegion> memory(check(std::move(opened)));
   const size_t size = memory->size();
   return {self.node, std::move(memory), name, {0, size}};

@@ -31,7 +31,7 @@ void finish(Ticket& ticket, Timeout timeout, Name what) {
 // until the time is over. In between, Ctrl-C raises KeyboardInterrupt.
 template <class Attempt>
 auto inShortWaits(Timeout timeout, Code late, Attempt attempt) {
-  constexpr Timeout kWhile = std::chrono::milliseconds(100);
+  constexpr std::chrono::nanoseconds kWhile = std::chrono::milliseconds(100);
   const Deadline deadline(timeout);
   for (;;) {
     auto outcome = withoutGil([&] { return attempt(std::min(kWhile, deadline.left())); });

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/proof.h"
 #include "base/random.h"
+#include "base/text.h"
 
 namespace hmc {
 
@@ -190,7 +191,7 @@ Result<FdExchange::Answer> FdExchange::ask(const std::string& name, const std::s
   const auto code = static_cast<uint8_t>(words[0]);
   if (code != 0) {
     constexpr auto kLast = static_cast<uint8_t>(Code::failed);
-    return Status(static_cast<Code>(std::min(code, kLast)), words.substr(1));
+    return Status(static_cast<Code>(std::min(code, kLast)), printable(words.substr(1)));
   }
   answer.bytes = words.substr(1);
   return Answer{std::move(answer), *std::move(from)};

@@ -1,5 +1,6 @@
 #include "base/codec.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "control/channel_impl.h"
 #include "control/handshake.h"
 #include "control/message_window.h"
@@ -123,7 +124,7 @@ Status ChannelImpl::handleAnswer(const Frame& frame) {
   if (code == 0) {
     calls_.answer(number, std::move(words));
   } else {
-    calls_.answer(number, Status(decodeCode(code), std::move(words)));
+    calls_.answer(number, Status(decodeCode(code), printable(words)));
   }
   return Status();
 }

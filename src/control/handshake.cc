@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/proof.h"
 #include "base/random.h"
+#include "base/text.h"
 
 namespace hmc::control {
 
@@ -73,7 +74,7 @@ std::string encodeWelcome(const Welcome& welcome) {
 Result<Welcome> decodeWelcome(std::string_view payload) {
   Reader reader(payload);
   Welcome welcome;
-  welcome.name = reader.string();
+  welcome.name = printable(reader.string());
   welcome.attributes = reader.string();
   welcome.exchange = reader.string();
   welcome.token = reader.string();
@@ -90,7 +91,7 @@ Status decodeStatus(std::string_view payload) {
   Code code = decodeCode(reader.u8());
   std::string sentence = reader.string();
   if (!reader.finish("a reason").ok()) return error(Code::failed, "it gave a malformed reason");
-  return Status(code, std::move(sentence));
+  return Status(code, printable(sentence));
 }
 
 Code decodeCode(uint8_t code) {
@@ -208,7 +209,7 @@ Result<Ident> AcceptorHandshake::takeIdent(std::string_view payload) {
   Ident ident;
   ident.id = std::string(reader.raw(kIdSize));
   ident.again = (reader.u8() & kAgain) != 0;
-  ident.name = reader.string();
+  ident.name = printable(reader.string());
   ident.attributes = reader.string();
   ident.hostId = reader.string();
   HMC_TRY(reader.finish("IDENT"));

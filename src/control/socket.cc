@@ -7,12 +7,16 @@
 
 #include <cerrno>
 #include <charconv>
+#include <condition_variable>
 #include <cstring>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string_view>
 
 #include "base/error.h"
 #include "base/peer_user.h"
+#include "base/thread.h"
 #include "control/byte_stream.h"
 #include "control/socket_folder.h"
 
@@ -127,28 +131,11 @@ int connectOne(int socket, const SocketAddress& to, Deadline deadline) {
   }
 }
 
-}  // namespace
-
-std::string Address::toString() const {
-  if (isUnix) return "unix://" + path;
-  bool brackets = host.find(':') != std::string::npos;
-  return fmt::format("tcp://{}{}{}:{}", brackets ? "[" : "", host, brackets ? "]" : "", port);
-}
-
-Result<Address> parseAddress(const std::string& text) {
-  std::string_view view = text;
-  if (view.starts_with(kTcp)) return parseTcp(text, view.substr(kTcp.size()));
-  if (view.starts_with(kUnix)) return parseUnix(text, view.substr(kUnix.size()));
-  return error(Code::invalidArgument, "the address \"{}\" begins with neither tcp:// nor unix://",
-               text);
-}
-
-Result<std::vector<SocketAddress>> resolve(const Address& address) {
-  if (address.isUnix) return std::vector<SocketAddress>{unixAddress(address.path)};
+Result<std::vector<SocketAddress>> lookUp(const Address& address, int flags) {
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_NUMERICSERV;
+  hints.ai_flags = AI_NUMERICSERV | flags;
   addrinfo* list = nullptr;
   int problem =
       getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &list);
@@ -167,13 +154,57 @@ Result<std::vector<SocketAddress>> resolve(const Address& address) {
   return out;
 }
 
+// A question to the resolver, which may outlive whoever asked.
+struct Asked {
+  std::mutex mutex;
+  std::condition_variable answered;
+  std::optional<Result<std::vector<SocketAddress>>> answer;  // guarded by mutex
+};
+
+}  // namespace
+
+std::string Address::toString() const {
+  if (isUnix) return "unix://" + path;
+  bool brackets = host.find(':') != std::string::npos;
+  return fmt::format("tcp://{}{}{}:{}", brackets ? "[" : "", host, brackets ? "]" : "", port);
+}
+
+Result<Address> parseAddress(const std::string& text) {
+  std::string_view view = text;
+  if (view.starts_with(kTcp)) return parseTcp(text, view.substr(kTcp.size()));
+  if (view.starts_with(kUnix)) return parseUnix(text, view.substr(kUnix.size()));
+  return error(Code::invalidArgument, "the address \"{}\" begins with neither tcp:// nor unix://",
+               text);
+}
+
+Result<std::vector<SocketAddress>> resolve(const Address& address, Deadline deadline) {
+  if (address.isUnix) return std::vector<SocketAddress>{unixAddress(address.path)};
+  auto numeric = lookUp(address, AI_NUMERICHOST);
+  if (numeric.ok() || deadline.at() == Deadline::Clock::time_point::max())
+    return numeric.ok() ? numeric : lookUp(address, 0);
+  // The resolver cannot be told to stop.
+  auto asked = std::make_shared<Asked>();
+  HMC_ASSIGN(auto thread, startThread("hmc-resolve", [asked, address](const std::stop_token&) {
+               auto answer = lookUp(address, 0);
+               std::lock_guard lock(asked->mutex);
+               asked->answer.emplace(std::move(answer));
+               asked->answered.notify_all();
+             }));
+  thread.detach();
+  std::unique_lock lock(asked->mutex);
+  asked->answered.wait_until(lock, deadline.at(), [&] { return asked->answer.has_value(); });
+  if (asked->answer) return *asked->answer;
+  return error(Code::deadlineExceeded, "the host \"{}\" of {} was not resolved before the deadline",
+               address.host, address.toString());
+}
+
 Result<Fd> dial(const Address& address, Deadline deadline) {
   if (!address.isUnix && address.port == 0) {
     return error(Code::invalidArgument, "the address {} has port 0, which nobody can listen on",
                  address.toString());
   }
   if (address.isUnix) HMC_TRY(checkSocketFolder(address.path));
-  HMC_ASSIGN(auto meanings, resolve(address));
+  HMC_ASSIGN(auto meanings, resolve(address, deadline));
   int problem = ETIMEDOUT;
   for (const auto& to : meanings) {
     Fd fd(socket(to.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));

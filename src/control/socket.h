@@ -33,9 +33,10 @@ struct SocketAddress {
   int family() const { return bytes.ss_family; }
 };
 
-// What the address means to the kernel; several for a host name. Asking for a name can take as long
-// as the system's resolver likes.
-Result<std::vector<SocketAddress>> resolve(const Address& address);
+// What the address means to the kernel; several for a host name. The system's resolver takes as
+// long as it likes for a name; at the deadline it is left to itself.
+Result<std::vector<SocketAddress>> resolve(const Address& address,
+                                           Deadline deadline = Deadline::never());
 
 // A connected socket, from the first of the address's meanings that answers. permissionDenied where
 // another user listens on a unix socket.

@@ -2,6 +2,7 @@
 
 #include "base/codec.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "control/handshake.h"
 
 namespace hmc {
@@ -12,7 +13,7 @@ Result<DeviceKind> kindFromName(const std::string& name) {
   if (const DeviceKind* kind = findDeviceKind(name)) return *kind;
   return error(Code::unsupported,
                "the peer has memory on a device of kind \"{}\", which this version does not know",
-               name);
+               printable(name));
 }
 
 }  // namespace
@@ -31,14 +32,14 @@ Result<Attributes> Attributes::decode(std::string_view bytes) {
   Reader in(bytes);
   Attributes attributes;
   for (uint32_t left = in.u32(); left > 0 && !in.failed(); --left) {
-    std::string name = in.string();
-    attributes.transports.push_back({std::move(name), in.string()});
+    std::string name = printable(in.string());
+    attributes.transports.push_back({std::move(name), printable(in.string())});
   }
   bool hasRank = in.u8() != 0;
   uint32_t rank = in.u32();
   if (hasRank) attributes.rank = rank;
   for (uint32_t left = in.u32(); left > 0 && !in.failed(); --left) {
-    std::string label = in.string();
+    std::string label = printable(in.string());
     attributes.listeners.push_back({std::move(label), in.u16()});
   }
   HMC_TRY(in.finish("the peer's introduction"));
@@ -74,7 +75,7 @@ Result<RegionDescription> RegionDescription::decode(std::string_view bytes) {
     if (code == 0) {
       offer.key = std::move(text);
     } else {
-      offer.why = Status(control::decodeCode(code), std::move(text));
+      offer.why = Status(control::decodeCode(code), printable(text));
     }
     region.offers.push_back(std::move(offer));
   }

@@ -7,6 +7,7 @@
 
 #include <fmt/core.h>
 
+#include "base/cookie.h"
 #include "base/environment.h"
 #include "hmc/version.h"
 #include "memory/backends.h"
@@ -64,6 +65,28 @@ std::vector<SettingReport> settingsReport() {
     }
     report.push_back(std::move(line));
   }
+  return report;
+}
+
+SecurityReport securityReport() {
+  SecurityReport report;
+  const std::string secret = valueOf(variable::kSecret).value_or("");
+  if (!secret.empty()) {
+    report.host = report.network = fmt::format("who knows {}", variable::kSecret.name);
+    return report;
+  }
+  const auto cookie = userCookie();
+  if (!cookie.ok()) report.problem = cookie.status().message();
+  report.open = cookie.ok() && cookie->empty();
+  report.host = report.open
+                    ? fmt::format("every user of this host ({}=none)", variable::kCookie.name)
+                    : fmt::format("processes of this user (cookie {})", cookiePath());
+  const bool strict = valueOf(variable::kSecurity) == "strict";
+  report.network = strict ? fmt::format("nobody ({}=strict)", variable::kSecurity.name)
+                          : fmt::format(
+                                "nobody: set {}; the documented classes and insecure=true let "
+                                "everybody in, with a warning",
+                                variable::kSecret.name);
   return report;
 }
 

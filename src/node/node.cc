@@ -153,6 +153,9 @@ Status Peer::status() const {
   HMC_TRY(node_->checkFork());
   return state_->channel().status();
 }
+bool Peer::proven() const {
+  return state_->channel().proven();
+}
 void Peer::close() {
   if (!node_->checkFork().ok()) return;
   state_->close(error(Code::disconnected, "the connection was closed here"));

@@ -4,6 +4,7 @@
 
 #include "base/codec.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "hmc/version.h"
 #include "memory/backends.h"
 #include "node/node_impl.h"
@@ -194,7 +195,7 @@ Result<PeerFacts> NodeImpl::probe(const PeerState& peer, Deadline deadline) cons
     }
     HMC_TRY(reply.status());
     Reader in(*reply);
-    std::string version = in.string();
+    std::string version = printable(in.string());
     const std::chrono::nanoseconds theirs(static_cast<int64_t>(in.u64()));
     HMC_TRY(in.finish("the peer's facts").within(peer.title()));
     if (took >= facts.roundTrip) continue;

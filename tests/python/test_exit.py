@@ -135,6 +135,8 @@ def test_a_forked_child_is_told_to_make_its_own():
                                   "remote.start_get(bytearray(8)).wait(timeout=600)",
                                   "node.next_note(timeout=600)",
                                   "node.peer('nobody', timeout=600)",
+                                  "node.connect(sys.argv[1], timeout=600)",
+                                  "peer.open('pool', timeout=600)",
                                   "hmc.wait_any([remote.start_get(bytearray(8))], timeout=600)"])
 def test_ctrl_c_ends_a_wait(wait):
     # Who was started in the background, by a shell, does not hear Ctrl-C.
@@ -142,7 +144,8 @@ def test_ctrl_c_ends_a_wait(wait):
 import signal, sys, hmc
 signal.signal(signal.SIGINT, signal.default_int_handler)
 with hmc.Node(lease=1, heartbeat=0.2) as node:
-    remote = node.connect(sys.argv[1]).open("pool")
+    peer = node.connect(sys.argv[1])
+    remote = peer.open("pool")
     print("ready", flush=True)
     sys.stdin.readline()
     try:

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -24,8 +25,11 @@ constexpr const char* kShort = "bench --from 8 --to 64 --seconds 0.002 ";
 
 class BenchCommand : public FakeHost {
  protected:
+  // Beside the home directory, which must stay empty.
+  const std::string cookie_ = testing::TempDir() + "hmc_bench_cookie_" + std::to_string(getpid());
   // What it logs would lie between the lines of its output.
-  const std::string quiet_ = "-u HMC_MEASUREMENTS HMC_LOG=error HOME=" + root();
+  const std::string quiet_ =
+      "-u HMC_MEASUREMENTS HMC_LOG=error HMC_COOKIE=" + cookie_ + " HOME=" + root();
   const std::string file_ = root() + "/times";
 
   static std::string textOf(const std::string& file) {
@@ -103,8 +107,10 @@ TEST_F(BenchCommand, leavesPicturesToPython) {
 }
 
 TEST_F(BenchCommand, measuresBetweenTwoThatAPersonStarted) {
-  FILE* server =
-      popen("exec 2>&1; " HMC_COMMAND " bench --listen 127.0.0.1:0 & echo $!; wait", "r");
+  FILE* server = popen(("exec 2>&1; HMC_COOKIE=" + cookie_ +
+                        " " HMC_COMMAND " bench --listen 127.0.0.1:0 & echo $!; wait")
+                           .c_str(),
+                       "r");
   ASSERT_NE(server, nullptr);
   char line[512] = "";
   ASSERT_NE(fgets(line, sizeof(line), server), nullptr);

@@ -251,5 +251,21 @@ TEST(DoctorPeer, versionsAndClocksThatDifferAreWarnings) {
   EXPECT_THAT(judgeClock(-2s, 1ms).fix, HasSubstr("timedatectl"));
 }
 
+TEST(DoctorPeer, saysWhetherThePeerLetsEverybodyIn) {
+  Node server = *Node::create(doctor());
+  const std::string listener = *server.listen("tcp://127.0.0.1:0");
+  auto findings = checkPeer(listener, doctor(), kPatience);
+  ASSERT_TRUE(find(findings, "security")) << shown(findings);
+  EXPECT_EQ(find(findings, "security")->level, Level::ok) << shown(findings);
+  EXPECT_EQ(judgeTrust(false).level, Level::warn);
+  EXPECT_THAT(judgeTrust(false).fix, HasSubstr("HMC_SECRET"));
+}
+
+TEST(DoctorHost, saysWhoIsLetInOverLoopback) {
+  EXPECT_EQ(checkSecurity({"processes of this user", "nobody", false, ""}).level, Level::ok);
+  EXPECT_EQ(checkSecurity({"every user", "nobody", true, ""}).level, Level::warn);
+  EXPECT_EQ(checkSecurity({"", "", false, "the cookie is not private"}).level, Level::fail);
+}
+
 }  // namespace
 }  // namespace hmc::tool

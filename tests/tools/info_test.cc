@@ -61,6 +61,20 @@ TEST(Info, knowsTheBuildTheMemoryAndTheTransports) {
     EXPECT_THAT(text, HasSubstr(word));
 }
 
+TEST(Info, saysWhoIsLetIn) {
+  setenv("HMC_COOKIE", "none", 1);
+  EXPECT_THAT(toText(collectInfo()), HasSubstr("every user of this host"));
+  EXPECT_TRUE(nlohmann::json::parse(toJson(collectInfo()))["security"]["open"]);
+  setenv("HMC_SECRET", "sesame", 1);
+  EXPECT_THAT(toText(collectInfo()), HasSubstr("who knows HMC_SECRET"));
+  unsetenv("HMC_SECRET");
+  setenv("HMC_COOKIE", "/nonexistent/cookie", 1);
+  EXPECT_THAT(toText(collectInfo()), HasSubstr("WRONG: make the cookie /nonexistent/cookie"));
+  unsetenv("HMC_COOKIE");
+  EXPECT_THAT(toText(collectInfo()), HasSubstr("processes of this user (cookie "));
+  EXPECT_THAT(toText(collectInfo()), HasSubstr("nobody: set HMC_SECRET"));
+}
+
 TEST(Info, saysWhyThereAreNoTransports) {
   setenv("HMC_TRANSPORTS", "pigeon", 1);
   const Info info = collectInfo();

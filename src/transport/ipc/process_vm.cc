@@ -75,7 +75,8 @@ bool Process::smallIsQuicker(uint64_t address, const std::string& expected) cons
   return small < usual;
 }
 
-Result<Process> Process::find(PeerProcess who, uint64_t nonceAddress, const std::string& nonce) {
+Result<Process> Process::find(PeerProcess who, uint64_t nonceAddress, const std::string& nonce,
+                              Access access) {
   const pid_t pid = who.pid;
   if (pid <= 0)
     return error(Code::notFound,
@@ -83,8 +84,8 @@ Result<Process> Process::find(PeerProcess who, uint64_t nonceAddress, const std:
   // The handles first: it is the process that the nonce is then read from, or a dead one.
   Fd handle = who.handle ? std::move(who.handle) : openPidfd(pid);
   if (pid == getpid()) handle.reset();
-  Process process(pid, std::move(handle),
-                  Fd(open(fmt::format("/proc/{}/mem", pid).c_str(), O_RDWR | O_CLOEXEC)));
+  const int mode = (access == Access::read ? O_RDONLY : O_RDWR) | O_CLOEXEC;
+  Process process(pid, std::move(handle), Fd(open(fmt::format("/proc/{}/mem", pid).c_str(), mode)));
   std::string found(nonce.size(), '\0');
   iovec local{found.data(), found.size()};
   iovec remote{pointer(nonceAddress), found.size()};

@@ -24,7 +24,9 @@ class Process {
   // The process that the kernel named. It must have these bytes at that address, else its number
   // was given to another one meanwhile. permissionDenied when the kernel forbids the access,
   // notFound when the bytes differ, there is no such process or it is in another pid namespace.
-  static Result<Process> find(PeerProcess who, uint64_t nonceAddress, const std::string& nonce);
+  // With Access::read nothing of ours could write there by mistake.
+  static Result<Process> find(PeerProcess who, uint64_t nonceAddress, const std::string& nonce,
+                              Access access = Access::readWrite);
 
   // The most that one call of the kernel moves.
   static constexpr size_t kMostAtOnce = size_t{1} << 20;

@@ -93,7 +93,7 @@ Result<std::unique_ptr<RemoteMemory>> importProcess(Reached& reached, std::strin
     return error(Code::unsupported, "its owner does not offer it for access by the kernel");
   }
   HMC_ASSIGN(Process process,
-             Process::find(std::move(reached.owner), what.nonceAddress, what.nonce));
+             Process::find(std::move(reached.owner), what.nonceAddress, what.nonce, what.access));
   std::optional<SharedBlock<ServicePage>> page;
   if (what.page) {
     HMC_ASSIGN(page, SharedBlock<ServicePage>::attach(reached.page));

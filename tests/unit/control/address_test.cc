@@ -1,9 +1,17 @@
 #include "control/socket.h"
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <netdb.h>
+#include <poll.h>
+
+#include <chrono>
+#include <string>
 
 namespace hmc::control {
 namespace {
+
+constexpr const char* kSlowHost = "slow.invalid";
 
 std::string complaint(const std::string& text) {
   auto address = parseAddress(text);
@@ -57,5 +65,27 @@ TEST(Address, unixPathOf107BytesIsTheLongest) {
   EXPECT_NE(long108.find("107"), std::string::npos);
 }
 
+// The resolver asks servers that may not answer, and cannot be stopped.
+TEST(Address, aNameThatDoesNotResolveTakesNoLongerThanItMay) {
+  const auto began = std::chrono::steady_clock::now();
+  const auto fd =
+      dial(*parseAddress(std::string("tcp://") + kSlowHost + ":1"), std::chrono::milliseconds(50));
+  EXPECT_EQ(fd.status().code(), Code::deadlineExceeded) << fd.status().toString();
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(4));
+}
+
 }  // namespace
 }  // namespace hmc::control
+
+// In the place of the C library's, for the whole program.
+extern "C" int getaddrinfo(const char* host, const char* service, const addrinfo* hints,
+                           addrinfo** list) {
+  const bool slow = host && std::string(host) == hmc::control::kSlowHost;
+  if (slow && (hints->ai_flags & AI_NUMERICHOST) == 0) {
+    poll(nullptr, 0, 5000);
+    return EAI_AGAIN;
+  }
+  using Resolver = int (*)(const char*, const char*, const addrinfo*, addrinfo**);
+  static const auto real = reinterpret_cast<Resolver>(dlsym(RTLD_NEXT, "getaddrinfo"));
+  return real(host, service, hints, list);
+}

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <pthread.h>
 
+#include <thread>
 #include <vector>
 
 #include "base/codec.h"
@@ -37,6 +38,21 @@ TEST(NodeUnproven, namesOfRegionsAreForThoseWhoKnowTheSecret) {
       EXPECT_THAT(status.message(), HasSubstr("payroll"));
     }
   }
+}
+
+// Python would choke on it, and a log or a terminal could be told anything.
+TEST(NodeUnproven, wordsOfAPeerAreText) {
+  Node owner = must(Node::create(named("owner", {"tcp"})));
+  BarePeer peer("na\xffme\n");
+  auto channel = peer.connect(must(owner.listen("tcp://127.0.0.1:0")));
+  const Peer there = must(owner.peer("na?me?"));
+  const Status refused = there.open("\xff").status();
+  EXPECT_EQ(refused.code(), Code::unsupported);
+  channel->close(Status(Code::failed,
+                        "\xfe"
+                        "bye"));
+  while (there.status().ok()) std::this_thread::yield();
+  EXPECT_THAT(there.status().message(), HasSubstr("?bye"));
 }
 
 // Loading UCX changes the process.

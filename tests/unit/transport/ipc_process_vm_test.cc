@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -22,6 +23,29 @@ uint64_t address(const void* at) {
 
 Result<Process> ourselves() {
   return Process::find({getpid(), Fd()}, address(kNonce.data()), kNonce);
+}
+
+// Of this process's descriptors for a process's memory, those that can write to it.
+int writableMemories() {
+  int count = 0;
+  for (int fd = 0; fd < 256; ++fd) {
+    char target[64] = "";
+    const std::string link = "/proc/self/fd/" + std::to_string(fd);
+    if (readlink(link.c_str(), target, sizeof(target) - 1) < 0) continue;
+    const bool memory = std::string(target) == "/proc/" + std::to_string(getpid()) + "/mem";
+    if (memory && (fcntl(fd, F_GETFL) & O_ACCMODE) != O_RDONLY) ++count;
+  }
+  return count;
+}
+
+TEST(ProcessVm, memoryThatIsForReadingIsNotOpenedForWriting) {
+  const auto process =
+      Process::find({getpid(), Fd()}, address(kNonce.data()), kNonce, Access::read);
+  ASSERT_TRUE(process.ok()) << process.status().toString();
+  EXPECT_EQ(writableMemories(), 0);
+  std::string copy(kNonce.size(), '?');
+  EXPECT_TRUE(process->move(OpKind::get, copy.data(), address(kNonce.data()), copy.size()).ok());
+  EXPECT_EQ(copy, kNonce);
 }
 
 // A child that does nothing, with its memory as it was at the fork.

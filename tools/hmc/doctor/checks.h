@@ -56,6 +56,7 @@ Finding checkDescriptors(const Limit& limit);
 Finding checkPorts(const std::string& root);
 // The library's variables in the environment.
 Finding checkSettings(const std::vector<SettingReport>& settings);
+Finding checkSecurity(const SecurityReport& security);
 
 // All of the above, RDMA and accelerators, on this host.
 std::vector<Finding> checkHost();
@@ -119,6 +120,8 @@ Reach tryReach(const PeerAddress& target, std::chrono::milliseconds timeout);
 // Judge the outcome of each step. `problem` is an errno, 0 when the connection was made.
 Finding judgeReach(const PeerAddress& target, int problem, std::chrono::milliseconds timeout);
 Finding judgeHello(const PeerAddress& target, const Status& hello, bool haveSecret);
+// Whether the peer let us in although we proved nothing.
+Finding judgeTrust(bool proven);
 Finding judgeVersion(const std::string& ours, const Result<PeerFacts>& theirs);
 Finding judgeClock(std::chrono::nanoseconds offset, std::chrono::nanoseconds roundTrip);
 Finding judgePaths(const std::vector<PathReport>& paths);

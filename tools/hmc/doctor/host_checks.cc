@@ -199,8 +199,21 @@ Finding checkSettings(const std::vector<SettingReport>& settings) {
   return {Level::fail, "settings", problems, fix};
 }
 
+Finding checkSecurity(const SecurityReport& security) {
+  const char* what = "security";
+  if (!security.problem.empty()) {
+    return {Level::fail, what, security.problem,
+            "export HMC_SECRET=$(openssl rand -hex 32)  # in all processes"};
+  }
+  if (security.open) {
+    return {Level::warn, what, "over loopback Nodes let in " + security.host, "unset HMC_COOKIE"};
+  }
+  return {Level::ok, what, "over loopback Nodes let in " + security.host, ""};
+}
+
 std::vector<Finding> checkHost() {
   std::vector<Finding> findings{checkSettings(settingsReport()),
+                                checkSecurity(securityReport()),
                                 checkProcessVm("", tryProcessVm()),
                                 checkMemfd(tryMemfd()),
                                 checkShm(""),

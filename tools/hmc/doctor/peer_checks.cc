@@ -120,6 +120,13 @@ Finding judgeHello(const PeerAddress& target, const Status& hello, bool haveSecr
   }
 }
 
+Finding judgeTrust(bool proven) {
+  const char* what = "security";
+  if (proven) return {Level::ok, what, "both sides proved that they belong together", ""};
+  return {Level::warn, what, "the peer lets everybody in: it listens on a network without a secret",
+          "export HMC_SECRET=$(openssl rand -hex 32)  # the same on both sides, and restart them"};
+}
+
 Finding judgeVersion(const std::string& ours, const Result<PeerFacts>& theirs) {
   const char* what = "versions";
   const char* fix = "hmc --version  # on both hosts; install the newer one on the other, too";
@@ -172,6 +179,7 @@ std::vector<Finding> checkPeer(const std::string& address, const NodeOptions& op
   auto peer = node->connect(target->address, timeout);
   findings.push_back(judgeHello(*target, peer.status(), !options.secret.empty()));
   if (!peer.ok()) return findings;
+  findings.push_back(judgeTrust(peer->proven()));
   auto facts = peer->probe(timeout);
   findings.push_back(judgeVersion(kVersion, facts));
   if (facts.ok()) {

@@ -28,7 +28,7 @@ std::string text(const SettingReport& setting, size_t width) {
 }  // namespace
 
 Info collectInfo() {
-  Info info{buildReport(), memoryReport(), {}, "", settingsReport()};
+  Info info{buildReport(), memoryReport(), {}, "", settingsReport(), securityReport()};
   auto node = Node::create(optionsFromEnvironment("hmc info"));
   if (node.ok()) {
     info.transports = node->transports();
@@ -58,6 +58,11 @@ std::string toText(const Info& info) {
                        one.reason);
   }
   if (!info.transportProblem.empty()) out += fmt::format("  none: {}\n", info.transportProblem);
+  out += "\nLet in, where a Node names no secret\n";
+  out += fmt::format("  {:<10} {}\n", "this host", info.security.host);
+  out += fmt::format("  {:<10} {}\n", "network", info.security.network);
+  if (!info.security.problem.empty())
+    out += fmt::format("  {:<10} WRONG: {}\n", "", info.security.problem);
   out += "\nSettings\n";
   size_t width = 0;
   for (const auto& one : info.settings) width = std::max(width, one.value.size());
@@ -91,6 +96,10 @@ std::string toJson(const Info& info) {
     if (!one.problem.empty()) setting["problem"] = one.problem;
     json["settings"].push_back(setting);
   }
+  json["security"] = {{"host", info.security.host},
+                      {"network", info.security.network},
+                      {"open", info.security.open}};
+  if (!info.security.problem.empty()) json["security"]["problem"] = info.security.problem;
   return json.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 

@@ -16,13 +16,15 @@ struct Info {
   std::vector<PathReport> transports;
   std::string transportProblem;  // why there are none
   std::vector<SettingReport> settings;
+  SecurityReport security;
 };
 
 Info collectInfo();
 std::string toText(const Info& info);
 // {"build": {"version", "compiler", "type", "library"}, "memory": [{"kind", "devices", "detail"}],
 //  "transports": [{"transport", "usable", "reason"}], "settings": [{"variable", "value", "from",
-//  "meaning"}]}, and where something is wrong "transportProblem" and a setting's "problem".
+//  "meaning"}], "security": {"host", "network", "open"}}, and where something is wrong
+//  "transportProblem" and a "problem" of a setting or of the security.
 std::string toJson(const Info& info);
 
 }  // namespace hmc::tool

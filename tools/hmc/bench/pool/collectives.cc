@@ -9,6 +9,7 @@
 #include "bench/report/units.h"
 #include "bench/targets.h"
 #include "hmc/store.h"
+#include "peer_options.h"
 
 namespace hmc::bench {
 
@@ -22,7 +23,7 @@ using What = SmemRank::What;
 // Rank 0, and seven processes that do what it says.
 struct Ranks {
   static Result<Ranks> start() {
-    // The ranks speak to it without a secret, which libmf_smem does not know.
+    // Its secret, and the ranks', is that of the environment.
     TOOL_ASSIGN(StoreServer store, StoreServer::start());
     TOOL_ASSIGN(auto first, SmemRank::open(store.address(), kRanks, 0));
     std::vector<tool::OtherProcess> others;
@@ -84,7 +85,9 @@ Result<Compared> besideRoundTrip(PoolBench& bench, Ranks& ranks, What what) {
   return compareRuns([&] { return ranks.time(what, count); },
                      [&]() -> Result<double> {
                        TOOL_ASSIGN(const StoreLoad load,
-                                   loadStore({"ours", ranks.store.address(), ""}, 1, length));
+                                   loadStore({"ours", ranks.store.address(),
+                                              tool::optionsFromEnvironment("").secret},
+                                             1, length));
                        return load.get;
                      },
                      kMeetTurns);

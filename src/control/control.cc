@@ -199,7 +199,7 @@ ChannelFacts ControlImpl::factsOf(const Handshaken& connection, Identity peer) c
   facts.where = connection.where();
   facts.credentials = connection.credentials();
   // Both ends of a unix socket have asked the kernel whose the other is.
-  facts.proven = connection.hasSecret() || connection.ends().isUnix;
+  facts.proven = connection.hasSecret() || options_.tls || connection.ends().isUnix;
   facts.lease = connection.lease();
   return facts;
 }

@@ -15,7 +15,7 @@
 // to let go, and would go on with the copy when it continues. So it hands the owner of the memory a
 // descriptor (userfaultfd) with which the owner makes the mapping read-only from outside: a thread
 // that writes there then waits until its own process has put other pages in that place.
-// docs/decisions/014-taking-mapped-memory-back.md says why this way.
+// docs/decisions/015-taking-mapped-memory-back.md says why this way.
 namespace hmc::ipc {
 
 // A range of addresses of the process that has mapped it. That process takes it from unused to

@@ -2,6 +2,7 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "base/error.h"
@@ -12,6 +13,7 @@ namespace hmc::tcp {
 namespace {
 
 constexpr size_t kMostPending = 128;
+constexpr size_t kMostDropped = 256;
 // Requests come in bursts. Sleeping between two of them would add a wake-up to each.
 constexpr std::chrono::microseconds kServiceSpin{50};
 constexpr unsigned kServiceLooksPerPoll = 4;
@@ -26,8 +28,7 @@ Result<std::unique_ptr<Service>> Service::create(Exports& exports,
   if (tls) {
     // On the service thread, where connections are accepted.
     HMC_ASSIGN(service->tls_, TlsContext::forSecrets([raw = service.get()](std::string_view token) {
-                 const auto owner = raw->owners_.find(std::string(token));
-                 return owner == raw->owners_.end() ? std::string() : owner->second->credentials();
+                 return raw->credentialsOf(std::string(token));
                }));
   }
   // The next request most often comes from the same session. Reading its socket at once costs one
@@ -73,10 +74,23 @@ Result<Connection> Service::secured(Fd fd, const std::string& token,
 
 void Service::drop(Owner& owner) {
   loop_->run([&] {
-    std::erase_if(owners_, [&](const auto& entry) { return entry.second == &owner; });
+    std::erase_if(owners_, [&](const auto& entry) {
+      if (entry.second != &owner) return false;
+      if (dropped_.size() == kMostDropped) dropped_.pop_front();
+      dropped_.emplace_back(entry.first, owner.credentials());
+      return true;
+    });
     std::erase_if(sessions_, [&](const Session& session) { return session.owner == &owner; });
     recent_ = sessions_.end();
   });
+}
+
+std::string Service::credentialsOf(const std::string& token) const {
+  if (const auto owner = owners_.find(token); owner != owners_.end())
+    return owner->second->credentials();
+  const auto gone = std::find_if(dropped_.begin(), dropped_.end(),
+                                 [&](const auto& one) { return one.first == token; });
+  return gone == dropped_.end() ? std::string() : gone->second;
 }
 
 std::unique_ptr<Loop::Watch> Service::watch(int fd, uint32_t events,
@@ -166,6 +180,11 @@ void Service::startSession(Connection connection, const char* bytes) {
   auto owner = owners_.find(greeting.token);
   if (owner == owners_.end() || !owner->second->accepts(bytes)) {
     logDebug("tcp: {} sent a greeting that fits no link of ours", peerName(connection.get()));
+    const std::string credentials =
+        owner == owners_.end() ? credentialsOf(greeting.token) : std::string();
+    if (credentials.empty()) return;
+    const std::string last = farewell({bytes, Greeting::kSize}, credentials);
+    (void)connection.send(last.data(), last.size());
   } else if (greeting.role == static_cast<uint32_t>(Role::forward)) {
     addSession(*owner->second, std::move(connection), std::string(bytes, Greeting::kSize), false);
   } else if (greeting.role == static_cast<uint32_t>(Role::reverse)) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <deque>
 #include <list>
 #include <map>
 #include <memory>
@@ -91,6 +92,8 @@ class Service {
   void startSession(Connection connection, const char* greeting);
   // With `sendIt` this side has dialled, and greets first.
   void addSession(Owner& owner, Connection connection, std::string greeting, bool sendIt);
+  // Of a link that is there, or was there; empty for any other.
+  std::string credentialsOf(const std::string& token) const;
   // Answers whether the peer's bytes moved.
   bool step(Sessions::iterator session, uint32_t events);
   std::unique_ptr<Loop::Watch> watch(int fd, uint32_t events, std::function<void(uint32_t)> ready);
@@ -101,7 +104,10 @@ class Service {
   std::shared_ptr<Loop> loop_;                 // whose thread owns everything below
   std::map<std::string, Listener> listeners_;  // by address
   std::map<std::string, Owner*> owners_;       // by token
-  std::list<Pending> pending_;                 // the oldest first
+  // The links that were dropped last, by token, with their credentials. A connection of theirs that
+  // comes late is told that nothing of it is applied: its origin need not wait for the lease.
+  std::deque<std::pair<std::string, std::string>> dropped_;
+  std::list<Pending> pending_;  // the oldest first
   std::unique_ptr<TargetStream::Buffer> spare_;
   Sessions sessions_;
   Sessions::iterator recent_;  // asked last

@@ -48,6 +48,17 @@ TEST_F(TcpTarget, servesRequestsOfTheLargestSizeWhateverItAsksForItself) {
   EXPECT_TRUE(large == std::string(large.size(), 'y'));
 }
 
+TEST_F(TcpTarget, tellsAConnectionThatComesAfterTheLinkIsClosedThatNothingIsApplied) {
+  const std::string address = link_->address();
+  const std::string first = greeting();
+  link_.reset();
+  RawPeer peer = RawPeer::dialTo(address);
+  ASSERT_TRUE(peer.say(first + requestBytes(RequestKind::put, 1, regionId(), 0, 4) + "late"));
+  const std::string last = farewell(first, options_.credentials);
+  EXPECT_EQ(peer.hear(last.size()), last);
+  EXPECT_EQ(memory_[0], '.');
+}
+
 TEST_F(TcpTarget, endsAStreamWithARequestOfAnUnknownKind) {
   RawPeer peer = welcomePeer();
   peer.say(requestBytes(static_cast<RequestKind>(0), 1, regionId(), 0, 1));

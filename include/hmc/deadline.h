@@ -20,10 +20,13 @@ class Timeout : public std::chrono::nanoseconds {
   static constexpr std::chrono::nanoseconds clamped(std::chrono::duration<Rep, Period> time) {
     using std::chrono::nanoseconds;
     using Wide = std::chrono::duration<std::common_type_t<Rep, nanoseconds::rep>, Period>;
-    if constexpr (std::ratio_greater<Period, std::nano>::value || !std::is_integral<Rep>::value) {
+    if constexpr (std::ratio_greater<Period, std::nano>::value || !std::is_integral<Rep>::value ||
+                  !std::is_signed<Rep>::value) {
       constexpr auto kMost = std::chrono::duration_cast<Wide>(nanoseconds::max());
       if (time >= kMost) return nanoseconds::max();
-      if (time <= -kMost) return -nanoseconds::max();
+      if constexpr (std::is_signed<Rep>::value) {
+        if (time <= -kMost) return -nanoseconds::max();
+      }
     }
     return std::chrono::duration_cast<nanoseconds>(time);
   }

@@ -32,5 +32,12 @@ TEST(Timeouts, ordinaryTimesAreWhatTheyAre) {
   EXPECT_EQ(nanoseconds(Timeout(std::chrono::duration<double>(0.25))), nanoseconds(250000000));
 }
 
+TEST(Timeouts, mayBeCountedWithoutASign) {
+  EXPECT_EQ(nanoseconds(Timeout(std::chrono::seconds(20) * size_t{3})), std::chrono::minutes(1));
+  EXPECT_EQ(nanoseconds(Timeout(nanoseconds(1) * size_t{7})), nanoseconds(7));
+  using Unsigned = std::chrono::duration<uint64_t, std::nano>;
+  EXPECT_GT(nanoseconds(Timeout(Unsigned::max())), std::chrono::hours(1));
+}
+
 }  // namespace
 }  // namespace hmc

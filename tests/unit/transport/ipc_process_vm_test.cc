@@ -44,7 +44,8 @@ TEST(ProcessVm, memoryThatIsForReadingIsNotOpenedForWriting) {
   ASSERT_TRUE(process.ok()) << process.status().toString();
   EXPECT_EQ(writableMemories(), 0);
   std::string copy(kNonce.size(), '?');
-  EXPECT_TRUE(process->move(OpKind::get, copy.data(), address(kNonce.data()), copy.size(), lease).ok());
+  EXPECT_TRUE(
+      process->move(OpKind::get, copy.data(), address(kNonce.data()), copy.size(), lease).ok());
   EXPECT_EQ(copy, kNonce);
 }
 

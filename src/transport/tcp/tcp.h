@@ -28,7 +28,8 @@ struct TcpOptions {
   // Most bytes in one put or get, up to kLargestRequest. Larger transfers are shared by the
   // streams, the more evenly the smaller the pieces are. This one fills, with its header, eight
   // packets of the loopback device (65,483 bytes each) and leaves nothing for a ninth.
-  size_t piece = size_t{508} << 10;
+  static constexpr size_t kUsualPiece = size_t{508} << 10;
+  size_t piece = kUsualPiece;
   // The FdExchange of this process, where peers of this host can see that it lives.
   std::string exchange;
   // Encrypt every stream, with TLS 1.3 by the credentials of its link. Both ends do or none.

@@ -19,7 +19,7 @@
 namespace hmc::tcp {
 
 inline constexpr std::chrono::seconds kPatience{30};
-inline constexpr size_t kPiece = TcpOptions().piece;
+inline constexpr size_t kPiece = TcpOptions::kUsualPiece;
 
 // A peer made of a bare socket, which can say anything.
 class RawPeer {

@@ -68,7 +68,7 @@ RingRecord decode(uint64_t word) {
 void copyShort(void* to, const void* from, size_t size) {
   if (size == sizeof(uint64_t)) {
     std::memcpy(to, from, sizeof(uint64_t));
-  } else {
+  } else if (size > 0) {  // an empty message has no address
     std::memcpy(to, from, size);
   }
 }

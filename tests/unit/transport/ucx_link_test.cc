@@ -120,6 +120,7 @@ TEST(UcxLink, aTargetWhoseLeaseEndsBetweenTwoRequestsAppliesTheFirstAlone) {
     pair.a->progress(std::chrono::milliseconds(20));
   }
   remote.reset();
+  pair.remote.reset();
   pair.toB.reset();
   sink.reset();
   EXPECT_EQ(std::count(memory.data, memory.data + memory.kSize, 'h'), 1000);

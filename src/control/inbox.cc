@@ -63,8 +63,7 @@ void Inbox::attachRing(std::shared_ptr<RingMemory> memory, int direction) {
 
 Status Inbox::drain() {
   std::lock_guard lock(mutex_);
-  drainWanted_ = queuedBytes_ > kMuchUnread;
-  return drainWanted_ ? corrupt_ : drainLocked(KindSet::all(), nullptr);
+  return drainLocked(KindSet::all(), nullptr);
 }
 
 size_t Inbox::takenToTell() {
@@ -82,6 +81,9 @@ Status Inbox::drainLocked(KindSet wanted, std::optional<Message>* found) {
   uint64_t before = arrived_;
   // One ring's worth at most: a producer that never pauses must not hold us here.
   for (size_t records = 0; records < kRingLines && corrupt_.ok(); ++records) {
+    // The rest when some was taken. Who looks for a kind that may be behind goes on.
+    if (!found) drainWanted_ = queuedBytes_ > kMuchUnread;
+    if (!found && drainWanted_) break;
     RingOutcome outcome = ring_->read(record, partial_);
     if (outcome == RingOutcome::notNow) break;
     if (outcome == RingOutcome::corrupt) {
@@ -161,10 +163,7 @@ std::optional<Message> Inbox::takeLocked(KindSet kinds) {
   }
   queue->pop_front();
   queuedBytes_ -= cost;
-  if (drainWanted_ && queuedBytes_ <= kMuchUnread) {
-    drainWanted_ = false;
-    drainLocked(KindSet::all(), nullptr);
-  }
+  if (drainWanted_) drainLocked(KindSet::all(), nullptr);
   return found;
 }
 

@@ -100,14 +100,19 @@ bool Copier::copyAtOnce(void* to, const void* from, size_t size, Between* betwee
   }
   auto* dst = static_cast<char*>(to);
   auto* src = const_cast<char*>(static_cast<const char*>(from));  // NOLINT: only read
+  bool copied = true;
   if (there.peers == here.peers) {
     // Within one slot the two may overlap.
     moveHost(dst, src, size);
-    return !there.peers || !there.peers->revoked();
+  } else if (!there.peers) {
+    copied = here.peers->copyMapped(OpKind::get, dst, here.offset, size);
+  } else {
+    copied = there.peers->copyMapped(OpKind::put, src, there.offset, size);
   }
-  if (!there.peers) return here.peers->copyMapped(OpKind::get, dst, here.offset, size);
-  return there.peers->copyMapped(OpKind::put, src, there.offset, size) &&
-         (!here.peers || !here.peers->revoked());
+  const bool taken =
+      (there.peers && there.peers->revoked()) || (here.peers && here.peers->revoked());
+  if (taken && between) between->taken = true;
+  return copied && !taken;
 }
 
 // As much as the processor does by itself; leaves the rest.
@@ -119,7 +124,8 @@ Status Copier::copyDirectly(void*& to, const void*& from, size_t& size, Deadline
   for (bool first = true; size > 0; first = false) {
     const size_t piece = overlap ? size : std::min(size, kChunk);
     if (!copyAtOnce(to, from, piece, &between)) {
-      return first ? Status() : stoppedHalfway(to, from, size, deadline);
+      if (first && !between.taken) return Status();
+      return stoppedHalfway(to, from, size, deadline);
     }
     to = dst += piece;
     from = src += piece;

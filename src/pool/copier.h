@@ -82,6 +82,7 @@ class Copier {
     uint64_t to = 0;
     uint64_t from = 0;
     bool known = false;
+    bool taken = false;  // the last piece was stopped: a member's memory is gone
   };
 
   // With `between`, only where the members are the same as in the piece before.

@@ -40,8 +40,8 @@ class Channel {
   // Without a secret, to nobody who did not read the handshake.
   virtual const std::string& credentials() const = 0;
 
-  // The peer has proven that it belongs to us: it knows the secret, or is of our user. Else it may
-  // be anybody.
+  // The peer has proven that it belongs to us: it knows the secret, has a certificate that TLS
+  // accepts, or is of our user. Else it may be anybody.
   virtual bool proven() const = 0;
 
   // Ok while it lasts, then why it ended.

@@ -35,14 +35,18 @@ uffdio_range around(const GuardedRange& range, uint64_t page) {
   return {first, (address + size - first + page - 1) / page * page};
 }
 
-bool makeReadOnly(int handle, const uffdio_range& range) {
+// 0, or errno: ESRCH when the process is gone.
+int makeReadOnly(int handle, const uffdio_range& range) {
   uffdio_register with{range, UFFDIO_REGISTER_MODE_WP, 0};
-  if (ioctl(handle, UFFDIO_REGISTER, &with) != 0) return false;
+  const int unregistered = ioctl(handle, UFFDIO_REGISTER, &with) == 0 ? 0 : errno;
+  // Also when that failed: it calls a process that is gone out of memory, and this one does not.
   uffdio_writeprotect protect{range, UFFDIO_WRITEPROTECT_MODE_WP};
+  const Deadline deadline = kOwnersTurn;
   while (ioctl(handle, UFFDIO_WRITEPROTECT, &protect) != 0) {
-    if (errno != EAGAIN && errno != EINTR) return false;
+    const bool again = (errno == EAGAIN || errno == EINTR) && !deadline.passed();
+    if (!again) return unregistered != 0 && errno != ESRCH ? unregistered : errno;
   }
-  return true;
+  return 0;
 }
 
 }  // namespace
@@ -115,10 +119,12 @@ void PeerMappings::protect() {
     uint32_t expected = GuardedRange::mapped;
     if (!range.state.compare_exchange_strong(expected, GuardedRange::protecting)) continue;
     // A mapping of huge pages is refused with ordinary ones; then it begins and ends at huge ones.
-    if (!makeReadOnly(handle_.get(), around(range, page)) && errno != ESRCH &&
-        !makeReadOnly(handle_.get(), around(range, kHugePage)) && errno != ESRCH) {
+    int problem = makeReadOnly(handle_.get(), around(range, page));
+    if (problem != 0 && problem != ESRCH)
+      problem = makeReadOnly(handle_.get(), around(range, kHugePage));
+    if (problem != 0 && problem != ESRCH) {
       logWarn("a lost peer may still write to {} bytes that it has mapped: {}", range.size.load(),
-              errnoText(errno));
+              errnoText(problem));
     }
     range.state.store(GuardedRange::readOnly);
     futexWakeAll(range.state);

@@ -124,7 +124,7 @@ Result<TcpLink::Dialled> TcpLink::dialFor(Role role, size_t stream) {
 
 Status TcpLink::dialForward(size_t stream) {
   HMC_ASSIGN(Dialled dialled, dialFor(Role::forward, stream));
-  std::string last = farewellOf(dialled.greeting);
+  std::string last = farewell(dialled.greeting, credentials_);
   return streams_[stream]->attach(
       std::move(dialled.connection), endpointName(dialled_.host, dialled_.port),
       {std::move(dialled.greeting), std::move(last), exchangeOfPeer()}, progress_, number_, stream);
@@ -174,9 +174,10 @@ void TcpLink::connected(Connection connection, const char* greeting) {
   for (size_t i = 0; i < streams_.size(); ++i) {
     if (streams_[i]->attached()) continue;
     // A failure leaves the stream without a connection, which the timer notices.
-    (void)streams_[i]->attach(std::move(connection), name,
-                              {"", farewellOf({greeting, Greeting::kSize}), exchangeOfPeer()},
-                              progress_, number_, i);
+    (void)streams_[i]->attach(
+        std::move(connection), name,
+        {"", farewell({greeting, Greeting::kSize}, credentials_), exchangeOfPeer()}, progress_,
+        number_, i);
     break;
   }
   setTimer();

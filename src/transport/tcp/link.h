@@ -39,9 +39,6 @@ class TcpLink final : public Link, private Service::Owner, private Progress::Wat
 
   bool accepts(const char* greeting) override;
   void connected(Connection connection, const char* greeting) override;
-  std::string farewellOf(std::string_view greeting) const override {
-    return farewell(greeting, credentials_);
-  }
   Lease& lease() const override { return *lease_; }
   const std::string& credentials() const override { return credentials_; }
   std::optional<Dialled> dialAnother() override;

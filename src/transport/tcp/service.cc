@@ -104,7 +104,7 @@ std::unique_ptr<Loop::Watch> Service::watch(int fd, uint32_t events,
 
 void Service::addSession(Owner& owner, Connection connection, std::string greeting, bool sendIt) {
   const uint32_t first = sendIt ? EPOLLOUT : EPOLLIN;
-  std::string last = owner.farewellOf(greeting);
+  std::string last = farewell(greeting, owner.credentials());
   auto stream =
       std::make_unique<TargetStream>(std::move(connection), exports_, owner.lease(),
                                      sendIt ? std::move(greeting) : "", std::move(last), spare_);

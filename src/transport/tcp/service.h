@@ -28,8 +28,6 @@ class Service {
     virtual bool accepts(const char* greeting) = 0;
     // A connection over which we ask, opened with those bytes.
     virtual void connected(Connection connection, const char* greeting) = 0;
-    // What the target of a stream that was opened with those bytes says last.
-    virtual std::string farewellOf(std::string_view greeting) const = 0;
     virtual Lease& lease() const = 0;
     virtual const std::string& credentials() const = 0;
     // The peer asks for much: another connection over which it can, if this side dials and there

@@ -261,6 +261,9 @@ struct NodeOptions {
   // ... unless this says so: every host that reaches the listener can then read and write what is
   // registered here. HMC_SECURITY=strict forbids it.
   bool insecure = false;
+  // The host name or address in what listen() answers, where peers reach us by another one than we
+  // bind to: behind NAT, in a container.
+  std::string advertise;
   TlsOptions tls;  // whether everything but shared memory of this host is encrypted
   // The ones to use; of two that are about as fast the one that comes first. Empty: all, except
   // that one whose use changes the process (ucx) serves only where nothing else does. Without "ipc"
@@ -293,7 +296,8 @@ class HMC_API Node {
   std::vector<TransportCounts> counters() const;
 
   // Opens a listener: "tcp://127.0.0.1:0", "tcp://[::1]:5001", "unix:///run/me.sock". Answers the
-  // address with the port that was picked.
+  // address for peers, with the port that was picked: for "tcp://0.0.0.0:0" that of the interface
+  // that has the default route, or what NodeOptions::advertise says.
   Result<std::string> listen(const std::string& address);
 
   // The memory stays the caller's and must outlive the handle and the transfers that use it;
@@ -311,6 +315,8 @@ class HMC_API Node {
   Result<LocalRegion> allocate(const std::string& name, size_t size, Device device = {},
                                Access access = Access::readWrite);
 
+  // Where nobody listens yet it tries again until the timeout, so that processes start in any order.
+  // "host:port" is short for "tcp://host:port".
   Result<Peer> connect(const std::string& address, Timeout timeout = kDefaultTimeout);
   // Waits for a peer of that name to be connected, whoever dialled.
   Result<Peer> peer(const std::string& name, Timeout timeout = kDefaultTimeout);

@@ -1,5 +1,9 @@
 #pragma once
 
+#if __cplusplus < 201703L
+#error "hmc/node.h and its kin need C++17: compile with -std=c++17; <hmc.h> alone needs C++14"
+#endif
+
 #include <optional>
 #include <stdexcept>
 #include <utility>

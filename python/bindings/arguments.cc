@@ -25,10 +25,17 @@ Py_ssize_t bound(PyObject* given, Py_ssize_t size, Py_ssize_t otherwise) {
 
 }  // namespace
 
-Timeout timeoutFrom(double seconds) {
+Timeout timeoutFrom(py::handle given) {
+  if (given.is_none()) return Timeout::max();
+  const double seconds = PyFloat_AsDouble(given.ptr());
+  if (PyErr_Occurred()) {
+    PyErr_Clear();
+    throw py::type_error("timeout is " + py::cast<std::string>(py::repr(given)) +
+                         ": pass seconds as a number, or None to wait without an end");
+  }
   if (!(seconds >= 0)) {
     raise(Code::invalidArgument,
-          "a timeout of " + shown(seconds) + " seconds: give 0 or more, or float(\"inf\")");
+          "a timeout of " + shown(seconds) + " seconds: give 0 or more, or None for no end");
   }
   const double nanoseconds = seconds * 1e9;
   if (nanoseconds >= static_cast<double>(Timeout::max().count())) return Timeout::max();
@@ -77,8 +84,20 @@ size_t sizeFrom(py::handle number, const char* what) {
   return size;
 }
 
-TlsOptions tlsFrom(const std::optional<std::string>& mode, const Names& certificates,
-                   const Names& exceptions) {
+Names namesFrom(py::handle given, const char* what) {
+  if (given.is_none()) return std::nullopt;
+  if (py::isinstance<py::str>(given)) return Names({py::cast<std::string>(given)});
+  try {
+    return py::cast<std::vector<std::string>>(py::list(py::reinterpret_borrow<py::object>(given)));
+  } catch (const std::exception&) {  // it is no sequence, or not of str
+    throw py::type_error(std::string(what) + " is " + py::cast<std::string>(py::repr(given)) +
+                         ": pass a list of names, or one name");
+  }
+}
+
+TlsOptions tlsFrom(const std::optional<std::string>& mode, py::handle givenCertificates,
+                   py::handle exceptions) {
+  const Names certificates = namesFrom(givenCertificates, "certificates");
   TlsOptions options;
   if (mode && *mode != "off" && *mode != "required")
     raise(Code::invalidArgument, "tls is \"" + *mode + "\": it is \"off\" or \"required\"");
@@ -93,7 +112,7 @@ TlsOptions tlsFrom(const std::optional<std::string>& mode, const Names& certific
     options.certificate = certificates->at(1);
     options.key = certificates->at(2);
   }
-  if (exceptions) options.exceptions = *exceptions;
+  if (auto names = namesFrom(exceptions, "tls_exceptions")) options.exceptions = *std::move(names);
   return options;
 }
 

@@ -15,7 +15,8 @@ namespace hmc::python {
 
 enum class Direction { put, get };
 
-Timeout timeoutFrom(double seconds);
+// Seconds; None never ends.
+Timeout timeoutFrom(pybind11::handle seconds);
 std::chrono::milliseconds millisecondsFrom(double seconds, const char* what);
 Access accessFrom(const std::string& word);  // "r", "rw"
 const char* accessWord(Access access);
@@ -26,10 +27,13 @@ Device deviceFrom(pybind11::handle device);
 // A number of bytes, or of anything else; `what` names it in errors.
 size_t sizeFrom(pybind11::handle number, const char* what);
 
-// tls=, certificates= and tls_exceptions= of a constructor.
+// Several names, or one as a str alone; none where it is None. `what` names it in errors.
 using Names = std::optional<std::vector<std::string>>;
-TlsOptions tlsFrom(const std::optional<std::string>& mode, const Names& certificates,
-                   const Names& exceptions);
+Names namesFrom(pybind11::handle given, const char* what);
+
+// tls=, certificates= and tls_exceptions= of a constructor.
+TlsOptions tlsFrom(const std::optional<std::string>& mode, pybind11::handle certificates,
+                   pybind11::handle exceptions);
 
 struct Range {
   size_t offset = 0;

@@ -25,7 +25,7 @@ Handle<Gathering> begin(const std::string& store, std::optional<uint32_t> rank, 
 
 // On a thread of its own and in one call: its parts take several round trips, which short waits
 // would begin again and again. This thread looks for signals meanwhile.
-py::list wait(const Handle<Gathering>& self, const std::string& mine, double timeout) {
+py::list wait(const Handle<Gathering>& self, const std::string& mine, py::handle timeout) {
   constexpr std::chrono::milliseconds kLook{100};
   const Timeout time = timeoutFrom(timeout);
   Gathering& gathering = *self;

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "errors.h"
+#include "event_loop.h"
 #include "interruptible.h"
 #include "transfer.h"
 
@@ -41,17 +42,17 @@ std::string listen(NodeOf& self, const std::string& address) {
 }
 
 NodeOf makeNode(const std::string& name, const std::optional<std::string>& listener,
-                const std::string& secret,
-                const std::optional<std::vector<std::string>>& transports, int channels,
-                double heartbeat, double lease, bool insecure,
-                const std::optional<std::string>& tls, const Names& certificates,
-                const Names& tlsExceptions) {
+                const std::string& secret, py::handle transports, int channels, double heartbeat,
+                double lease, bool insecure, const std::string& advertise,
+                const std::optional<std::string>& tls, py::handle certificates,
+                py::handle tlsExceptions) {
   NodeOptions options;
   options.name = name;
   options.secret = secret;
   options.insecure = insecure;
+  options.advertise = advertise;
   options.tls = tlsFrom(tls, certificates, tlsExceptions);
-  if (transports) options.transports = *transports;
+  if (auto names = namesFrom(transports, "transports")) options.transports = *std::move(names);
   if (channels < 1 || channels > 16) {
     raise(Code::invalidArgument,
           std::to_string(channels) + " channels: a peer can have 1 to 16 of them");
@@ -89,7 +90,7 @@ PeerOf peerOf(const NodeOf& self, Result<Peer> peer) {
   return {self.node, Handle<Peer>(check(std::move(peer)))};
 }
 
-PeerOf connect(const NodeOf& self, const std::string& address, double timeout) {
+PeerOf connect(const NodeOf& self, const std::string& address, py::handle timeout) {
   const Timeout time = timeoutFrom(timeout);
   Node& node = *self.node;
   return peerOf(self, interruptible([kept = self.node, &node, address, time] {
@@ -97,7 +98,7 @@ PeerOf connect(const NodeOf& self, const std::string& address, double timeout) {
                 }));
 }
 
-PeerOf peerNamed(const NodeOf& self, const std::string& name, double timeout) {
+PeerOf peerNamed(const NodeOf& self, const std::string& name, py::handle timeout) {
   Node& node = *self.node;
   return peerOf(self, inShortWaits(timeoutFrom(timeout), Code::notFound,
                                    [&](Timeout some) { return node.peer(name, some); }));
@@ -124,7 +125,7 @@ PeerEventOf publicOf(const NodeOf& self, PeerEvent event) {
 
 // `next` is &Node::nextNote or &Node::nextPeerEvent.
 template <auto next>
-auto nextOf(const NodeOf& self, double timeout) {
+auto nextOf(const NodeOf& self, py::handle timeout) {
   Node& node = *self.node;
   return publicOf(self, check(inShortWaits(timeoutFrom(timeout), Code::deadlineExceeded,
                                            [&](Timeout some) { return (node.*next)(some); })));
@@ -139,7 +140,7 @@ py::object nextIfAny(const NodeOf& self) {
 
 // The asynchronous iterator of hmc.event_loop over what `take` returns, when `fd` is readable.
 py::object stream(const py::object& self, const char* fd, const char* take) {
-  return py::module_::import("hmc.event_loop").attr("stream")(self.attr(fd), self.attr(take));
+  return eventLoop().attr("stream")(self.attr(fd), self.attr(take));
 }
 
 void close(NodeOf& self) {
@@ -189,6 +190,13 @@ Make an array-like object's memory reachable, without a copy; return a Region.
 alive. Peers open it by its name, which is unique in the Node, until the Node is
 closed or `unregister` is called. Without a name it only serves transfers that start
 here. `access` is what peers may do, "r" or "rw"; a read-only object needs "r".)")
+      .def(
+          "register_async",
+          [](const py::object& self, py::handle memory, py::handle name, py::handle access) {
+            return inThread(self, "register", memory, name, access);
+          },
+          py::arg("obj"), py::arg("name") = "", py::arg("access") = "rw",
+          "register_async(self, obj, name='', access='rw')\n--\n\nregister() for `await`.")
       .def("unregister", unregister, py::arg("name"), R"(unregister(self, name)
 --
 
@@ -219,12 +227,33 @@ Open a listener for peers; return its address, with the port that was picked.
            R"(connect(self, address, timeout=30)
 --
 
-Connect to the Node that listens at that address; return a Peer.)")
+Connect to the Node that listens at that address; return a Peer.
+
+"host:port", "tcp://[::1]:5001", "unix:///run/me.sock". Where nobody listens yet it
+tries again until `timeout` is over.)")
+      .def(
+          "connect_async",
+          [](const py::object& self, py::handle address, py::handle timeout) {
+            return inThread(self, "connect", address, timeout);
+          },
+          py::arg("address"), py::arg("timeout") = 30,
+          R"(connect_async(self, address, timeout=30)
+--
+
+connect() for `await`, as all methods that end in _async. The call runs in a thread
+of the loop's executor; if the task is cancelled, it ends there with its timeout.)")
       .def("peer", peerNamed, py::arg("name"), py::arg("timeout") = 30,
            R"(peer(self, name, timeout=30)
 --
 
 Wait until a peer of that name is connected, whichever side connected.)")
+      .def(
+          "peer_async",
+          [](const py::object& self, py::handle name, py::handle timeout) {
+            return inThread(self, "peer", name, timeout);
+          },
+          py::arg("name"), py::arg("timeout") = 30,
+          "peer_async(self, name, timeout=30)\n--\n\npeer() for `await`.")
       .def("peers", peers, "peers(self)\n--\n\nAll peers that are connected now.")
       .def("next_note", nextOf<&Node::nextNote>, py::arg("timeout") = 30,
            R"(next_note(self, timeout=30)
@@ -277,8 +306,9 @@ with hmc.Node(name="a", listen="tcp://127.0.0.1:0") as node: ...
 
 name        what peers call it; random if empty
 listen      the address to listen at; port 0 picks a port, see `address`
+advertise   the host in `address`, where peers reach us by another than we listen at
 secret      the same on both sides, or they refuse each other; HMC_SECRET if empty
-transports  the names of those to use, best first; None for all
+transports  the names of those to use, best first, or one name; None for all
 channels    RDMA queue pairs to each peer, 1 to 16
 heartbeat   seconds between signs of life
 lease       seconds of silence after which a peer is lost
@@ -290,14 +320,14 @@ tls_exceptions  transports that may move bytes unencrypted all the same
 Leaving the `with` block closes it. Without one it closes when nothing that it made
 is in use any more.)");
   node.property("name", "What peers call it.", [](const NodeOf& self) { return self.node->name(); })
-      .property("address", "The address of the first listener, or None.", &NodeOf::address)
+      .property("address", "Where peers reach the first listener, or None.", &NodeOf::address)
       .def(
           py::init(&makeNode), py::kw_only(), py::arg("name") = "", py::arg("listen") = py::none(),
           py::arg("secret") = "", py::arg("transports") = py::none(), py::arg("channels") = 1,
           py::arg("heartbeat") = 1.0, py::arg("lease") = 10.0, py::arg("insecure") = false,
-          py::arg("tls") = py::none(), py::arg("certificates") = py::none(),
-          py::arg("tls_exceptions") = py::none(),
-          R"(__init__(self, *, name='', listen=None, secret='', transports=None, channels=1, heartbeat=1.0, lease=10.0, insecure=False, tls=None, certificates=None, tls_exceptions=None)
+          py::arg("advertise") = "", py::arg("tls") = py::none(),
+          py::arg("certificates") = py::none(), py::arg("tls_exceptions") = py::none(),
+          R"(__init__(self, *, name='', listen=None, secret='', transports=None, channels=1, heartbeat=1.0, lease=10.0, insecure=False, advertise='', tls=None, certificates=None, tls_exceptions=None)
 --
 
 )")

@@ -1,6 +1,7 @@
 #include <pybind11/stl.h>
 
 #include "errors.h"
+#include "event_loop.h"
 #include "interruptible.h"
 #include "regions.h"
 
@@ -14,7 +15,7 @@ double seconds(std::chrono::nanoseconds time) {
   return std::chrono::duration<double>(time).count();
 }
 
-Remote open(const PeerOf& self, const std::string& name, double timeout) {
+Remote open(const PeerOf& self, const std::string& name, py::handle timeout) {
   const Timeout time = timeoutFrom(timeout);
   const Peer& peer = *self.peer;
   auto opened =
@@ -24,7 +25,7 @@ Remote open(const PeerOf& self, const std::string& name, double timeout) {
   return {self.node, std::move(memory), name, {0, size}};
 }
 
-void notify(const PeerOf& self, const py::buffer& data, double timeout) {
+void notify(const PeerOf& self, const py::buffer& data, py::handle timeout) {
   const Timeout time = timeoutFrom(timeout);
   const auto bytes = py::cast<std::string>(py::bytes(py::memoryview(data).attr("tobytes")()));
   const Peer& peer = *self.peer;
@@ -100,6 +101,13 @@ Node; a Node that restarts is another peer.)");
 --
 
 The RemoteRegion that the peer registered under that name.)")
+      .def(
+          "open_async",
+          [](const py::object& self, py::handle name, py::handle timeout) {
+            return inThread(self, "open", name, timeout);
+          },
+          py::arg("name"), py::arg("timeout") = 30,
+          "open_async(self, name, timeout=30)\n--\n\nopen() for `await`.")
       .def("notify", notify, py::arg("data"), py::arg("timeout") = 30,
            R"(notify(self, data, timeout=30)
 --
@@ -107,6 +115,13 @@ The RemoteRegion that the peer registered under that name.)")
 Send bytes to the peer's Node.next_note and Node.notifications.
 
 They arrive after the data of every put to the peer that started before.)")
+      .def(
+          "notify_async",
+          [](const py::object& self, py::handle data, py::handle timeout) {
+            return inThread(self, "notify", data, timeout);
+          },
+          py::arg("data"), py::arg("timeout") = 30,
+          "notify_async(self, data, timeout=30)\n--\n\nnotify() for `await`.")
       .def("explain", explain, py::arg("device") = py::none(), py::arg("nbytes") = 8,
            R"(explain(self, device=None, nbytes=8)
 --
@@ -117,7 +132,7 @@ With a device such as "cpu", for our memory on that device, with the times of a 
 of `nbytes` bytes.)")
       .def(
           "probe",
-          [](const PeerOf& self, double timeout) {
+          [](const PeerOf& self, py::handle timeout) {
             const Timeout time = timeoutFrom(timeout);
             return check(withoutGil([&, &from = *self.peer] { return from.probe(time); }));
           },
@@ -125,6 +140,12 @@ of `nbytes` bytes.)")
 --
 
 Ask the peer for its version, its clock and the round trip to it: PeerFacts.)")
+      .def(
+          "probe_async",
+          [](const py::object& self, py::handle timeout) {
+            return inThread(self, "probe", timeout);
+          },
+          py::arg("timeout") = 30, "probe_async(self, timeout=30)\n--\n\nprobe() for `await`.")
       .def(
           "close", [](const PeerOf& self) { withoutGil([&to = *self.peer] { to.close(); }); },
           "close(self)\n--\n\nEnd the connection. What is under way fails with PeerLost.")

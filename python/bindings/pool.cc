@@ -3,6 +3,7 @@
 #include <pybind11/stl.h>
 
 #include "errors.h"
+#include "event_loop.h"
 #include "transfer.h"
 
 namespace hmc::python {
@@ -29,9 +30,9 @@ PoolOf joinPool(const std::string& store, const std::string& name, py::handle ra
                 py::handle hostStride, py::handle deviceStride, py::handle device,
                 const std::optional<int>& numaNode, bool serveStore,
                 const std::optional<std::string>& listen, const std::string& secret,
-                const std::optional<std::vector<std::string>>& transports, double heartbeat,
-                double lease, double timeout, bool insecure, const std::optional<std::string>& tls,
-                const Names& certificates, const Names& tlsExceptions) {
+                py::handle transports, double heartbeat, double lease, py::handle timeout,
+                bool insecure, const std::optional<std::string>& tls, py::handle certificates,
+                py::handle tlsExceptions) {
   PoolOptions options;
   options.name = name;
   if (!rank.is_none()) options.rank = rankFrom(rank, "rank");
@@ -47,7 +48,7 @@ PoolOf joinPool(const std::string& store, const std::string& name, py::handle ra
   options.node.secret = secret;
   options.node.insecure = insecure;
   options.node.tls = tlsFrom(tls, certificates, tlsExceptions);
-  if (transports) options.node.transports = *transports;
+  if (auto names = namesFrom(transports, "transports")) options.node.transports = *std::move(names);
   options.node.heartbeat = millisecondsFrom(heartbeat, "a heartbeat");
   options.node.lease = millisecondsFrom(lease, "a lease");
   const Timeout time = timeoutFrom(timeout);
@@ -64,7 +65,7 @@ PoolEventOf eventOf(const PoolEvent& event) {
   return {event.rank, event.kind, event.reason.message()};
 }
 
-PoolEventOf nextEvent(const PoolOf& self, double timeout) {
+PoolEventOf nextEvent(const PoolOf& self, py::handle timeout) {
   Pool& pool = *self;
   return eventOf(check(inShortWaits(timeoutFrom(timeout), Code::deadlineExceeded,
                                     [&](Timeout some) { return pool.nextEvent(some); })));
@@ -84,7 +85,7 @@ bool isMember(const PoolOf& self) {
   return false;
 }
 
-void leave(const PoolOf& self, double timeout) {
+void leave(const PoolOf& self, py::handle timeout) {
   const Timeout time = timeoutFrom(timeout);
   Pool& pool = *self;
   check(withoutGil([&] { return pool.leave(time); }));
@@ -155,8 +156,8 @@ receiver.)")
       .def(
           "events",
           [](const py::object& self) {
-            return py::module_::import("hmc.event_loop")
-                .attr("stream")(self.attr("event_fileno"), self.attr("_event_if_any"));
+            return eventLoop().attr("stream")(self.attr("event_fileno"),
+                                              self.attr("_event_if_any"));
           },
           "events(self)\n--\n\nThe same until we leave: `async for event in ...`.")
       .def("_event_if_any", eventIfAny, "_event_if_any(self)\n--\n\n");
@@ -196,7 +197,7 @@ numa_node      where host_size lies; None leaves it to the kernel
 serve_store    serve the store from this process unless somebody does already
 listen         the address where members reach us; None picks one
 secret         the same for all members and the store; HMC_SECRET if empty
-transports     the names of those to use, best first; None for all
+transports     the names of those to use, best first, or one name; None for all
 heartbeat      seconds between signs of life
 lease          seconds of silence after which a member is gone
 timeout        seconds that joining may take

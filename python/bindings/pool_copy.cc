@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "errors.h"
+#include "event_loop.h"
 #include "pool.h"
 #include "torch.h"
 #include "transfer.h"
@@ -165,7 +166,7 @@ void copyHere(const Pool& pool, char* to, const char* from, size_t size, Timeout
   } while (done < size);
 }
 
-void copy(const PoolOf& self, py::handle to, py::handle from, py::handle size, double timeout) {
+void copy(const PoolOf& self, py::handle to, py::handle from, py::handle size, py::handle timeout) {
   const Timeout time = timeoutFrom(timeout);
   End there = endFrom(self, to, true);
   End here = endFrom(self, from, false);
@@ -196,7 +197,7 @@ void checkRows(const End& end, size_t pitch, size_t width, size_t rows, const ch
 }
 
 void copyRows(const PoolOf& self, py::handle to, py::handle toPitch, py::handle from,
-              py::handle fromPitch, py::handle width, py::handle rows, double timeout) {
+              py::handle fromPitch, py::handle width, py::handle rows, py::handle timeout) {
   const Timeout time = timeoutFrom(timeout);
   const Deadline deadline(time);
   const End there = endFrom(self, to, true);
@@ -220,7 +221,7 @@ void copyRows(const PoolOf& self, py::handle to, py::handle toPitch, py::handle 
                        ": pass tuples of (to, from) or (to, from, size)");
 }
 
-PoolTransferOf startCopy(const PoolOf& self, const py::iterable& all, double timeout) {
+PoolTransferOf startCopy(const PoolOf& self, const py::iterable& all, py::handle timeout) {
   const Timeout time = timeoutFrom(timeout);
   Copies copies;
   for (py::handle one : all) {
@@ -292,7 +293,7 @@ first copy to a member of another host connects to it, for which there is `timeo
             // In this thread, because torch's current stream is another in each.
             const auto& through = py::cast<const PoolOf&>(self);
             sizeOfCopy(endFrom(through, to, true), endFrom(through, from, false), size);
-            return py::module_::import("hmc.event_loop").attr("copy")(self, to, from, size);
+            return eventLoop().attr("copy")(self, to, from, size);
           },
           py::arg("to"), py::arg("from_"), py::arg("size") = py::none(),
           R"(copy_async(self, to, from_, size=None)

@@ -1,4 +1,5 @@
 #include "errors.h"
+#include "event_loop.h"
 #include "pool.h"
 #include "transfer.h"
 
@@ -9,7 +10,7 @@ namespace py = pybind11;
 namespace {
 
 // Raises the error of the first copy that failed. Ctrl-C raises KeyboardInterrupt.
-void waitForBatch(Batch& batch, double timeout) {
+void waitForBatch(Batch& batch, py::handle timeout) {
   const auto outcome =
       inShortWaits(timeoutFrom(timeout), Code::deadlineExceeded, [&](Timeout some) {
         const Status status = batch.wait(some);
@@ -83,7 +84,9 @@ copies, and the memory that they use stays alive until they have ended.)");
   transfer
       .def(
           "wait",
-          [](const PoolTransferOf& self, double timeout) { waitForBatch(*self.batch, timeout); },
+          [](const PoolTransferOf& self, py::handle timeout) {
+            waitForBatch(*self.batch, timeout);
+          },
           py::arg("timeout") = 30, R"(wait(self, timeout=30)
 --
 
@@ -114,9 +117,7 @@ What became of each copy, by their order in the batch: None, or its exception.)"
       .def(
           "__await__",
           [](const py::object& self) {
-            return py::module_::import("hmc.event_loop")
-                .attr("pool_outcome")(self)
-                .attr("__await__")();
+            return eventLoop().attr("pool_outcome")(self).attr("__await__")();
           },
           "__await__(self)\n--\n\nWait in asyncio; cancelling the task cancels the copies.")
       .def("__len__", [](const PoolTransferOf& self) { return self.batch->count; })

@@ -1,6 +1,7 @@
 #include <cstdint>
 
 #include "errors.h"
+#include "event_loop.h"
 #include "quick_method.h"
 #include "regions.h"
 #include "torch.h"
@@ -191,7 +192,7 @@ it is gone; the Node keeps regions that have a name.)");
                 cudaArrayInterface)
       .def(
           "revoke",
-          [](const Region& self, double timeout) {
+          [](const Region& self, py::handle timeout) {
             const Timeout time = timeoutFrom(timeout);
             check(withoutGil([&, &memory = *self.memory] { return memory.revoke(time); }));
           },
@@ -202,6 +203,12 @@ Take the memory back: when this returns, no peer reads or writes it any more.
 
 A slice revokes the whole region. A peer that does not confirm in time is
 disconnected, and DeadlineExceeded names it.)")
+      .def(
+          "revoke_async",
+          [](const py::object& self, py::handle timeout) {
+            return inThread(self, "revoke", timeout);
+          },
+          py::arg("timeout") = 30, "revoke_async(self, timeout=30)\n--\n\nrevoke() for `await`.")
       .def("__repr__", [](const Region& self) {
         const std::string& name = self.memory->name();
         return "<hmc.Region of " + std::to_string(self.range.size) + " bytes on " +

@@ -12,7 +12,6 @@ namespace {
 
 // Up to this size a copy takes less time than releasing the GIL and taking it back may.
 constexpr size_t kLargestWithGil = 16384;
-constexpr double kUsualSeconds = 30;
 
 const char* word(Direction direction) {
   return direction == Direction::put ? "put" : "get";
@@ -81,9 +80,8 @@ bool copyAll(Direction direction, const Remote& remote, const LocalSide& local, 
   return done.has_value();
 }
 
-void move(Direction direction, const Remote& self, py::handle object, double timeout,
+void move(Direction direction, const Remote& self, py::handle object, Timeout time,
           py::handle stream) {
-  const Timeout time = timeoutFrom(timeout);
   const LocalSide local(self.node, object, stream, direction == Direction::get);
   const Block block = whole(direction, self, *local);
   if (!local.stream() && atOnce(direction, self, *local, block)) return;
@@ -101,9 +99,8 @@ PyObject* moveMethod(PyObject* self, PyObject* const* given, Py_ssize_t position
     sortArguments(word(direction), kNames, 1, arguments.size(), given,
                   static_cast<size_t>(positional), givenNames, arguments.data());
     const auto [local, timeout, stream] = arguments;
-    const double seconds = timeout ? PyFloat_AsDouble(timeout.ptr()) : kUsualSeconds;
-    if (seconds == -1 && PyErr_Occurred()) throw py::error_already_set();
-    move(direction, valueOf<Remote>(self), local, seconds, stream);
+    const Timeout time = timeout ? timeoutFrom(timeout) : kDefaultTimeout;
+    move(direction, valueOf<Remote>(self), local, time, stream);
   });
 }
 
@@ -162,7 +159,7 @@ auto starting(Transfer (*start)(const Remote&, StreamArgument, Arguments...)) {
 }
 template <class... Arguments>
 auto blocking(const char* what, Transfer (*start)(const Remote&, StreamArgument, Arguments...)) {
-  return [=](const Remote& self, Arguments... arguments, double timeout, py::handle stream) {
+  return [=](const Remote& self, Arguments... arguments, py::handle timeout, py::handle stream) {
     const Timeout time = timeoutFrom(timeout);
     Transfer transfer = start(self, {stream}, arguments...);
     finish(transfer.ticket, time, [&] { return what + title(self); });

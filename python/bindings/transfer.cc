@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "errors.h"
+#include "event_loop.h"
 
 namespace hmc::python {
 
@@ -13,7 +14,7 @@ namespace py = pybind11;
 namespace {
 
 py::object await(const py::object& transfer) {
-  return py::module_::import("hmc.event_loop").attr("outcome")(transfer).attr("__await__")();
+  return eventLoop().attr("outcome")(transfer).attr("__await__")();
 }
 
 void bindCompletionQueue(py::module_& module) {
@@ -73,7 +74,7 @@ the memory on both sides stays alive until it has ended.)");
                 [](const Transfer& self) { return self.ticket.path(); })
       .def(
           "wait",
-          [](Transfer& self, double timeout) {
+          [](Transfer& self, py::handle timeout) {
             const Timeout time = timeoutFrom(timeout);
             check(waitFor(self.ticket, time));
           },

@@ -13,7 +13,7 @@ import threading
 import weakref
 from asyncio import AbstractEventLoop, CancelledError, Future, get_running_loop, shield
 from contextlib import suppress
-from typing import Any, AsyncIterator, Callable, Dict, MutableMapping, Optional, TypeVar
+from typing import Any, AsyncIterator, Callable, Dict, MutableMapping, Optional, TypeVar, Union
 
 from . import _core
 from .errors import HMCError, PeerLost
@@ -62,8 +62,9 @@ def _watch_of(loop: AbstractEventLoop) -> _Watch:
 async def outcome(transfer: _core.Transfer) -> None:
     """What `await transfer` does.
 
-    Cancelling the task cancels the transfer and waits until no byte of it moves any more, so that
-    the caller may use its memory again. A second cancel does not wait.
+    Cancelling the task begins to cancel the transfer and does not wait: that can take the peer's
+    answer, or the lease. Until then the transfer holds its memory and bytes may move; awaiting it
+    once more ends when none do.
     """
     if not transfer._over():  # unlike done(), does not poll the transport
         loop = get_running_loop()
@@ -71,15 +72,24 @@ async def outcome(transfer: _core.Transfer) -> None:
             await (_watches.get(loop) or _watch_of(loop)).future_of(loop, transfer)
         except CancelledError:
             if not transfer.done():
-                # May wait for the peer's answer, or for the lease: not in the loop's thread.
-                await shield(loop.run_in_executor(None, transfer.cancel))
+                loop.run_in_executor(None, _cancel, transfer)
             raise
     transfer.wait(0)
 
 
+def _cancel(transfer: Union[_core.Transfer, _core.PoolTransfer]) -> None:
+    with suppress(HMCError):  # for whoever waits for the transfer
+        transfer.cancel()
+
+
+async def in_thread(call: Callable[..., _T], *arguments: Any) -> _T:
+    """What a blocking call returns, without blocking the loop."""
+    return await get_running_loop().run_in_executor(None, call, *arguments)
+
+
 def _wait_for_end(transfer: _core.PoolTransfer) -> None:
     with suppress(HMCError):
-        transfer.wait(float("inf"))
+        transfer.wait(None)
 
 
 async def pool_outcome(transfer: _core.PoolTransfer) -> None:
@@ -89,7 +99,7 @@ async def pool_outcome(transfer: _core.PoolTransfer) -> None:
         try:
             await shield(loop.run_in_executor(None, _wait_for_end, transfer))
         except CancelledError:
-            await shield(loop.run_in_executor(None, transfer.cancel))
+            loop.run_in_executor(None, _cancel, transfer)
             raise
     transfer.wait(0)
 
@@ -101,11 +111,14 @@ async def copy(pool: _core.Pool, to: Any, from_: Any, size: Optional[int]) -> No
     try:
         transfer = await shield(starting)
     except CancelledError:
-        with suppress(HMCError):
-            started = await shield(starting)
-            await shield(loop.run_in_executor(None, started.cancel))
+        starting.add_done_callback(_cancel_started)
         raise
     await pool_outcome(transfer)
+
+
+def _cancel_started(starting: Future[_core.PoolTransfer]) -> None:
+    if not starting.cancelled() and not starting.exception():
+        get_running_loop().run_in_executor(None, _cancel, starting.result())
 
 
 async def stream(fileno: Callable[[], int], take: Callable[[], Optional[_T]]) -> AsyncIterator[_T]:

@@ -209,7 +209,7 @@ Status Communicator::Impl::connectControl(CtrlId peer, CtrlId self, const CtrlLi
     if (before != dialled_.end() && before->second == address && ranks_.connected(peer))
       return Status();
   }
-  HMC_ASSIGN(auto found, dialPatiently(*node_, address, self, deadline));
+  HMC_ASSIGN(auto found, node_->connectPatiently(address, self, deadline));
   ranks_.bind(peer, found);
   std::lock_guard lock(mutex_);
   dialled_[peer] = address;
@@ -233,7 +233,7 @@ Status Communicator::Impl::checkDataPort(const std::shared_ptr<PeerState>& peer,
   for (const auto& listener : peer->attributes().listeners) {
     if (listener.port == target.port) return Status();
   }
-  HMC_ASSIGN(auto other, dialPatiently(*node_, tcpAddress(target.ip, target.port), {}, deadline));
+  HMC_ASSIGN(auto other, node_->connectPatiently(tcpAddress(target.ip, target.port), {}, deadline));
   if (other == peer) return Status();
   return error(Code::invalidArgument, "data port {} of {} belongs to {}, the control link to {}",
                target.port, target.ip, other->title(), peer->title());
@@ -241,7 +241,7 @@ Status Communicator::Impl::checkDataPort(const std::shared_ptr<PeerState>& peer,
 
 Status Communicator::Impl::connectLegacy(const Target& target, Deadline deadline) {
   HMC_TRY(checkType(target.type));
-  HMC_ASSIGN(auto peer, dialPatiently(*node_, tcpAddress(target.ip, target.port), {}, deadline));
+  HMC_ASSIGN(auto peer, node_->connectPatiently(tcpAddress(target.ip, target.port), {}, deadline));
   HMC_TRY(connections_.open(peer, target, deadline).status());
   connections_.remember(target.ip, target.port);
   Sessions::tell(*peer, ClientStage::connected);

@@ -115,7 +115,7 @@ class CtrlSocketManager::Impl {
   }
   Status connect(CtrlId peer, const std::string& address, CtrlId self) {
     HMC_ASSIGN(auto now, running());
-    HMC_ASSIGN(auto found, dialPatiently(*now->node, address, self, now->settings.connect));
+    HMC_ASSIGN(auto found, now->node->connectPatiently(address, self, now->settings.connect));
     now->ranks.bind(peer, found);
     return Status();
   }
@@ -151,7 +151,7 @@ Result<int> CtrlSocketManager::Impl::dial(const std::string& ip, uint16_t port) 
   HMC_ASSIGN(auto now, running());
   auto peer = now->dialledAt(ip);
   if (!peer) {
-    HMC_ASSIGN(peer, dialPatiently(*now->node, tcpAddress(ip, port), {}, now->settings.connect));
+    HMC_ASSIGN(peer, now->node->connectPatiently(tcpAddress(ip, port), {}, now->settings.connect));
   }
   std::lock_guard lock(now->mutex);
   if (std::exchange(now->dialled[ip], peer) == peer) return now->numbers[ip];

@@ -2,17 +2,13 @@
 
 #include <sys/stat.h>
 
-#include <atomic>
 #include <cstdlib>
 
 #include "base/error.h"
-#include "base/futex.h"
 
 namespace hmc {
 
 namespace {
-constexpr std::chrono::milliseconds kRedial{20};
-
 uint16_t portOf(const std::string& bound) {
   return static_cast<uint16_t>(std::atoi(bound.c_str() + bound.rfind(':') + 1));
 }
@@ -96,19 +92,6 @@ uint16_t Listeners::firstTcpPort() const {
     if (bound.rfind("tcp://", 0) == 0) return portOf(bound);
   }
   return 0;
-}
-
-Result<std::shared_ptr<PeerState>> dialPatiently(NodeImpl& node, const std::string& address,
-                                                 std::optional<uint32_t> rank, Deadline deadline) {
-  for (;;) {
-    auto peer = node.connect(address, rank, deadline);
-    Code code = peer.status().code();
-    bool nobodyThere = code == Code::disconnected || code == Code::notFound;
-    if (peer.ok() || !nobodyThere || deadline.passed()) return peer;
-    // Nothing tells us when a listener appears: look again in a moment.
-    static const std::atomic<uint32_t> kNobodyWakesThis{0};
-    futexWait(kNobodyWakesThis, 0, earlier(deadline, Deadline(kRedial)));
-  }
 }
 
 }  // namespace hmc

@@ -45,9 +45,4 @@ std::string tcpAddress(const std::string& ip, uint16_t port);
 std::string unixAddress(const std::string& path, uint32_t rank);
 std::string udsPath(const std::string& dir, uint32_t rank);
 
-// Dials until somebody listens there or the deadline passes: servers and clients are started in any
-// order.
-Result<std::shared_ptr<PeerState>> dialPatiently(NodeImpl& node, const std::string& address,
-                                                 std::optional<uint32_t> rank, Deadline deadline);
-
 }  // namespace hmc

@@ -173,8 +173,10 @@ Result<Address> parseAddress(const std::string& text) {
   std::string_view view = text;
   if (view.starts_with(kTcp)) return parseTcp(text, view.substr(kTcp.size()));
   if (view.starts_with(kUnix)) return parseUnix(text, view.substr(kUnix.size()));
-  return error(Code::invalidArgument, "the address \"{}\" begins with neither tcp:// nor unix://",
-               text);
+  if (view.find("://") == std::string_view::npos && view.find(':') != std::string_view::npos)
+    return parseTcp(text, view);
+  return error(Code::invalidArgument,
+               "the address \"{}\" is none of host:port, tcp://host:port and unix:///path", text);
 }
 
 Result<std::vector<SocketAddress>> resolve(const Address& address, Deadline deadline) {

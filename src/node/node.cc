@@ -220,7 +220,8 @@ std::vector<TransportCounts> Node::counters() const {
 }
 
 Result<std::string> Node::listen(const std::string& address) {
-  return impl_->listen(address);
+  HMC_ASSIGN(const std::string bound, impl_->listen(address));
+  return impl_->advertised(bound);
 }
 
 Result<LocalRegion> Node::registerMemory(const std::string& name, void* data, size_t size,
@@ -247,7 +248,7 @@ Result<LocalRegion> Node::allocate(const std::string& name, size_t size, Device 
 }
 
 Result<Peer> Node::connect(const std::string& address, Timeout timeout) {
-  HMC_ASSIGN(auto state, impl_->connect(address, {}, Deadline(timeout)));
+  HMC_ASSIGN(auto state, impl_->connectPatiently(address, {}, Deadline(timeout)));
   return Peer(impl_, std::move(state));
 }
 

@@ -8,9 +8,11 @@
 #include "base/environment.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/own_address.h"
 #include "base/random.h"
 #include "base/tls_options.h"
 #include "control/security.h"
+#include "control/socket.h"
 
 namespace hmc {
 
@@ -19,9 +21,20 @@ namespace {
 // Unread notes of peers that are gone.
 constexpr size_t kMostNotesLeft = size_t{64} << 20;
 
+constexpr std::chrono::milliseconds kRedial{20};
+
 TraceHook traceFor(const NodeOptions& options) {
   if (options.trace) return options.trace;
   return valueOf(variable::kTrace) == "stderr" ? traceToStderr() : TraceHook{};
+}
+
+Status checkAdvertised(const std::string& host) {
+  if (host.empty()) return Status();
+  control::Address address;
+  address.host = host;
+  return control::parseAddress(address.toString())
+      .status()
+      .within("advertise is \"" + host + "\", which has to be a host");
 }
 
 }  // namespace
@@ -31,6 +44,7 @@ Result<std::shared_ptr<NodeImpl>> NodeImpl::create(const NodeOptions& options,
                                                    std::shared_ptr<NodeExtension> extension) {
   HMC_ASSIGN(auto fds, FdExchange::create());
   HMC_ASSIGN(const TlsOptions tls, withEnvironment(options.tls));
+  HMC_TRY(checkAdvertised(options.advertise));
   HMC_ASSIGN(auto transports, make(options.transports, {*fds, options.channels, tls}));
   std::string name = options.name.empty() ? "node-" + hex(randomBytes(4)) : options.name;
   std::shared_ptr<NodeImpl> node = ownedHere(
@@ -57,6 +71,7 @@ NodeImpl::NodeImpl(std::string name, std::unique_ptr<FdExchange> fds, TransportS
       extension_(std::move(extension)),
       named_(!options.transports.empty()),
       lease_(options.lease),
+      advertise_(options.advertise),
       missing_(std::move(transports.missing)),
       memory_(name_) {
   const TraceHook trace = traceFor(options);
@@ -110,6 +125,21 @@ Result<std::string> NodeImpl::listen(const std::string& address, const std::stri
   }
   control_->setAttributes(attributes({}).encode());
   return bound;
+}
+
+std::string NodeImpl::advertised(const std::string& bound) const {
+  auto address = control::parseAddress(bound);
+  if (!address.ok() || address->isUnix) return bound;
+  const bool all4 = address->host == "0.0.0.0";
+  const bool all6 = address->host == "::";
+  if (!advertise_.empty()) {
+    address->host = advertise_;
+  } else if (all4 || all6) {
+    // Of networks for documentation: nobody is there, but it is where the default route leads.
+    auto own = ownAddressTowards(all4 ? "192.0.2.1" : "2001:db8::1");
+    address->host = own.ok() ? *std::move(own) : all4 ? "127.0.0.1" : "::1";
+  }
+  return address->toString();
 }
 
 bool NodeImpl::serves(size_t transport, const PeerState& peer) const {
@@ -173,6 +203,23 @@ Result<std::shared_ptr<PeerState>> NodeImpl::connect(const std::string& address,
   auto peer = find(channel.get());
   if (!peer) return channel->status().within("the connection to " + address + " ended at once");
   return peer;
+}
+
+Result<std::shared_ptr<PeerState>> NodeImpl::connectPatiently(const std::string& address,
+                                                              std::optional<uint32_t> rank,
+                                                              Deadline deadline) {
+  for (;;) {
+    auto peer = connect(address, rank, deadline);
+    const Code code = peer.status().code();
+    const bool nobodyThere = code == Code::disconnected || code == Code::notFound;
+    if (!nobodyThere || deadline.passed()) return peer;
+    // Nothing tells us when a listener appears: look again in a moment.
+    std::unique_lock lock(mutex_);
+    if (changed_.wait_until(lock, earlier(deadline, Deadline(kRedial)).at(),
+                            [this] { return closed_; })) {
+      return error(Code::disconnected, "the Node {} was closed", name_);
+    }
+  }
 }
 
 Result<std::shared_ptr<PeerState>> NodeImpl::waitForPeer(const PeerTest& wanted,

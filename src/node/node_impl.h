@@ -78,6 +78,8 @@ class NodeImpl final : public control::ControlEvents,
 
   // `label` says what the listener is for; peers are told.
   Result<std::string> listen(const std::string& address, const std::string& label = "");
+  // What peers dial to reach what listen() has bound.
+  std::string advertised(const std::string& bound) const;
   Status closeListener(const std::string& address);
 
   // Memory of the caller's, or with `owned` what a Backend's allocate() answered. Without a name no
@@ -98,6 +100,10 @@ class NodeImpl final : public control::ControlEvents,
   // `rank` is what the peer shall call us.
   Result<std::shared_ptr<PeerState>> connect(const std::string& address,
                                              std::optional<uint32_t> rank, Deadline deadline);
+  // The same, where the listener may still have to appear before the deadline.
+  Result<std::shared_ptr<PeerState>> connectPatiently(const std::string& address,
+                                                      std::optional<uint32_t> rank,
+                                                      Deadline deadline);
   // The newest peer that `wanted` is true for, waiting for it to come; asked again whenever a peer
   // came, left or was answered by the extension. `what` is for the sentence.
   using PeerTest = std::function<bool(const PeerState&)>;
@@ -182,6 +188,7 @@ class NodeImpl final : public control::ControlEvents,
   const bool named_;           // NodeOptions::transports says which transports there are
   Measurements measurements_;  // set by create()
   const std::chrono::milliseconds lease_;
+  const std::string advertise_;
   std::atomic<uint64_t> lastMemory_{0};
   Engines engines_;
   std::vector<TransportSet::Missing> missing_;

@@ -26,7 +26,8 @@ Result<std::shared_ptr<PoolImpl>> PoolImpl::create(pool::StoreOfPool store,
                                                    pool::Preparation& prepared) {
   HMC_ASSIGN(Backend * device, findBackend(options.device));
   HMC_ASSIGN(auto node, prepared.node.take());
-  HMC_ASSIGN(std::string address, node->listen(listen));
+  HMC_ASSIGN(const std::string bound, node->listen(listen));
+  std::string address = node->advertised(bound);
   const pool::Wish wish{options.capacity,
                         {options.hostSize, options.deviceSize},
                         {options.hostStride, options.deviceStride}};

@@ -23,8 +23,8 @@ run() {
   local libraries
   libraries=$(ldd "$1")
   case $kind in
-    shared) grep -F libhmc.so.0 <<<"$libraries" | grep -qF "$work/prefix/" ||
-      fail "$1 does not use the installed libhmc.so.0: $libraries" ;;
+    shared) grep -F libhmc.so.0.1 <<<"$libraries" | grep -qF "$work/prefix/" ||
+      fail "$1 does not use the installed libhmc.so.0.1: $libraries" ;;
     static) ! grep -q libhmc <<<"$libraries" || fail "$1 uses a libhmc.so: $libraries" ;;
   esac
   "$1" | grep "consumer works" || fail "$1 did not run"
@@ -35,6 +35,18 @@ if [ -e "$work/prefix/bin/hmc" ]; then
   echo "== the installed command"
   "$work/prefix/bin/hmc" --help >/dev/null || fail "the installed hmc command does not start"
 fi
+
+if [ "$kind" = shared ]; then
+  echo "== what the library exports"
+  foreign=$(nm -DC --defined-only "$work"/prefix/lib*/libhmc.so | cut -d' ' -f3- | grep -v 'hmc::' || true)
+  [ -z "$foreign" ] || fail "it exports what is not in namespace hmc: $foreign"
+fi
+
+echo "== a sentence for a compiler that is told an older language"
+echo '#include <hmc/node.h>' >"$work/old.cc"
+! "$CXX" -std=c++14 -fsyntax-only -isystem "$work/prefix/include" "$work/old.cc" 2>"$work/old.log" ||
+  fail "hmc/node.h compiles as C++14: say so in the documents"
+grep -q 'need C++17: compile with -std=c++17' "$work/old.log" || fail "see $work/old.log"
 
 echo "== $kind library through find_package"
 "$CMAKE" -S "$program" -B "$work/cmake" -DCMAKE_PREFIX_PATH="$work/prefix" \

@@ -1,6 +1,7 @@
 """Transfers awaited, and waited for together."""
 
 import asyncio
+import contextlib
 import gc
 import os
 import selectors
@@ -85,37 +86,68 @@ def test_a_failure_is_raised_where_it_is_awaited():
         run(lose())
 
 
-def test_cancelling_the_task_cancels_the_transfer_and_leaves_the_loop_free(stopped):
-    remote, server = stopped
+def test_giving_up_cancels_the_transfer_and_does_not_wait_for_the_peer(paused):
+    remote, server = paused
 
     async def give_up():
-        transfer = remote.start_get(bytearray(8))
-        task = asyncio.ensure_future(asyncio.wait_for(transfer, PATIENCE))
+        transfers = [remote.start_get(bytearray(8)) for _ in range(2)]
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(transfers[0], 0.01)
+        task = asyncio.ensure_future(asyncio.wait_for(transfers[1], PATIENCE))
         await asyncio.sleep(0)
         task.cancel()
-        turns = 0
-        while not task.done():
-            turns += 1
-            await asyncio.sleep(0)
-        assert task.cancelled()
-        assert transfer.done()
-        with pytest.raises(GIVEN_UP):
-            transfer.wait(0)
-        return turns
-
-    assert run(give_up()) > 10
-
-
-def test_wait_for_gives_up_in_time(stopped):
-    remote, server = stopped
-
-    async def give_up():
-        transfer = remote.start_get(bytearray(8))
-        with pytest.raises(asyncio.TimeoutError):
-            await asyncio.wait_for(transfer, 0.01)
-        assert transfer.done()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert not any(transfer.done() for transfer in transfers), "the peer stands still"
+        server.send(signal.SIGCONT)
+        for transfer in transfers:
+            with contextlib.suppress(hmc.Cancelled):
+                await transfer
+            assert transfer.done()
 
     run(give_up())
+
+
+async def turns_during(waiting, enough):
+    """How often the loop turns while something is awaited, up to `enough`."""
+    turns = 0
+    while not waiting.done() and turns < enough:
+        turns += 1
+        await asyncio.sleep(0)
+    return turns
+
+
+def test_what_waits_for_a_peer_leaves_the_loop_free(paused):
+    remote, server = paused
+
+    async def ask():
+        with hmc.Node(name="asks") as node:
+            for blocked in (node.peer_async("nobody", timeout=PATIENCE),
+                            node.connect_async("127.0.0.1:1", timeout=PATIENCE)):
+                waiting = asyncio.ensure_future(blocked)
+                assert await turns_during(waiting, 1000) == 1000
+                waiting.cancel()
+            node.close()  # which ends them
+
+    run(ask())
+
+
+def test_every_call_that_waits_can_be_awaited():
+    async def all_of_them():
+        with hmc.Node(name="a", listen="tcp://127.0.0.1:0") as a, hmc.Node(name="b") as b:
+            target = await a.register_async(bytearray(64), name="target")
+            to_a = await b.connect_async(a.address[len("tcp://"):], timeout=None)
+            assert (await a.peer_async("b", timeout=PATIENCE)).name == "b"
+            remote = await to_a.open_async("target", timeout=PATIENCE)
+            await remote.start_put(b"12345678")
+            await to_a.notify_async(b"there")
+            assert a.next_note(timeout=PATIENCE).data == b"there"
+            assert (await to_a.probe_async()).version == hmc.__version__
+            await target.revoke_async(timeout=PATIENCE)
+            with pytest.raises(hmc.HMCError):
+                await to_a.open_async("target")
+
+    run(all_of_them())
 
 
 def test_shielded_transfers_go_on(paused):

@@ -235,6 +235,10 @@ def test_options_that_are_none_are_refused():
             hmc.Node(**options)
     with pytest.raises(TypeError):
         hmc.Node("positional")
+    with pytest.raises(TypeError, match="transports is 5: pass a list of names, or one name"):
+        hmc.Node(transports=5)
+    with pytest.raises(ValueError, match="2 certificates"):
+        hmc.Node(certificates=["ca.pem", "key.pem"])
     with hmc.Node() as node:
         assert node.address is None and node.name
         for call, words in ((lambda: node.allocate(8, device="abacus:1"), "abacus:1"),
@@ -246,6 +250,19 @@ def test_options_that_are_none_are_refused():
                             (lambda: node.peer("x", timeout=float("nan")), "nan")):
             with pytest.raises(ValueError, match=words):
                 call()
+        with pytest.raises(TypeError, match="timeout is 'soon': pass seconds as a number, or None"):
+            node.peer("x", timeout="soon")
+
+
+def test_a_single_transport_needs_no_list_and_a_timeout_of_none_does_not_end():
+    with hmc.Node(transports="tcp", listen="tcp://127.0.0.1:0") as node:
+        assert [path.transport for path in node.transports()] == ["tcp"]
+        node.allocate(8, name="target")
+        with hmc.Node(name="b", transports=("tcp",)) as other:
+            remote = other.connect(node.address, timeout=None).open("target", timeout=None)
+            remote.put(b"12345678", timeout=None)
+            other.peers()[0].notify(b"", timeout=None)
+            node.next_note(timeout=None)
 
 
 def test_explains_itself(nodes):

@@ -142,7 +142,7 @@ def test_holds_the_package_the_library_and_the_command(wheel):
     assert wheel.name == "hmc-{}-{}.whl".format(archive.version(), archive.wheel_tag())
     names = set(zipfile.ZipFile(wheel).namelist())
     info = "hmc-{}.dist-info/".format(archive.version())
-    for name in ("hmc/__init__.py", "hmc/py.typed", "hmc/lib/libhmc.so.0", "hmc/bin/hmc",
+    for name in ("hmc/__init__.py", "hmc/py.typed", "hmc/lib/libhmc.so.0.1", "hmc/bin/hmc",
                  "hmc/share/hmc/mpi_window.c", "hmc/share/hmc/nixl_agents.py",
                  info + "METADATA", info + "LICENSE"):
         assert name in names
@@ -184,7 +184,7 @@ def test_imports_where_nothing_else_is_installed(clean):
 def test_runs_the_hmc_command_with_its_own_library(clean, command):
     done = run(clean, *command)
     assert done.returncode == 0, done.stdout
-    (library,) = clean.glob("lib/python*/site-packages/hmc/lib/libhmc.so.0")
+    (library,) = clean.glob("lib/python*/site-packages/hmc/lib/libhmc.so.0.1")
     assert str(library) in done.stdout
 
 

@@ -21,7 +21,7 @@ namespace {
 using nlohmann::json;
 using testing::HasSubstr;
 
-constexpr const char* kShort = "bench --from 8 --to 64 --seconds 0.002 ";
+constexpr const char* kShort = "bench --from 8 --to 64B --seconds 0.002 ";
 
 class BenchCommand : public FakeHost {
  protected:

@@ -26,8 +26,10 @@ void addDemo(CLI::App& app, int& exitStatus) {
       "Examples:\n"
       "  hmc demo\n"
       "  hmc demo --bytes 1000000");
-  demo->add_option("--bytes", options->bytes, "How many bytes to move each way")
+  demo->add_option("--bytes", options->bytes,
+                   "How many bytes to move each way, also as 4KiB or 64MiB")
       ->capture_default_str()
+      ->transform(CLI::AsSizeValue(false))
       ->check(CLI::Range(size_t{1}, size_t{1} << 34));
   demo->callback([options, &exitStatus] {
     keepLogToErrors();

@@ -34,6 +34,14 @@ TEST(Address, readsIpv6InBrackets) {
   EXPECT_EQ(address->toString(), "tcp://[::1]:80");
 }
 
+TEST(Address, aHostAndAPortAloneAreTcp) {
+  for (const char* text : {"10.0.0.1:80", "localhost:80", "[::1]:80"}) {
+    auto address = parseAddress(text);
+    ASSERT_TRUE(address.ok()) << address.status().toString();
+    EXPECT_EQ(address->toString(), std::string("tcp://") + text);
+  }
+}
+
 TEST(Address, readsUnixPath) {
   auto address = parseAddress("unix:///tmp/x.sock");
   ASSERT_TRUE(address.ok());
@@ -43,7 +51,9 @@ TEST(Address, readsUnixPath) {
 }
 
 TEST(Address, complaintsNameTheBadPart) {
-  EXPECT_NE(complaint("127.0.0.1:80").find("neither tcp:// nor unix://"), std::string::npos);
+  EXPECT_NE(complaint("host").find("none of host:port,"), std::string::npos);
+  EXPECT_NE(complaint("udp://127.0.0.1:80").find("none of host:port,"), std::string::npos);
+  EXPECT_NE(complaint("127.0.0.1:x").find("not a port"), std::string::npos);
   EXPECT_NE(complaint("tcp://127.0.0.1").find("no port"), std::string::npos);
   EXPECT_NE(complaint("tcp://127.0.0.1:").find("not a port"), std::string::npos);
   EXPECT_NE(complaint("tcp://127.0.0.1:65536").find("\"65536\""), std::string::npos);

@@ -5,7 +5,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
+#include <filesystem>
 #include <functional>
+#include <latch>
 #include <thread>
 #include <vector>
 
@@ -65,6 +68,57 @@ TEST(NodeLife, aCopyIsDoneAtOnceWhereNothingElseIsNeeded) {
   EXPECT_FALSE(remote.putAtOnce(target, 0, 0, 8)) << "memory of another Node";
   nodes.a.close();
   EXPECT_EQ(nodes.a.nextNote(0ms).status().code(), Code::disconnected);
+}
+
+TEST(NodeLife, aPeerThatListensLaterIsReached) {
+  std::string folder = testing::TempDir() + "laterXXXXXX";
+  ASSERT_TRUE(mkdtemp(folder.data()));
+  for (int round = 0; round < 20; ++round) {
+    const std::string address = "unix://" + folder + "/" + std::to_string(round);
+    Node early = must(Node::create(named("early")));
+    Node late = must(Node::create(named("late")));
+    EXPECT_EQ(early.connect(address, 1ms).status().code(), Code::disconnected);
+    std::latch begun(2);
+    std::thread listening([&] {
+      begun.arrive_and_wait();
+      EXPECT_TRUE(late.listen(address).ok());
+    });
+    begun.arrive_and_wait();
+    auto peer = early.connect(address, 60s);
+    EXPECT_TRUE(peer.ok()) << peer.status().toString();
+    listening.join();
+  }
+  std::filesystem::remove_all(folder);
+}
+
+TEST(NodeLife, aListenerOnEveryInterfaceNamesAnAddressThatPeersReach) {
+  NodeOptions options = named("a");
+  options.secret = "a secret";
+  Node everywhere = must(Node::create(options));
+  const std::string address = must(everywhere.listen("tcp://0.0.0.0:0"));
+  EXPECT_THAT(address, testing::Not(testing::HasSubstr("0.0.0.0")));
+  options.advertise = "localhost";
+  Node told = must(Node::create(options));
+  const std::string advertised = must(told.listen("tcp://127.0.0.1:0"));
+  EXPECT_THAT(advertised, testing::StartsWith("tcp://localhost:"));
+  options.name = "b";
+  Node dialling = must(Node::create(options));
+  EXPECT_TRUE(dialling.connect(address).ok()) << address;
+  EXPECT_TRUE(dialling.connect(advertised).ok()) << advertised;
+
+  options.advertise = "tcp://host:1";
+  const Status refused = Node::create(options).status();
+  EXPECT_EQ(refused.code(), Code::invalidArgument);
+  EXPECT_THAT(refused.message(), testing::HasSubstr("advertise is \"tcp://host:1\""));
+}
+
+TEST(NodeLife, closingTheNodeEndsConnectingToNobody) {
+  Node node = must(Node::create());
+  std::thread closing([&] { node.close(); });
+  const Status status = node.connect("unix:///tmp/hmc-nobody-listens-here", 600s).status();
+  closing.join();
+  EXPECT_EQ(status.code(), Code::disconnected);
+  EXPECT_THAT(status.message(), testing::HasSubstr("closed"));
 }
 
 bool readable(int fd, int milliseconds = 0) {

@@ -67,11 +67,15 @@ void addWhatToMeasure(CLI::App& bench, BenchCommandOptions& options) {
             "Where our memory lies: cpu, or a device such as cuda:0");
   addDevice(bench, "--peer-memory", options.bench.session.peerMemory,
             "Where the other side's memory lies");
-  bench.add_option("--from", options.bench.smallest, "Smallest transfer in bytes; sizes double")
+  bench
+      .add_option("--from", options.bench.smallest,
+                  "Smallest transfer in bytes, or as 4KiB; sizes double")
       ->capture_default_str()
+      ->transform(CLI::AsSizeValue(false))
       ->check(CLI::Range(kSmallest, kLargest));
-  bench.add_option("--to", options.bench.largest, "Largest transfer in bytes")
+  bench.add_option("--to", options.bench.largest, "Largest transfer in bytes, or as 64MiB")
       ->capture_default_str()
+      ->transform(CLI::AsSizeValue(false))
       ->check(CLI::Range(kSmallest, kLargest));
   bench.add_option("--seconds", options.bench.seconds, "Time for each measurement and its ceiling")
       ->capture_default_str()

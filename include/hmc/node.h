@@ -32,6 +32,7 @@ class LocalMemory;
 class RemoteMapping;
 class TransferState;
 class CompletionList;
+class ServedCall;
 
 inline constexpr Timeout kDefaultTimeout = std::chrono::seconds(30);
 
@@ -224,6 +225,12 @@ class HMC_API Peer {
   // was started or done before.
   Status notify(const std::string& bytes, Timeout timeout = kDefaultTimeout) const;
 
+  // Asks the peer's user, who takes it from Node::nextCall(): sends bytes under a name, 16 MiB at
+  // most, and returns the answer. The data of every put to it that was done before is there then. A
+  // timeout does not take the call back.
+  Result<std::string> call(const std::string& name, const std::string& bytes,
+                           Timeout timeout = kDefaultTimeout) const;
+
   // Every transport, best first: is it used for this peer, and why, or why not.
   std::vector<PathReport> explain() const;
   // The same for memory of ours on that device, with the times of a put of `size` bytes.
@@ -243,6 +250,26 @@ class HMC_API Peer {
 struct Note {
   Peer from;
   std::string bytes;
+};
+
+// A peer's call, which waits for an answer. Copies are the same call. When the last one goes
+// without an answer, the caller gets an error that says so.
+class HMC_API Call {
+ public:
+  const Peer& from() const { return from_; }
+  const std::string& name() const;
+  const std::string& bytes() const;
+  // What Peer::call() returns over there, 16 MiB at most. Once.
+  Status answer(const std::string& bytes) const;
+  // Peer::call() fails with that sentence.
+  Status refuse(const std::string& why) const;
+
+ private:
+  friend class Node;
+  Call(Peer from, std::shared_ptr<ServedCall> call)
+      : from_(std::move(from)), call_(std::move(call)) {}
+  Peer from_;
+  std::shared_ptr<ServedCall> call_;
 };
 
 // A peer came or went.
@@ -315,8 +342,8 @@ class HMC_API Node {
   Result<LocalRegion> allocate(const std::string& name, size_t size, Device device = {},
                                Access access = Access::readWrite);
 
-  // Where nobody listens yet it tries again until the timeout, so that processes start in any order.
-  // "host:port" is short for "tcp://host:port".
+  // Where nobody listens yet it tries again until the timeout, so that processes start in any
+  // order. "host:port" is short for "tcp://host:port".
   Result<Peer> connect(const std::string& address, Timeout timeout = kDefaultTimeout);
   // Waits for a peer of that name to be connected, whoever dialled.
   Result<Peer> peer(const std::string& name, Timeout timeout = kDefaultTimeout);
@@ -326,6 +353,12 @@ class HMC_API Node {
   // For poll(2) and its kin: readable while nextNote() would return at once. Stays the Node's, and
   // goes with it.
   Result<int> noteFd();
+
+  // What peers ask with Peer::call(). Unanswered ones of a peer may take 64 MiB; then it is
+  // refused.
+  Result<Call> nextCall(Timeout timeout = kDefaultTimeout);
+  // Readable while nextCall() would return at once, as noteFd().
+  Result<int> callFd();
 
   // Which peers come and go, whoever dialled. The first call, of this or of peerEventFd(), begins
   // with those that are connected; a peer that leaves before its coming was told is not told of.

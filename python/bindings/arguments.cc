@@ -1,5 +1,7 @@
 #include "arguments.h"
 
+#include <pybind11/stl.h>
+
 #include <cmath>
 #include <optional>
 
@@ -66,6 +68,10 @@ Device deviceFrom(py::handle device) {
   const Status status = parseDevice(py::cast<std::string>(py::str(device)), parsed);
   if (!status.ok()) raise(Code::invalidArgument, status.message());
   return parsed;
+}
+
+std::string bytesFrom(const py::buffer& data) {
+  return py::cast<std::string>(py::bytes(py::memoryview(data).attr("tobytes")()));
 }
 
 size_t sizeFrom(py::handle number, const char* what) {

@@ -24,6 +24,9 @@ const char* accessWord(Access access);
 // device.
 Device deviceFrom(pybind11::handle device);
 
+// The bytes of a buffer, copied.
+std::string bytesFrom(const pybind11::buffer& data);
+
 // A number of bytes, or of anything else; `what` names it in errors.
 size_t sizeFrom(pybind11::handle number, const char* what);
 

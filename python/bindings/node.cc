@@ -8,6 +8,7 @@
 #include "errors.h"
 #include "event_loop.h"
 #include "interruptible.h"
+#include "messages.h"
 #include "transfer.h"
 
 namespace hmc::python {
@@ -21,17 +22,6 @@ struct NodeOf {
   Handle<Node> node;
   std::optional<std::string> address;
   std::map<std::string, Handle<LocalRegion>> named;  // kept for peers until unregister()
-};
-
-struct NoteOf {
-  PeerOf peer;
-  std::string bytes;
-};
-
-struct PeerEventOf {
-  PeerOf peer;
-  PeerEvent::Kind kind;
-  std::string reason;
 };
 
 std::string listen(NodeOf& self, const std::string& address) {
@@ -119,6 +109,11 @@ NoteOf publicOf(const NodeOf& self, Note note) {
   return {peerIn(self, note.from), std::move(note.bytes)};
 }
 
+CallOf publicOf(const NodeOf& self, Call call) {
+  PeerOf peer{self.node, Handle<Peer>(Peer(call.from()))};
+  return {std::move(peer), Handle<Call>(std::move(call))};
+}
+
 PeerEventOf publicOf(const NodeOf& self, PeerEvent event) {
   return {peerIn(self, event.peer), event.kind, event.reason.message()};
 }
@@ -146,30 +141,6 @@ py::object stream(const py::object& self, const char* fd, const char* take) {
 void close(NodeOf& self) {
   withoutGil([&node = *self.node] { node.close(); });
   std::exchange(self.named, {});
-}
-
-const char* kindWord(const PeerEventOf& event) {
-  return event.kind == PeerEvent::Kind::joined ? "joined" : "left";
-}
-
-void bindNote(py::module_& module) {
-  PublicClass<NoteOf> note(module, "Note", "A message that a peer sent with Peer.notify.");
-  note.property("peer", "The peer that sent it.", &NoteOf::peer)
-      .property("data", "The bytes.", [](const NoteOf& self) { return py::bytes(self.bytes); })
-      .def("__repr__", [](const NoteOf& self) {
-        return "<hmc.Note of " + std::to_string(self.bytes.size()) + " bytes from \"" +
-               self.peer.peer->name() + "\">";
-      });
-}
-
-void bindPeerEvent(py::module_& module) {
-  PublicClass<PeerEventOf> event(module, "PeerEvent", "A peer came or went.");
-  event.property("peer", "Which one.", &PeerEventOf::peer)
-      .property("kind", "\"joined\" or \"left\".", kindWord)
-      .property("reason", "Why it left; empty if it joined.", &PeerEventOf::reason)
-      .def("__repr__", [](const PeerEventOf& self) {
-        return "<hmc.PeerEvent: \"" + self.peer.peer->name() + "\" " + kindWord(self) + ">";
-      });
 }
 
 using NodeClass = PublicClass<NodeOf>;
@@ -269,6 +240,34 @@ Wait for a message that a peer sends with Peer.notify; return a Note.)")
 The notes that peers send, until the Node is closed: `async for note in ...`.
 
 Each note goes to one receiver, whether it iterates or calls next_note.)")
+      .def(
+          "serve",
+          [](const py::object& self, const py::object& function) {
+            return py::module_::import("hmc.serving").attr("serve")(self, function);
+          },
+          py::arg("function"), R"(serve(self, function)
+--
+
+Answer the calls of that name with function(data), as a decorator: `@node.serve`.
+
+A peer's `call("name", data)` returns the bytes that it returns; what it raises is an
+error there. A function with a second parameter also gets the peer. One thread of the
+Node's answers all calls, one after the other.)")
+      .def("next_call", nextOf<&Node::nextCall>, py::arg("timeout") = 30,
+           R"(next_call(self, timeout=30)
+--
+
+Wait for a call that a peer makes with Peer.call; return a Call to answer.)")
+      .def(
+          "calls", [](const py::object& self) { return stream(self, "_call_fd", "_call_if_any"); },
+          R"(calls(self)
+--
+
+The calls that peers make, until the Node is closed: `async for call in ...`.)")
+      .def(
+          "_call_fd", [](const NodeOf& self) { return check(self.node->callFd()); },
+          "_call_fd(self)\n--\n\n")
+      .def("_call_if_any", nextIfAny<&Node::nextCall>, "_call_if_any(self)\n--\n\n")
       .def("next_peer_event", nextOf<&Node::nextPeerEvent>, py::arg("timeout") = 30,
            R"(next_peer_event(self, timeout=30)
 --
@@ -297,8 +296,7 @@ The same until the Node is closed: `async for event in ...`.)")
 }  // namespace
 
 void bindNode(py::module_& module) {
-  bindNote(module);
-  bindPeerEvent(module);
+  bindMessages(module);
 
   NodeClass node(module, "Node", R"(One participant: it registers memory and connects to peers.
 

@@ -27,9 +27,17 @@ Remote open(const PeerOf& self, const std::string& name, py::handle timeout) {
 
 void notify(const PeerOf& self, const py::buffer& data, py::handle timeout) {
   const Timeout time = timeoutFrom(timeout);
-  const auto bytes = py::cast<std::string>(py::bytes(py::memoryview(data).attr("tobytes")()));
+  const std::string bytes = bytesFrom(data);
   const Peer& peer = *self.peer;
   check(withoutGil([&] { return peer.notify(bytes, time); }));
+}
+
+py::bytes call(const PeerOf& self, const std::string& name, const py::buffer& data,
+               py::handle timeout) {
+  const Timeout time = timeoutFrom(timeout);
+  const std::string bytes = bytesFrom(data);
+  return check(interruptible(
+      [kept = self.peer, name, bytes, time] { return (*kept).call(name, bytes, time); }));
 }
 
 std::vector<PathReport> explain(const PeerOf& self, const py::object& device, size_t nbytes) {
@@ -122,6 +130,21 @@ They arrive after the data of every put to the peer that started before.)")
           },
           py::arg("data"), py::arg("timeout") = 30,
           "notify_async(self, data, timeout=30)\n--\n\nnotify() for `await`.")
+      .def("call", call, py::arg("name"), py::arg("data") = py::bytes(), py::arg("timeout") = 30,
+           R"(call(self, name, data=b'', timeout=30)
+--
+
+Call what the peer serves under that name (Node.serve); return its answer, as bytes.
+
+The data of every put to the peer that was done before is there then. 16 MiB is the
+most, each way.)")
+      .def(
+          "call_async",
+          [](const py::object& self, py::handle name, py::handle data, py::handle timeout) {
+            return inThread(self, "call", name, data, timeout);
+          },
+          py::arg("name"), py::arg("data") = py::bytes(), py::arg("timeout") = 30,
+          "call_async(self, name, data=b'', timeout=30)\n--\n\ncall() for `await`.")
       .def("explain", explain, py::arg("device") = py::none(), py::arg("nbytes") = 8,
            R"(explain(self, device=None, nbytes=8)
 --

@@ -56,10 +56,9 @@ BIO_METHOD* TlsSession::bioMethod() {
 int TlsSession::bioRead(BIO* bio, char* into, int size) {
   auto& self = *static_cast<TlsSession*>(BIO_get_data(bio));
   BIO_clear_retry_flags(bio);
-  ssize_t got = 0;
-  do {
-    got = recv(self.socket_, into, static_cast<size_t>(size), MSG_DONTWAIT);
-  } while (got < 0 && errno == EINTR);
+  ssize_t got = self.look();
+  if (self.peerIsPlain_) return -1;
+  if (got > 0) got = self.receive(into, static_cast<size_t>(size), 0);
   if (got > 0) return static_cast<int>(got);
   // An end of the socket is our own affair: OpenSSL would answer it with an alert, and then there
   // could be no goodbye any more.
@@ -98,24 +97,36 @@ bool TlsSession::flush() {
   return true;
 }
 
-// A peer that does not encrypt is told so by our caller, and not after a timeout.
-void TlsSession::look() {
+ssize_t TlsSession::receive(void* into, size_t size, int flags) const {
+  ssize_t got = 0;
+  do {
+    got = recv(socket_, into, size, MSG_DONTWAIT | flags);
+  } while (got < 0 && errno == EINTR);
+  return got;
+}
+
+// Nothing is read before the first byte was looked at: a peer that does not encrypt is told so by
+// our caller, and not after a timeout. Answers as recv() does.
+ssize_t TlsSession::look() {
   unsigned char first = 0;
-  if (looked_ || recv(socket_, &first, 1, MSG_PEEK | MSG_DONTWAIT) != 1) return;
+  if (looked_) return 1;
+  const ssize_t got = receive(&first, 1, MSG_PEEK);
+  if (got != 1) return got;
   looked_ = true;
   peerIsPlain_ = first != kHandshakeRecord && (side_ == Side::acceptor || first != kAlertRecord);
+  return got;
 }
 
 TlsSession::Step TlsSession::handshake() {
   if (up_) return Step::done;
   if (step_ == Step::failed) return step_;
-  look();
+  ERR_clear_error();
+  const int outcome = SSL_do_handshake(ssl_.get());
   if (peerIsPlain_) {
+    out_.clear();  // an alert, which it could not read
     problem_ = error(Code::permissionDenied, "it does not encrypt, and this side demands TLS");
     return step_ = Step::failed;
   }
-  ERR_clear_error();
-  const int outcome = SSL_do_handshake(ssl_.get());
   const int why = SSL_get_error(ssl_.get(), outcome);
   const bool flushed = flush();
   if (outcome == 1) {

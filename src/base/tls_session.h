@@ -86,7 +86,8 @@ class TlsSession {
   static BIO_METHOD* bioMethod();
 
   Step fail();
-  void look();
+  ssize_t receive(void* into, size_t size, int flags) const;
+  ssize_t look();
   TlsMoved notUp() const;
   TlsMoved broken() const;
   Status describe() const;

@@ -173,6 +173,27 @@ Status Peer::notify(const std::string& bytes, Timeout timeout) const {
   return state_->channel().send(MessageKind::note, 0, bytes, deadline);
 }
 
+Result<std::string> Peer::call(const std::string& name, const std::string& bytes,
+                               Timeout timeout) const {
+  HMC_TRY(node_->checkFork());
+  auto answer = state_->channel().call(kUserCall, encodeUserCall(name, bytes), Deadline(timeout));
+  if (answer.ok()) return answer;
+  return answer.status().within(fmt::format("the call \"{}\" to {}", name, state_->title()));
+}
+
+const std::string& Call::name() const {
+  return call_->name();
+}
+const std::string& Call::bytes() const {
+  return call_->bytes();
+}
+Status Call::answer(const std::string& bytes) const {
+  return call_->answer(bytes);
+}
+Status Call::refuse(const std::string& why) const {
+  return call_->answer(Status(Code::failed, why));
+}
+
 std::vector<PathReport> Peer::explain() const {
   if (!node_->checkFork().ok()) return {};
   return node_->explain(*state_);
@@ -271,6 +292,16 @@ Result<Note> Node::nextNote(Timeout timeout) {
 
 Result<int> Node::noteFd() {
   return impl_->noteFd();
+}
+
+Result<Call> Node::nextCall(Timeout timeout) {
+  HMC_ASSIGN(auto call, impl_->nextCall(Deadline(timeout)));
+  Peer from(impl_, call->peer());
+  return Call(std::move(from), std::move(call));
+}
+
+Result<int> Node::callFd() {
+  return impl_->callFd();
 }
 
 Result<PeerEvent> Node::nextPeerEvent(Timeout timeout) {

@@ -18,9 +18,6 @@ namespace hmc {
 
 namespace {
 
-// Unread notes of peers that are gone.
-constexpr size_t kMostNotesLeft = size_t{64} << 20;
-
 constexpr std::chrono::milliseconds kRedial{20};
 
 TraceHook traceFor(const NodeOptions& options) {
@@ -245,45 +242,6 @@ std::vector<std::shared_ptr<PeerState>> NodeImpl::peers() const {
   return peers_;
 }
 
-Status NodeImpl::nothingCame(const char* what) const {
-  HMC_TRY(checkUsable());
-  return error(Code::deadlineExceeded, "no {} in time", what);
-}
-
-Result<NodeImpl::NoteFrom> NodeImpl::nextNote(Deadline deadline) {
-  if (fork_.inChild()) return ForkGuard::refusal();
-  if (auto note = notes_.pop(deadline)) {
-    note->peer->channel().noteTaken(note->bytes.size());
-    return *std::move(note);
-  }
-  return nothingCame("notification arrived");
-}
-
-void NodeImpl::watchPeers() {
-  std::lock_guard lock(mutex_);
-  if (peersWatched_) return;
-  peersWatched_ = true;
-  for (const auto& peer : peers_) peerEvents_.push({peer, Status()});
-}
-
-Result<NodeImpl::PeerNews> NodeImpl::nextPeerEvent(Deadline deadline) {
-  if (fork_.inChild()) return ForkGuard::refusal();
-  watchPeers();
-  if (auto event = peerEvents_.pop(deadline)) return *std::move(event);
-  return nothingCame("peer came or went");
-}
-
-Result<int> NodeImpl::noteFd() {
-  if (fork_.inChild()) return ForkGuard::refusal();
-  return notes_.fd();
-}
-
-Result<int> NodeImpl::peerEventFd() {
-  if (fork_.inChild()) return ForkGuard::refusal();
-  watchPeers();
-  return peerEvents_.fd();
-}
-
 void NodeImpl::close() {
   if (fork_.inChild()) return;
   std::vector<std::shared_ptr<PeerState>> all;
@@ -301,6 +259,7 @@ void NodeImpl::close() {
   for (const auto& peer : all) peer->close(why);
   streamHolds_.clear();
   notes_.close();
+  calls_.close();
   peerEvents_.close();
 }
 
@@ -331,6 +290,7 @@ void NodeImpl::left(const std::shared_ptr<control::Channel>& channel, const Stat
   if (extension_) extension_->left(peer);
   memory_.left(*peer);
   dropOldNotes();
+  calls_.erase([&](const auto& call) { return call->peer() == peer; });
   std::lock_guard lock(mutex_);
   peers_.erase(std::remove(peers_.begin(), peers_.end(), peer), peers_.end());
   // What nobody reads stays bounded: by the peers that are connected, and those announced.
@@ -344,6 +304,7 @@ void NodeImpl::answer(const std::shared_ptr<control::Channel>& channel, uint16_t
                       std::string_view request, control::Channel::Answered reply) {
   auto peer = find(channel.get());
   if (peer && method == kCopySlot) return peer->copySlot(request, std::move(reply));
+  if (peer && method == kUserCall) return takeCall(peer, request, std::move(reply));
   reply(answerNow(peer, method, request));
 }
 
@@ -363,26 +324,6 @@ Result<std::string> NodeImpl::answerNow(const std::shared_ptr<PeerState>& peer, 
   std::lock_guard lock(mutex_);
   changed_.notify_all();
   return answer;
-}
-
-void NodeImpl::note(const std::shared_ptr<control::Channel>& channel, std::string payload) {
-  auto peer = find(channel.get());
-  if (!peer) return;
-  notes_.push({std::move(peer), std::move(payload)});
-}
-
-// Peers may come and go for ever, and each may leave notes.
-void NodeImpl::dropOldNotes() {
-  size_t bytes = 0;
-  auto hasLeft = [](const NoteFrom& note) { return !note.peer->channel().status().ok(); };
-  notes_.look([&](const NoteFrom& note) { bytes += hasLeft(note) ? note.bytes.size() + 64 : 0; });
-  if (bytes <= kMostNotesLeft) return;
-  logWarn("{} bytes of notes of peers that left were not read: the oldest are dropped", bytes);
-  notes_.erase([&](const NoteFrom& note) {
-    if (bytes <= kMostNotesLeft || !hasLeft(note)) return false;
-    bytes -= note.bytes.size() + 64;
-    return true;
-  });
 }
 
 std::shared_ptr<PeerState> NodeImpl::find(const control::Channel* channel) const {

@@ -22,6 +22,7 @@
 #include "node/measurements.h"
 #include "node/peer_state.h"
 #include "node/remote_mapping.h"
+#include "node/served_call.h"
 #include "node/stream_order.h"
 #include "transfer/engine.h"
 #include "transport/registry.h"
@@ -135,6 +136,10 @@ class NodeImpl final : public control::ControlEvents,
   // Readable while nextNote() has an answer; made when it is first asked for.
   Result<int> noteFd();
 
+  // The oldest call of a peer that nobody took yet.
+  Result<std::shared_ptr<ServedCall>> nextCall(Deadline deadline);
+  Result<int> callFd();
+
   struct PeerNews {
     std::shared_ptr<PeerState> peer;
     Status why;  // it left; ok when it joined
@@ -176,6 +181,8 @@ class NodeImpl final : public control::ControlEvents,
   // The index of the one that a put of that size takes, if any does.
   std::optional<size_t> taken(const PeerState& peer, DeviceKind local, size_t size) const;
   PassedOver leftOut(const PeerState& peer) const;
+  void takeCall(const std::shared_ptr<PeerState>& peer, std::string_view request,
+                control::Channel::Answered reply);
   Status checkUsable() const;
   Status nothingCame(const char* what) const;
   void dropOldNotes();
@@ -202,6 +209,7 @@ class NodeImpl final : public control::ControlEvents,
   std::vector<std::shared_ptr<PeerState>> peers_;          // guarded by mutex_, oldest first
   std::map<std::string, Attributes::Listener> listeners_;  // guarded by mutex_, by address
   EventQueue<NoteFrom> notes_;
+  EventQueue<std::shared_ptr<ServedCall>> calls_;
   EventQueue<PeerNews> peerEvents_;
   std::set<std::string> openedOver_;  // guarded by mutex_: transports that a caller named
   bool peersWatched_ = false;         // guarded by mutex_: peerEvents_ is used

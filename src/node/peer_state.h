@@ -34,6 +34,8 @@ class PeerState {
   // "worker-3 (10.0.0.3:41234)"
   const std::string& title() const { return title_; }
   Attributes attributes() const;
+  // Of its calls that wait for an answer of our user's.
+  std::atomic<size_t>& unansweredBytes() { return unansweredBytes_; }
   void setAttributes(Attributes attributes);
 
   // It is on another host, or in another network namespace of this one.
@@ -130,6 +132,7 @@ class PeerState {
   std::vector<FarEnd> farEnds_;          // guarded by mutex_
   Active active_;                        // guarded by mutex_
   size_t lookAt_ = 0;  // guarded by mutex_: when active_ may have much that is done
+  std::atomic<size_t> unansweredBytes_{0};
   std::atomic<size_t> activeCount_{0};  // its size: spares flush() the lock
   Status ended_;                        // guarded by mutex_
   uint64_t regionsReady_ = 0;           // guarded by mutex_

@@ -108,7 +108,7 @@ def test_arguments_that_do_not_fit_are_refused_by_name(nodes):
             (r"get\(\) takes at most 3 arguments, not 4", lambda: remote.get(local, 1, 2, 3)),
             (r"put\(\) has no parameter 'wait'", lambda: remote.put(local, wait=1)),
             (r"put\(\) was given local twice", lambda: remote.put(local, local=local)),
-            ("must be real number, not str", lambda: remote.put(local, timeout="1")),
+            ("timeout is .1.: pass seconds", lambda: remote.put(local, timeout="1")),
             ("without its __init__", lambda: remote.put(hmc.Region.__new__(hmc.Region))),
             ("without its __init__", lambda: type(remote).__new__(type(remote)).get(local))):
         with pytest.raises(TypeError, match=sentence):

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
+
 #include "transport/ipc/remote.h"
 #include "transport/tcp/address.h"
 #include "unit/node/fake_pair.h"
@@ -125,8 +127,10 @@ TEST_P(NodeGrant, isCheckedAtTheTarget) {
 }
 
 TEST_P(NodeGrant, takesTheMemoryBackWhenItEnds) {
-  const Grant brief = grant(0, kPageSize, Access::readWrite, 300ms);
-  const auto remote = must(open(brief));
+  std::optional<Grant> brief;
+  const auto remote = openBriefly([&](Timeout lifetime) {
+    return open(brief.emplace(grant(0, kPageSize, Access::readWrite, lifetime)));
+  });
   const auto forever = must(open(grant(kPageSize, kPageSize)));
   PuttingThread writer(remote, source_, 8);
   writer.await(writer.failed, 1);
@@ -136,7 +140,7 @@ TEST_P(NodeGrant, takesTheMemoryBackWhenItEnds) {
   std::memset(target_->host(), '.', kTargetSize);
   EXPECT_FALSE(put(*remote, 0, 8).ok());
   EXPECT_EQ(changed().second, 0u);
-  const Status again = open(brief).status();
+  const Status again = open(*brief).status();
   EXPECT_EQ(again.code(), Code::permissionDenied);
   EXPECT_THAT(again.message(), HasSubstr("has expired"));
   EXPECT_TRUE(put(*forever, 0, 8).ok()) << "what was granted apart from it";

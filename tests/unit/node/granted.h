@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <string>
 
 #include "base/codec.h"
@@ -21,6 +22,17 @@ inline Result<RegionDescription> askFor(control::Channel& owner, const Grant& by
   auto reply = owner.call(kOpenGrant, openGrantRequest(by, opening, transport), kDefaultTimeout);
   if (!reply.ok()) return reply.status();
   return RegionDescription::decode(*reply);
+}
+
+// What `open(lifetime)` opens by a grant that ends soon, but not before it was opened.
+template <class Open>
+auto openBriefly(Open open) {
+  Timeout lifetime = std::chrono::milliseconds(200);
+  for (; lifetime < std::chrono::seconds(60); lifetime = 2 * lifetime) {
+    auto opened = open(lifetime);
+    if (opened.ok()) return *std::move(opened);
+  }
+  return must(open(lifetime));
 }
 
 // That transport's key for what the grant opens.

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "fakes/pattern.h"
 #include "memory/copy.h"
 #include "unit/node/bare_peer.h"
@@ -105,18 +107,22 @@ TEST_F(GrantsOnly, aPeerHasNoMoreThanSoManyOpen) {
 // It would go on writing.
 TEST(GrantThatExpired, disconnectsAPeerThatDoesNotLetGo) {
   NodeOptions options = grantsOnly("owner");
-  options.lease = 500ms;
-  options.heartbeat = 50ms;
+  options.lease = 2s;
+  options.heartbeat = 100ms;
   Node owner = must(Node::create(options));
   auto target = must(owner.allocate("target", 4096));
   BarePeer bare("bare");
   const auto channel = bare.connect(must(owner.listen("tcp://127.0.0.1:0")));
-  GrantOptions brief;
-  brief.lifetime = 300ms;
-  ASSERT_TRUE(askFor(*channel, must(target.grant(brief)), "tcp").ok());
+  openBriefly([&](Timeout lifetime) {
+    GrantOptions brief;
+    brief.lifetime = lifetime;
+    return askFor(*channel, must(target.grant(brief)), "tcp");
+  });
   const Peer peer = must(owner.peer("bare"));
   const auto ended = channel->receive(control::KindSet::all(), 60s);
   EXPECT_EQ(ended.status().code(), Code::disconnected) << ended.status().toString();
+  const Deadline deadline(60s);
+  while (peer.status().ok() && !deadline.passed()) std::this_thread::yield();
   EXPECT_THAT(peer.status().message(), HasSubstr("did not let go of region \"target\""));
 }
 

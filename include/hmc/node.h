@@ -20,6 +20,7 @@
 #include "hmc/deadline.h"
 #include "hmc/device.h"
 #include "hmc/export.h"
+#include "hmc/grant.h"
 #include "hmc/result.h"
 #include "hmc/tls.h"
 #include "hmc/trace.h"
@@ -48,8 +49,16 @@ class HMC_API LocalRegion {
   // Takes the memory back from peers: when this answers ok, none of them reads or writes it any
   // more, over any transport. A peer that does not confirm it in time is disconnected, and the
   // sentence names it (deadlineExceeded): what it had begun before may still arrive if its process
-  // is only stopped. The name is free again; transfers that start here go on.
+  // is only stopped. The name is free again; transfers that start here go on. What was granted
+  // ends, too.
   Status revoke(Timeout timeout = kDefaultTimeout) const;
+
+  // For Peer::open() at a peer, which then reaches that range alone, that way, until then. Send it
+  // the bytes by any way that strangers cannot read. Each end of it takes the memory back as
+  // revoke() does: the grant's, this region's, and that of the last handle of the Node.
+  Result<Grant> grant(const GrantOptions& options = {}) const;
+  // Ends that grant, which this region gave, and all that were made of it. The rest stays.
+  Status revoke(const Grant& grant, Timeout timeout = kDefaultTimeout) const;
 
  private:
   friend class Node;
@@ -220,6 +229,8 @@ class HMC_API Peer {
 
   // A region that the peer registered under that name.
   Result<RemoteRegion> open(const std::string& name, Timeout timeout = kDefaultTimeout) const;
+  // What a grant of the peer's is for, whoever we have it from.
+  Result<RemoteRegion> open(const Grant& grant, Timeout timeout = kDefaultTimeout) const;
 
   // Sends bytes that arrive in the peer's Node::nextNote(), after the data of every put to it that
   // was started or done before.
@@ -291,6 +302,8 @@ struct NodeOptions {
   // The host name or address in what listen() answers, where peers reach us by another one than we
   // bind to: behind NAT, in a container.
   std::string advertise;
+  // Peers open regions by grants alone (LocalRegion::grant), and no longer by their names.
+  bool grantsOnly = false;
   TlsOptions tls;  // whether everything but shared memory of this host is encrypted
   // The ones to use; of two that are about as fast the one that comes first. Empty: all, except
   // that one whose use changes the process (ucx) serves only where nothing else does. Without "ipc"

@@ -16,6 +16,7 @@ PYBIND11_MODULE(_core, module) {
   plain.disable_function_signatures();
   hmc::python::bindSession(module);
   hmc::python::bindTransfer(module);
+  hmc::python::bindGrant(module);
   hmc::python::bindRegion(module);
   hmc::python::bindRemote(module);
   hmc::python::bindPeer(module);

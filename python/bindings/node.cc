@@ -35,12 +35,13 @@ NodeOf makeNode(const std::string& name, const std::optional<std::string>& liste
                 const std::string& secret, py::handle transports, int channels, double heartbeat,
                 double lease, bool insecure, const std::string& advertise,
                 const std::optional<std::string>& tls, py::handle certificates,
-                py::handle tlsExceptions) {
+                py::handle tlsExceptions, bool grantsOnly) {
   NodeOptions options;
   options.name = name;
   options.secret = secret;
   options.insecure = insecure;
   options.advertise = advertise;
+  options.grantsOnly = grantsOnly;
   options.tls = tlsFrom(tls, certificates, tlsExceptions);
   if (auto names = namesFrom(transports, "transports")) options.transports = *std::move(names);
   if (channels < 1 || channels > 16) {
@@ -314,6 +315,7 @@ insecure    without a secret: listen also where other hosts reach it, for everyb
 tls         "required": all that leaves the host is encrypted; None is what HMC_TLS says, or "off"
 certificates    PEM files for TLS: the CA, our certificate, its key; None: the secret is the key
 tls_exceptions  transports that may move bytes unencrypted all the same
+grants_only     peers open regions by a Grant alone, not by name
 
 Leaving the `with` block closes it. Without one it closes when nothing that it made
 is in use any more.)");
@@ -325,7 +327,8 @@ is in use any more.)");
           py::arg("heartbeat") = 1.0, py::arg("lease") = 10.0, py::arg("insecure") = false,
           py::arg("advertise") = "", py::arg("tls") = py::none(),
           py::arg("certificates") = py::none(), py::arg("tls_exceptions") = py::none(),
-          R"(__init__(self, *, name='', listen=None, secret='', transports=None, channels=1, heartbeat=1.0, lease=10.0, insecure=False, advertise='', tls=None, certificates=None, tls_exceptions=None)
+          py::arg("grants_only") = false,
+          R"(__init__(self, *, name='', listen=None, secret='', transports=None, channels=1, heartbeat=1.0, lease=10.0, insecure=False, advertise='', tls=None, certificates=None, tls_exceptions=None, grants_only=False)
 --
 
 )")

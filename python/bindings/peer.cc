@@ -15,14 +15,26 @@ double seconds(std::chrono::nanoseconds time) {
   return std::chrono::duration<double>(time).count();
 }
 
-Remote open(const PeerOf& self, const std::string& name, py::handle timeout) {
+// By a name or a Grant.
+template <class What>
+Remote openAs(const PeerOf& self, const What& what, std::string name, py::handle timeout) {
   const Timeout time = timeoutFrom(timeout);
   const Peer& peer = *self.peer;
   auto opened =
-      interruptible([kept = self.peer, &peer, name, time] { return peer.open(name, time); });
+      interruptible([kept = self.peer, &peer, what, time] { return peer.open(what, time); });
   Handle<RemoteRegion> memory(check(std::move(opened)));
   const size_t size = memory->size();
-  return {self.node, std::move(memory), name, {0, size}};
+  return {self.node, std::move(memory), std::move(name), {0, size}};
+}
+
+Remote open(const PeerOf& self, const py::object& what, py::handle timeout) {
+  if (py::isinstance<py::str>(what)) {
+    const auto name = py::cast<std::string>(what);
+    return openAs(self, name, name, timeout);
+  }
+  const bool made = py::isinstance<Grant>(what);
+  const Grant grant = made ? py::cast<const Grant&>(what) : grantFrom(what);
+  return openAs(self, grant, py::cast<std::string>(py::cast(grant).attr("name")), timeout);
 }
 
 void notify(const PeerOf& self, const py::buffer& data, py::handle timeout) {
@@ -101,14 +113,16 @@ Made by Node.connect, Node.peer and Node.peers. Two are equal if they are the sa
 Node; a Node that restarts is another peer.)");
   peer.property("name", "Its Node's name.", [](const PeerOf& self) { return self.peer->name(); })
       .property("id", "Random, and new for every Node.",
-                [](const PeerOf& self) { return self.peer->id(); })
+                [](const PeerOf& self) { return py::bytes(self.peer->id()).attr("hex")(); })
       .property("connected", "False once it is gone.",
                 [](const PeerOf& self) { return self.peer->status().ok(); })
       .def("open", open, py::arg("name"), py::arg("timeout") = 30,
            R"(open(self, name, timeout=30)
 --
 
-The RemoteRegion that the peer registered under that name.)")
+The RemoteRegion that the peer registered under that name.
+
+Or, with a Grant or its bytes, the part of a region that it is for.)")
       .def(
           "open_async",
           [](const py::object& self, py::handle name, py::handle timeout) {

@@ -1,3 +1,5 @@
+#include <pybind11/stl.h>
+
 #include <cstdint>
 
 #include "errors.h"
@@ -192,23 +194,46 @@ it is gone; the Node keeps regions that have a name.)");
                 cudaArrayInterface)
       .def(
           "revoke",
-          [](const Region& self, py::handle timeout) {
+          [](const Region& self, py::handle timeout, const std::optional<Grant>& grant) {
             const Timeout time = timeoutFrom(timeout);
-            check(withoutGil([&, &memory = *self.memory] { return memory.revoke(time); }));
+            check(withoutGil([&, &memory = *self.memory] {
+              return grant ? memory.revoke(*grant, time) : memory.revoke(time);
+            }));
           },
-          py::arg("timeout") = 30, R"(revoke(self, timeout=30)
+          py::arg("timeout") = 30, py::arg("grant") = py::none(),
+          R"(revoke(self, timeout=30, grant=None)
 --
 
 Take the memory back: when this returns, no peer reads or writes it any more.
 
-A slice revokes the whole region. A peer that does not confirm in time is
-disconnected, and DeadlineExceeded names it.)")
+A slice revokes the whole region. With a Grant that this region gave, only what was
+opened with it and those made of it is taken back. A peer that does not confirm in
+time is disconnected, and DeadlineExceeded names it.)")
       .def(
           "revoke_async",
-          [](const py::object& self, py::handle timeout) {
-            return inThread(self, "revoke", timeout);
+          [](const py::object& self, py::handle timeout, py::handle grant) {
+            return inThread(self, "revoke", timeout, grant);
           },
-          py::arg("timeout") = 30, "revoke_async(self, timeout=30)\n--\n\nrevoke() for `await`.")
+          py::arg("timeout") = 30, py::arg("grant") = py::none(),
+          "revoke_async(self, timeout=30, grant=None)\n--\n\nrevoke() for `await`.")
+      .def(
+          "grant",
+          [](const Region& self, std::optional<PeerOf> peer, std::optional<std::string> access,
+             std::optional<double> lifetime) {
+            GrantOptions options = optionsFrom({std::move(access), lifetime, std::move(peer)});
+            options.offset = self.range.offset;
+            options.size = self.range.size;
+            return check(self.memory->grant(options));
+          },
+          py::arg("peer") = py::none(), py::arg("access") = py::none(),
+          py::arg("lifetime") = py::none(), R"(grant(self, peer=None, access=None, lifetime=None)
+--
+
+Allow these bytes to whoever has the Grant, or with `peer` to that Peer alone.
+
+region[a:b].grant() is for a part of the region. `access` is "r" or "rw", as the
+region's by default. After `lifetime` seconds, by this host's wall clock, the memory
+is taken back by itself.)")
       .def("__repr__", [](const Region& self) {
         const std::string& name = self.memory->name();
         return "<hmc.Region of " + std::to_string(self.range.size) + " bytes on " +

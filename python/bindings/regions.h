@@ -36,6 +36,16 @@ struct PeerOf {
   Handle<Peer> peer;
 };
 
+// What Region.grant and Grant.narrow take.
+struct Limits {
+  std::optional<std::string> access;
+  std::optional<double> lifetime;
+  std::optional<PeerOf> peer;
+};
+GrantOptions optionsFrom(const Limits& limits);
+// Of the bytes of one.
+Grant grantFrom(const pybind11::object& bytes);
+
 // Its name in errors.
 std::string title(const Region& region);
 std::string title(const Remote& remote);
@@ -109,6 +119,7 @@ class LocalSide {
   void* stream_ = nullptr;
 };
 
+void bindGrant(pybind11::module_& module);
 void bindArrays(pybind11::module_& module);
 void bindRegion(pybind11::module_& module);
 void bindRemote(pybind11::module_& module);

@@ -1,7 +1,7 @@
 """Heterogeneous memory communication: one-sided put and get between any two memories."""
 
 from ._core import (
-    Buffer, Call, Communicator, ConnBuffer, CtrlLink, Memory, Node, Note, PathReport, Peer,
+    Buffer, Call, Communicator, ConnBuffer, CtrlLink, Grant, Memory, Node, Note, PathReport, Peer,
     PeerEvent, PeerFacts, Pool, PoolEvent, PoolTransfer, Region, RemoteRegion, Slot, Transfer,
     TransportCounts, __version__, memory_supported,
 )
@@ -19,7 +19,7 @@ status_t = Status
 __all__ = [
     "__version__", "AlreadyExists", "Buffer", "Call", "Cancelled", "Communicator", "ConnBuffer",
     "ConnType", "create_session", "CtrlLink", "CtrlTransport", "DeadlineExceeded", "Exhausted",
-    "HMCError", "HMCStatusError", "InvalidArgument", "IOBuffer", "Memory", "memory_supported",
+    "Grant", "HMCError", "HMCStatusError", "InvalidArgument", "IOBuffer", "Memory", "memory_supported",
     "memory_type_from_torch_tensor", "MemoryType", "Node", "NotConnected", "Note", "NotFound",
     "OutOfRange", "PathReport", "Peer", "PeerEvent", "PeerFacts", "PeerLost", "PermissionDenied", "Pool",
     "PoolEvent", "PoolTransfer", "Region", "RemoteRegion", "Session", "Slot", "Status", "status_t", "Transfer",

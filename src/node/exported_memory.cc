@@ -27,13 +27,13 @@ std::string titles(const std::vector<std::shared_ptr<PeerState>>& peers) {
 }  // namespace
 
 ExportedMemory::ExportedMemory(const Engines& engines, std::string name, const Region& region,
-                               Access access, uint64_t number)
+                               Access access, uint64_t number, Exposure exposure)
     : engines_(engines),
       name_(std::move(name)),
       region_(region),
       access_(access),
       number_(number),
-      registrations_(engines, region, access) {}
+      registrations_(engines, region, access, exposure) {}
 
 Status ExportedMemory::gone() const {
   return error(Code::notFound, "the region \"{}\" is not registered any more", name_);
@@ -117,31 +117,50 @@ Result<std::shared_ptr<const ExportedMemory>> ExportedMemory::use() {
   });
 }
 
-Status ExportedMemory::revoke(std::chrono::nanoseconds timeout) {
-  const Deadline deadline(timeout);
+bool ExportedMemory::revoked() const {
+  std::lock_guard lock(mutex_);
+  return revoked_;
+}
+
+bool ExportedMemory::isFree() const {
+  std::lock_guard lock(mutex_);
+  return revoked_ && waitingFor_.empty();
+}
+
+void ExportedMemory::begin(std::function<void()> letGo) {
   Peers asked;
-  std::unique_lock lock(mutex_);
-  if (revoked_) {
-    const bool over = changed_.wait_until(lock, deadline.at(), [&] { return finished_; });
-    return over ? Status()
-                : error(Code::deadlineExceeded, "region \"{}\" is still being revoked", name_);
+  {
+    std::lock_guard lock(mutex_);
+    if (revoked_) return;
+    revoked_ = true;
+    letGo_ = std::move(letGo);
+    for (const auto& opener : openers_) {
+      if (auto peer = opener.lock(); peer && peer->channel().status().ok()) asked.push_back(peer);
+    }
+    waitingFor_ = asked;
   }
-  revoked_ = true;
-  for (const auto& opener : openers_) {
-    if (auto peer = opener.lock(); peer && peer->channel().status().ok()) asked.push_back(peer);
-  }
-  waitingFor_ = asked;
-  lock.unlock();
   for (const auto& peer : asked) ask(peer);
-  lock.lock();
-  changed_.wait_until(lock, deadline.at(), [&] { return waitingFor_.empty(); });
+}
+
+Status ExportedMemory::end(Deadline deadline, std::chrono::nanoseconds timeout) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_until(lock, deadline.at(), [&] { return waitingFor_.empty() || ending_; });
+  if (std::exchange(ending_, true)) {
+    changed_.wait(lock, [&] { return finished_; });
+    return outcome_;
+  }
   Peers late = std::move(silent_);
   late.insert(late.end(), waitingFor_.begin(), waitingFor_.end());
   waitingFor_.clear();
   // Threads of ours, which peers cannot hold up. They use the registrations and the memory.
   changed_.wait(lock, [&] { return users_ == 0; });
   lock.unlock();
-  return finish(late, timeout);
+  Status outcome = close(late, timeout);
+  lock.lock();
+  outcome_ = outcome;
+  finished_ = true;
+  changed_.notify_all();
+  return outcome;
 }
 
 void ExportedMemory::ask(const std::shared_ptr<PeerState>& peer) {
@@ -156,38 +175,46 @@ void ExportedMemory::ask(const std::shared_ptr<PeerState>& peer) {
                       });
 }
 
-bool ExportedMemory::removeLocked(const PeerState& peer) {
-  const auto removed =
-      std::erase_if(waitingFor_, [&](const auto& one) { return one.get() == &peer; });
-  if (removed > 0) changed_.notify_all();
-  return removed > 0;
+// One that ended the conversation has closed its links, or its process is gone. One that was not
+// heard of may be stopped in the middle of a copy.
+void ExportedMemory::remove(const PeerState& peer, bool left) {
+  std::function<void()> letGo;
+  {
+    std::lock_guard lock(mutex_);
+    const auto found = std::find_if(waitingFor_.begin(), waitingFor_.end(),
+                                    [&](const auto& one) { return one.get() == &peer; });
+    if (found == waitingFor_.end()) return;
+    if (left && peer.channel().lease()->silent()) silent_.push_back(*found);
+    waitingFor_.erase(found);
+    if (waitingFor_.empty()) letGo = std::move(letGo_);
+    changed_.notify_all();
+  }
+  if (letGo) letGo();
 }
 
 void ExportedMemory::released(const PeerState& peer) {
-  std::lock_guard lock(mutex_);
-  removeLocked(peer);
+  remove(peer, /*left=*/false);
 }
 
-// One that ended the conversation has closed its links, or its process is gone. One that was not
-// heard of may be stopped in the middle of a copy.
 void ExportedMemory::left(const PeerState& peer) {
-  std::lock_guard lock(mutex_);
-  for (const auto& one : waitingFor_) {
-    if (one.get() == &peer && peer.channel().lease()->silent()) silent_.push_back(one);
-  }
-  removeLocked(peer);
+  remove(peer, /*left=*/true);
 }
 
-Status ExportedMemory::finish(const Peers& late, std::chrono::nanoseconds timeout) {
+void ExportedMemory::closedBy(const PeerState& peer) {
+  {
+    std::lock_guard lock(mutex_);
+    std::erase_if(openers_, [&](const auto& one) { return one.lock().get() == &peer; });
+  }
+  released(peer);
+}
+
+Status ExportedMemory::close(const Peers& late, std::chrono::nanoseconds timeout) {
   const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(timeout).count();
   for (const auto& peer : late) {
     peer->close(error(Code::disconnected, "{} did not let go of region \"{}\" within {} ms",
                       peer->title(), name_, ms));
   }
   registrations_.clear();
-  std::lock_guard lock(mutex_);
-  finished_ = true;
-  changed_.notify_all();
   if (late.empty()) return Status();
   return error(
       Code::deadlineExceeded,
@@ -221,14 +248,19 @@ Result<MemoryTable::Memory> MemoryTable::find(const std::string& name, uint64_t 
   return error(Code::notFound, "{} no longer has the region \"{}\" that was opened", owner_, name);
 }
 
-Status MemoryTable::revoke(const Memory& memory, std::chrono::nanoseconds timeout) {
+void MemoryTable::beginRevoke(const Memory& memory) {
   {
     std::lock_guard lock(mutex_);
     auto found = byName_.find(memory->name());
     if (found != byName_.end() && found->second == memory) byName_.erase(found);
     revoking_.emplace(memory->number(), memory);
   }
-  Status status = memory->revoke(timeout);
+  memory->begin();
+}
+
+Status MemoryTable::endRevoke(const Memory& memory, Deadline deadline,
+                              std::chrono::nanoseconds timeout) {
+  Status status = memory->end(deadline, timeout);
   std::lock_guard lock(mutex_);
   revoking_.erase(memory->number());
   return status;

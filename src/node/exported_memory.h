@@ -1,6 +1,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -9,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "hmc/deadline.h"
 #include "node/registrations.h"
 
 namespace hmc {
@@ -18,9 +20,10 @@ class PeerState;
 // Memory of ours that peers may open under its name, until it is revoked. Safe from any thread.
 class ExportedMemory : public std::enable_shared_from_this<ExportedMemory> {
  public:
-  // No other memory of the Node ever has the same `number`.
+  // No other memory of the Node ever has the same `number`. With Exposure::exact, it is what one
+  // peer opened by a grant.
   ExportedMemory(const Engines& engines, std::string name, const Region& region, Access access,
-                 uint64_t number);
+                 uint64_t number, Exposure exposure = Exposure::peers);
 
   const std::string& name() const { return name_; }
   const Region& region() const { return region_; }
@@ -36,12 +39,25 @@ class ExportedMemory : public std::enable_shared_from_this<ExportedMemory> {
   // For whoever copies here on a peer's behalf: while the answer lives, revoke() waits.
   Result<std::shared_ptr<const ExportedMemory>> use();
 
-  // Takes it back: asks every peer that opened it to let go, and closes those that do not confirm
-  // it in time. The sentence names them. A copy or registration of ours that is under way is waited
-  // for beyond the timeout: each has a limit of its own. Not on the control thread.
-  Status revoke(std::chrono::nanoseconds timeout);
+  // Takes it back: begin() asks every peer that opened it to let go, end() closes those that do not
+  // confirm it in time. The sentence names them. A copy or registration of ours that is under way
+  // is waited for beyond the timeout: each has a limit of its own. end() not on the control thread;
+  // of several, the one whose time is over first does it.
+  Status revoke(std::chrono::nanoseconds timeout) {
+    begin();
+    return end(timeout, timeout);
+  }
+  // `letGo` is told when all have, by any thread, unless another begin() came first.
+  void begin(std::function<void()> letGo = {});
+  // After begin(). The sentence speaks of the timeout.
+  Status end(Deadline deadline, std::chrono::nanoseconds timeout);
+  bool revoked() const;
+  // After begin(): nobody has it open.
+  bool isFree() const;
   // The peer has let go of it.
   void released(const PeerState& peer);
+  // The same without having been asked: it does not use it any more.
+  void closedBy(const PeerState& peer);
   // The peer is gone, and with it its links.
   void left(const PeerState& peer);
 
@@ -52,8 +68,8 @@ class ExportedMemory : public std::enable_shared_from_this<ExportedMemory> {
   Status registerLaterLocked(const std::vector<size_t>& transports);
   void registerAll();
   void ask(const std::shared_ptr<PeerState>& peer);
-  bool removeLocked(const PeerState& peer);
-  Status finish(const Peers& late, std::chrono::nanoseconds timeout);
+  void remove(const PeerState& peer, bool left);
+  Status close(const Peers& late, std::chrono::nanoseconds timeout);
 
   const Engines& engines_;
   const std::string name_;
@@ -67,7 +83,10 @@ class ExportedMemory : public std::enable_shared_from_this<ExportedMemory> {
   Registrations registrations_;                     // made under mutex_, while it is not revoked
   size_t users_ = 0;                                // guarded by mutex_: answers of use()
   bool revoked_ = false;                            // guarded by mutex_
-  bool finished_ = false;                           // guarded by mutex_: revoke() is over
+  bool ending_ = false;                             // guarded by mutex_: a thread is in end()
+  bool finished_ = false;                           // guarded by mutex_: end() is over
+  Status outcome_;                                  // guarded by mutex_: of end()
+  std::function<void()> letGo_;                     // guarded by mutex_
   Peers waitingFor_;                                // guarded by mutex_: have not let go yet
   Peers silent_;                                    // guarded by mutex_: lost before they did
   std::set<size_t> toRegister_;                     // guarded by mutex_: by thread_
@@ -91,7 +110,8 @@ class MemoryTable {
   Result<Memory> find(const std::string& name, uint64_t number) const;
 
   // Frees the name, and takes the memory back from all peers: see ExportedMemory::revoke().
-  Status revoke(const Memory& memory, std::chrono::nanoseconds timeout);
+  void beginRevoke(const Memory& memory);
+  Status endRevoke(const Memory& memory, Deadline deadline, std::chrono::nanoseconds timeout);
   // A peer has let go of a memory that is being revoked.
   void released(const PeerState& peer, uint64_t number);
   void left(const PeerState& peer);

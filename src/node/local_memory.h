@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 
+#include "hmc/grant.h"
 #include "node/exported_memory.h"
 #include "node/registrations.h"
 
@@ -39,6 +40,9 @@ class LocalMemory {
   }
 
   Status revoke(std::chrono::nanoseconds timeout) const;
+  // Of LocalRegion.
+  Result<Grant> grant(const GrantOptions& options) const;
+  Status revoke(const Grant& grant, std::chrono::nanoseconds timeout) const;
 
  private:
   LocalMemory(std::shared_ptr<NodeImpl> node, const std::string& name, const Region& region,

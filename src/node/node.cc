@@ -26,6 +26,16 @@ Status LocalRegion::revoke(Timeout timeout) const {
   return memory_->revoke(timeout);
 }
 
+Result<Grant> LocalRegion::grant(const GrantOptions& options) const {
+  HMC_TRY(memory_->node()->checkFork());
+  return memory_->grant(options);
+}
+
+Status LocalRegion::revoke(const Grant& grant, Timeout timeout) const {
+  HMC_TRY(memory_->node()->checkFork());
+  return memory_->revoke(grant, timeout);
+}
+
 Status Ticket::wait(Timeout timeout) {
   if (!state_) return Status();
   HMC_TRY(mapping_->checkFork());
@@ -163,6 +173,11 @@ void Peer::close() {
 
 Result<RemoteRegion> Peer::open(const std::string& name, Timeout timeout) const {
   HMC_ASSIGN(auto mapping, node_->open(state_, name, {}, Deadline(timeout)));
+  return RemoteRegion(std::move(mapping));
+}
+
+Result<RemoteRegion> Peer::open(const Grant& grant, Timeout timeout) const {
+  HMC_ASSIGN(auto mapping, node_->open(state_, grant, {}, Deadline(timeout)));
   return RemoteRegion(std::move(mapping));
 }
 

@@ -70,7 +70,10 @@ NodeImpl::NodeImpl(std::string name, std::unique_ptr<FdExchange> fds, TransportS
       lease_(options.lease),
       advertise_(options.advertise),
       missing_(std::move(transports.missing)),
-      memory_(name_) {
+      grantKey_(randomBytes(32)),
+      grantsOnly_(options.grantsOnly),
+      memory_(name_),
+      granted_(lease_) {
   const TraceHook trace = traceFor(options);
   for (auto& transport : transports.ready)
     engines_.push_back(std::make_unique<Engine>(std::move(transport), trace));
@@ -180,18 +183,6 @@ Result<std::shared_ptr<LocalMemory>> NodeImpl::registerMemory(const std::string&
   return memory;
 }
 
-// In the child of a fork there is nobody to ask, and the memory is the child's own.
-Status NodeImpl::revoke(const std::shared_ptr<ExportedMemory>& memory,
-                        std::chrono::nanoseconds timeout) {
-  return fork_.inChild() ? Status() : memory_.revoke(memory, timeout);
-}
-
-Result<std::shared_ptr<const ExportedMemory>> NodeImpl::registered(const std::string& name,
-                                                                   uint64_t number) const {
-  HMC_ASSIGN(auto memory, memory_.find(name, number));
-  return memory->use();
-}
-
 Result<std::shared_ptr<PeerState>> NodeImpl::connect(const std::string& address,
                                                      std::optional<uint32_t> rank,
                                                      Deadline deadline) {
@@ -289,6 +280,7 @@ void NodeImpl::left(const std::shared_ptr<control::Channel>& channel, const Stat
   peer->end(why);
   if (extension_) extension_->left(peer);
   memory_.left(*peer);
+  granted_.left(*peer);
   dropOldNotes();
   calls_.erase([&](const auto& call) { return call->peer() == peer; });
   std::lock_guard lock(mutex_);
@@ -313,6 +305,8 @@ Result<std::string> NodeImpl::answerNow(const std::shared_ptr<PeerState>& peer, 
   if (method == kProbe) return describeSelf();
   if (!peer) return error(Code::disconnected, "{} no longer knows the peer that asks", name_);
   if (method == kOpenRegion) return describeRegion(peer, request);
+  if (method == kOpenGrant) return describeGranted(peer, request);
+  if (method == kCloseGrant) return closeGranted(*peer, request);
   if (method == kOpenLink) return peer->acceptLink(request);
   if (method == kDropLink) return peer->dropLink(request);
   if (method == kRevokeRegion) return peer->releaseRegion(request);
@@ -332,29 +326,6 @@ std::shared_ptr<PeerState> NodeImpl::find(const control::Channel* channel) const
     if (&peer->channel() == channel) return peer;
   }
   return nullptr;
-}
-
-Result<std::string> NodeImpl::describeRegion(const std::shared_ptr<PeerState>& peer,
-                                             std::string_view request) {
-  Reader in(request);
-  std::string wanted = in.string();
-  std::vector<std::string> transports;
-  for (uint32_t left = in.u32(); left > 0 && !in.failed(); --left)
-    transports.push_back(in.string());
-  HMC_TRY(in.finish("the request for a region"));
-  for (size_t i = 0; i < engines_.size(); ++i) {
-    if (!serves(i, *peer)) std::erase(transports, factsOf(i).name);
-  }
-  HMC_ASSIGN(auto memory, memory_.find(wanted, peer->channel().proven()));
-  return memory->describe(peer, transports);
-}
-
-Result<std::string> NodeImpl::hearRelease(const PeerState& peer, std::string_view request) {
-  Reader in(request);
-  const uint64_t number = in.u64();
-  HMC_TRY(in.finish("the release of a region"));
-  memory_.released(peer, number);
-  return std::string();
 }
 
 }  // namespace hmc

@@ -18,12 +18,14 @@
 #include "node/descriptions.h"
 #include "node/event_queue.h"
 #include "node/exported_memory.h"
+#include "node/granted_memory.h"
 #include "node/local_memory.h"
 #include "node/measurements.h"
 #include "node/peer_state.h"
 #include "node/remote_mapping.h"
 #include "node/served_call.h"
 #include "node/stream_order.h"
+#include "node/wanted_region.h"
 #include "transfer/engine.h"
 #include "transport/registry.h"
 
@@ -34,6 +36,10 @@ inline constexpr uint16_t kOpenLink = 1;
 inline constexpr uint16_t kDropLink = 13;
 inline constexpr uint16_t kProbe = 3;
 inline constexpr uint16_t kOpenRegion = 4;
+// The same by a grant in the place of a name; and that what was opened by one is not needed any
+// more.
+inline constexpr uint16_t kOpenGrant = 14;
+inline constexpr uint16_t kCloseGrant = 15;
 
 // What a facade adds to a Node. Both are called on the control thread and must not block.
 class NodeExtension {
@@ -88,12 +94,17 @@ class NodeImpl final : public control::ControlEvents,
   Result<std::shared_ptr<LocalMemory>> registerMemory(const std::string& name, const Region& region,
                                                       Access access, bool owned,
                                                       std::shared_ptr<const void> owner = nullptr);
-  // Takes memory back from peers: see ExportedMemory::revoke().
+  // Takes memory back from peers, and what they have opened of it by grants: see
+  // ExportedMemory::revoke().
   Status revoke(const std::shared_ptr<ExportedMemory>& memory, std::chrono::nanoseconds timeout);
-  // The memory of that name, if it is still the one of that number; revoking it waits as long as
-  // the answer lives.
-  Result<std::shared_ptr<const ExportedMemory>> registered(const std::string& name,
+  // What that peer has opened: the memory of that name, or a part of it that was granted, if it is
+  // still the one of that number. Revoking it waits as long as the answer lives.
+  Result<std::shared_ptr<const ExportedMemory>> registered(const PeerState& peer,
+                                                           const std::string& name,
                                                            uint64_t number) const;
+  // Grants for that memory, and their end: see LocalRegion.
+  Result<GrantToken> grant(const ExportedMemory& memory, const GrantOptions& options) const;
+  Status revoke(const GrantToken& grant, std::chrono::nanoseconds timeout);
   uint64_t nextMemoryNumber() { return ++lastMemory_; }
   SlotCopies& slotCopies() { return slotCopies_; }
   StreamHolds& streamHolds() { return streamHolds_; }
@@ -116,7 +127,7 @@ class NodeImpl final : public control::ControlEvents,
   // that want to be named only serve when nothing else does. If none works, the sentence has each
   // one's reason. With a `place`, which a backend has reserved, it is mapped there or not opened.
   Result<std::shared_ptr<RemoteMapping>> open(const std::shared_ptr<PeerState>& peer,
-                                              const std::string& region,
+                                              const WantedRegion& region,
                                               const std::vector<std::string>& transports,
                                               Deadline deadline, void* place = nullptr);
 
@@ -165,8 +176,12 @@ class NodeImpl final : public control::ControlEvents,
            const NodeOptions& options, std::shared_ptr<NodeExtension> extension);
   Attributes attributes(std::optional<uint32_t> rank) const;
   std::shared_ptr<PeerState> find(const control::Channel* channel) const;
+  std::vector<std::string> served(const PeerState& peer, std::vector<std::string> transports) const;
   Result<std::string> describeRegion(const std::shared_ptr<PeerState>& peer,
                                      std::string_view request);
+  Result<std::string> describeGranted(const std::shared_ptr<PeerState>& peer,
+                                      std::string_view request);
+  Result<std::string> closeGranted(const PeerState& peer, std::string_view request);
   Result<std::string> hearRelease(const PeerState& peer, std::string_view request);
   std::string describeSelf() const;
   Result<std::string> answerNow(const std::shared_ptr<PeerState>& peer, uint16_t method,
@@ -199,7 +214,10 @@ class NodeImpl final : public control::ControlEvents,
   std::atomic<uint64_t> lastMemory_{0};
   Engines engines_;
   std::vector<TransportSet::Missing> missing_;
+  const std::string grantKey_;
+  const bool grantsOnly_;
   MemoryTable memory_;
+  GrantedMemory granted_;
   // These go before the engines, whose transfers and registrations they hold.
   StreamHolds streamHolds_;
   SlotCopies slotCopies_;

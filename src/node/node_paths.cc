@@ -49,7 +49,7 @@ NodeImpl::Rounds NodeImpl::rounds(const std::vector<TransportChoice>& choices,
 }
 
 Result<std::shared_ptr<RemoteMapping>> NodeImpl::open(const std::shared_ptr<PeerState>& peer,
-                                                      const std::string& region,
+                                                      const WantedRegion& region,
                                                       const std::vector<std::string>& transports,
                                                       Deadline deadline, void* place) {
   HMC_TRY(checkUsable());
@@ -82,7 +82,7 @@ Result<std::shared_ptr<RemoteMapping>> NodeImpl::open(const std::shared_ptr<Peer
     if (asked(missing.name)) opening.addReason(missing.name, missing.why.message());
   }
   const std::string& reasons = opening.reasons();
-  return error(Code::unsupported, "no transport reaches region \"{}\" of {} ({})", region,
+  return error(Code::unsupported, "no transport reaches region \"{}\" of {} ({})", region.name,
                peer->title(), reasons.empty() ? name_ + " has no transport" : reasons);
 }
 

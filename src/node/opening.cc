@@ -20,12 +20,18 @@ const Transport::Path* pathOf(const Transport::Facts& facts, const OpenPath* ope
 
 }  // namespace
 
+GrantedOpening::~GrantedOpening() {
+  peer->channel().ask(kCloseGrant, Writer().u64(number).bytes(), [](const auto&) {});
+}
+
 Opening::Opening(std::shared_ptr<NodeImpl> node, std::shared_ptr<PeerState> peer,
-                 std::string region, Deadline deadline, void* place)
+                 const WantedRegion& region, Deadline deadline, void* place)
     : node_(std::move(node)),
       peer_(std::move(peer)),
       pending_(peer_->regions()),
-      region_(std::move(region)),
+      region_(region.name),
+      granted_(region.grant.empty() ? nullptr
+                                    : std::make_unique<GrantedOpening>(peer_, region.grant)),
       deadline_(deadline),
       place_(place) {}
 
@@ -41,15 +47,23 @@ std::vector<size_t> Opening::worthHaving(const PathChooser& chooser,
   return chooser.worthHaving(options);
 }
 
+std::string Opening::request(const std::vector<Candidate>& candidates,
+                             const std::vector<size_t>& about) const {
+  Writer out;
+  granted_ ? out.string(granted_->grant).u64(granted_->number) : out.string(region_);
+  out.u32(static_cast<uint32_t>(about.size()));
+  for (size_t i : about) out.string(node_->factsOf(candidates[i].transport).name);
+  return out.take();
+}
+
 Result<RegionDescription> Opening::ask(std::vector<Candidate>& candidates,
                                        const std::vector<size_t>& about) const {
-  Writer request;
-  request.string(region_).u32(static_cast<uint32_t>(about.size()));
-  for (size_t i : about) request.string(node_->factsOf(candidates[i].transport).name);
+  const std::string request = this->request(candidates, about);
+  const uint16_t method = granted_ ? kOpenGrant : kOpenRegion;
   std::string reply;
   while (reply.empty()) {
     const uint64_t seen = peer_->regionsReady();
-    HMC_ASSIGN(reply, peer_->channel().call(kOpenRegion, request.bytes(), deadline_));
+    HMC_ASSIGN(reply, peer_->channel().call(method, request, deadline_));
     if (reply.empty()) HMC_TRY(peer_->awaitRegion(region_, seen, deadline_));
   }
   HMC_ASSIGN(auto description, RegionDescription::decode(reply));
@@ -167,8 +181,9 @@ Result<std::shared_ptr<RemoteMapping>> Opening::finish(const PathChooser& choose
   const OpenPath& first = *paths.front();
   const bool best = first.far && !first.engine.touches(description.device.kind);
   const std::string slower = best ? "" : first.slowerBecause();
-  auto mapping = ownedHere(new RemoteMapping(node_, peer_, region_, std::move(paths),
-                                             chooser.quickest(options), description.device));
+  auto mapping =
+      ownedHere(new RemoteMapping(node_, peer_, region_, std::move(granted_), std::move(paths),
+                                  chooser.quickest(options), description.device));
   HMC_TRY(peer_->regions().add(*mapping, description.number));
   peer_->paths().tellIfSlow(peer_->title(), description.device.kind, mapping->path(), passed_,
                             slower);

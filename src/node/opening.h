@@ -17,8 +17,8 @@ namespace hmc {
 class Opening {
  public:
   // With a `place` the region is mapped there or not opened at all.
-  Opening(std::shared_ptr<NodeImpl> node, std::shared_ptr<PeerState> peer, std::string region,
-          Deadline deadline, void* place);
+  Opening(std::shared_ptr<NodeImpl> node, std::shared_ptr<PeerState> peer,
+          const WantedRegion& region, Deadline deadline, void* place);
 
   // Over those of the Node's transports, the preferred one first. Nothing when none of them works;
   // an error when the peer cannot be asked or does not have the region.
@@ -40,6 +40,9 @@ class Opening {
   PathChooser chooserFor(DeviceKind remote) const;
   std::vector<size_t> worthHaving(const PathChooser& chooser,
                                   const std::vector<Candidate>& candidates) const;
+  // The request for the region and those transports' keys.
+  std::string request(const std::vector<Candidate>& candidates,
+                      const std::vector<size_t>& about) const;
   // Asks the peer for the region, and for what it offers for those candidates.
   Result<RegionDescription> ask(std::vector<Candidate>& candidates,
                                 const std::vector<size_t>& about) const;
@@ -58,6 +61,7 @@ class Opening {
   const std::shared_ptr<PeerState> peer_;
   const OpenRegions::Pending pending_;
   const std::string region_;
+  std::unique_ptr<GrantedOpening> granted_;  // none by name
   const Deadline deadline_;
   void* const place_;
   std::string reasons_;

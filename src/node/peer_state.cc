@@ -362,7 +362,7 @@ Result<SlotCopies::Copy> PeerState::startCopy(std::string_view request) {
   }
   if (!stage)
     return error(Code::invalidArgument, "no slots were asked for over {}", wanted.transport);
-  HMC_ASSIGN(auto memory, node_.registered(wanted.region, wanted.number));
+  HMC_ASSIGN(auto memory, node_.registered(*this, wanted.region, wanted.number));
   const Region whole = memory->region();
   for (const Block& block : wanted.blocks) {
     if (fits(block.remoteOffset, block.size, whole.size)) continue;

@@ -17,8 +17,12 @@ using Engines = std::vector<std::unique_ptr<Engine>>;
 class Registrations {
  public:
   // `engines` must outlive it.
-  Registrations(const Engines& engines, const Region& region, Access access)
-      : engines_(engines), region_(region), access_(access), entries_(engines.size()) {}
+  Registrations(const Engines& engines, const Region& region, Access access, Exposure exposure)
+      : engines_(engines),
+        region_(region),
+        access_(access),
+        exposure_(exposure),
+        entries_(engines.size()) {}
 
   struct Entry {
     std::unique_ptr<Registration> registration;  // none when `why` says so
@@ -51,7 +55,7 @@ class Registrations {
     if (lazy.made.load(std::memory_order_relaxed)) return;
     const Engine& engine = *engines_[transport];
     lazy.entry.staged = !engine.touches(region_.device.kind);
-    auto registration = engine.transport().registerRegion(region_, access_);
+    auto registration = engine.transport().registerRegion(region_, access_, exposure_);
     if (registration.ok()) {
       lazy.entry.registration = *std::move(registration);
     } else {
@@ -64,6 +68,7 @@ class Registrations {
   const Engines& engines_;
   const Region region_;
   const Access access_;
+  const Exposure exposure_;
   mutable std::vector<Lazy> entries_;
 };
 

@@ -66,11 +66,13 @@ std::string OpenPath::describe() const {
 }
 
 RemoteMapping::RemoteMapping(std::shared_ptr<NodeImpl> node, std::shared_ptr<PeerState> peer,
-                             std::string name, std::vector<std::unique_ptr<OpenPath>> paths,
-                             PathTables tables, Device device)
+                             std::string name, std::unique_ptr<GrantedOpening> granted,
+                             std::vector<std::unique_ptr<OpenPath>> paths, PathTables tables,
+                             Device device)
     : node_(std::move(node)),
       peer_(std::move(peer)),
       name_(std::move(name)),
+      granted_(std::move(granted)),
       paths_(std::move(paths)),
       tables_(std::move(tables)),
       mapped_(mappedOf(paths_)),
@@ -110,8 +112,9 @@ void RemoteMapping::revoke(const std::function<void(const Status&)>& released) {
 }
 
 Status RemoteMapping::revokedStatus() const {
-  return error(Code::notFound, "region \"{}\" of {} was revoked by its owner: open it again", name_,
-               peer_->title());
+  return error(Code::notFound, "region \"{}\" of {} was revoked by its owner{}", name_,
+               peer_->title(),
+               granted_ ? ", or the grant has expired: ask for another" : ": open it again");
 }
 
 const std::string& RemoteMapping::transport() const {

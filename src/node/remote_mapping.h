@@ -14,6 +14,7 @@
 #include "node/local_memory.h"
 #include "node/path_chooser.h"
 #include "node/peer_state.h"
+#include "node/wanted_region.h"
 #include "transport/mapped_copy.h"
 
 namespace hmc {
@@ -62,6 +63,7 @@ class RemoteMapping {
  public:
   // At least one path; the tables hold indexes of them.
   RemoteMapping(std::shared_ptr<NodeImpl> node, std::shared_ptr<PeerState> peer, std::string name,
+                std::unique_ptr<GrantedOpening> granted,
                 std::vector<std::unique_ptr<OpenPath>> paths, PathTables tables, Device device);
   ~RemoteMapping();
 
@@ -204,6 +206,7 @@ class RemoteMapping {
   const std::shared_ptr<NodeImpl> node_;
   const std::shared_ptr<PeerState> peer_;
   const std::string name_;
+  const std::unique_ptr<GrantedOpening> granted_;  // goes after the paths; none by name
   const std::vector<std::unique_ptr<OpenPath>> paths_;
   const PathTables tables_;
   // What a copy looks at, together: the path that is mapped here, if there is one, up to which size

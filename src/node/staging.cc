@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/thread.h"
 #include "memory/backends.h"
+#include "transfer/slot_blocks.h"
 
 namespace hmc {
 

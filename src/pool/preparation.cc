@@ -18,6 +18,12 @@ Result<std::shared_ptr<const Region>> makeHostSlot(size_t size, std::optional<in
   return memory;
 }
 
+Result<std::shared_ptr<NodeImpl>> makeNode(const NodeOptions& options) {
+  if (!options.grantsOnly) return NodeImpl::create(options);
+  return error(Code::invalidArgument,
+               "members of a pool open each other's slots by name: grantsOnly is for a Node");
+}
+
 }  // namespace
 
 Result<std::shared_ptr<const Region>> allocateSlot(PoolSpace space, const Device& device,
@@ -33,7 +39,7 @@ Result<std::shared_ptr<const Region>> allocateSlot(PoolSpace space, const Device
 }
 
 Preparation::Preparation(const PoolOptions& options)
-    : node("hmc-pool-node", [options = options.node] { return NodeImpl::create(options); }),
+    : node("hmc-pool-node", [options = options.node] { return makeNode(options); }),
       memory("hmc-pool-pages",
              [size = options.hostSize, file = options.hostFile, numaNode = options.numaNode] {
                return makeHostSlot(size, file, numaNode);

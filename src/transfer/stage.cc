@@ -19,8 +19,8 @@ Result<std::unique_ptr<StageSlot>> StagePool::take(const Device& device) {
     slot = std::make_unique<StageSlot>();
     HMC_ASSIGN(slot->host, StagingBuffer::create(kSlotSize));
     // Peers never reach a slot: its key is not handed out.
-    HMC_ASSIGN(slot->registration,
-               transport_.registerRegion(slot->host->region(kSlotSize), Access::read));
+    HMC_ASSIGN(slot->registration, transport_.registerRegion(slot->host->region(kSlotSize),
+                                                             Access::read, Exposure::ours));
   }
   slot->host->pinFor(*backend);
   return slot;

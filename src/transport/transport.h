@@ -36,6 +36,13 @@ namespace hmc {
 //     either side.
 //  7. Bounds are checked without overflow, at both ends where software runs at both.
 
+// Who has the key of registered memory.
+enum class Exposure : uint8_t {
+  ours,   // nobody: transfers of our own start from it
+  peers,  // peers, who may map what shares pages with it, too
+  exact,  // one peer, who reaches these bytes alone, by a key that no other registration has
+};
+
 // Memory made reachable through one transport, until it is destroyed; then nothing reaches it that
 // software can stop. `key` is what a peer's Link imports.
 class Registration : public Interface {
@@ -213,8 +220,11 @@ class Transport : public Interface {
   TransportCounters& counters() { return counters_; }
 
   // `unsupported` when this transport cannot reach memory of that kind.
-  virtual Result<std::unique_ptr<Registration>> registerRegion(const Region& region,
-                                                               Access access) = 0;
+  virtual Result<std::unique_ptr<Registration>> registerRegion(const Region& region, Access access,
+                                                               Exposure exposure) = 0;
+  Result<std::unique_ptr<Registration>> registerRegion(const Region& region, Access access) {
+    return registerRegion(region, access, Exposure::peers);
+  }
   virtual Result<std::unique_ptr<Link>> openLink(const LinkOptions& options) = 0;
 
   // Moves our own operations along: true when at least one finished. When nothing can move it spins

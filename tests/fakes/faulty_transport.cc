@@ -143,9 +143,9 @@ class FaultyTransport : public Transport {
     shared_->faults = std::move(faults);
   }
 
-  Result<std::unique_ptr<Registration>> registerRegion(const Region& region,
-                                                       Access access) override {
-    return inner_->registerRegion(region, access);
+  Result<std::unique_ptr<Registration>> registerRegion(const Region& region, Access access,
+                                                       Exposure exposure) override {
+    return inner_->registerRegion(region, access, exposure);
   }
 
   Result<std::unique_ptr<Link>> openLink(const LinkOptions& options) override {

@@ -207,8 +207,8 @@ class InProcessTransport : public Transport {
         wire_(std::move(wire)),
         options_(std::move(options)) {}
 
-  Result<std::unique_ptr<Registration>> registerRegion(const Region& region,
-                                                       Access access) override {
+  Result<std::unique_ptr<Registration>> registerRegion(const Region& region, Access access,
+                                                       Exposure) override {
     options_.registering();
     if (!options_.refusal->ok()) return *options_.refusal;
     if (options_.hostOnly && !region.device.isHost()) {

@@ -3,6 +3,7 @@
 #include "agent/record.h"
 #include "fuzz/input.h"
 #include "node/descriptions.h"
+#include "node/grant_token.h"
 #include "node/measurements.h"
 #include "node/staging.h"
 #include "pool/address_space.h"
@@ -56,6 +57,23 @@ void measurements(std::string_view bytes) {
   if (read.ok()) check(hmc::Measurements::parse(read->text()).ok());
 }
 
+// Bytes that pass are the owner's or narrower. Its own narrowing always passes.
+void grants(std::string_view bytes) {
+  static const std::string key(32, 'k');
+  decoded<hmc::GrantToken>(bytes);
+  const auto token = hmc::GrantToken::decode(bytes);
+  if (!token.ok()) return;
+  (void)token->checkUse("a peer", hmc::wallClock());
+  const bool genuine = token->verify(key).ok();
+  const auto whole = token->narrow({});
+  if (whole.ok()) check(whole->verify(key).ok() == genuine);
+  const auto& all = token->limits.front();
+  const auto& allowed = token->allowed();
+  if (!genuine) return;
+  check(allowed.offset >= all.offset && allowed.access <= all.access && allowed.size > 0 &&
+        hmc::fits(allowed.offset - all.offset, allowed.size, all.size));
+}
+
 void etcd([[maybe_unused]] std::string_view bytes) {
 #ifdef HMC_FUZZ_ETCD
   using namespace hmc::store::etcd;
@@ -88,7 +106,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   hmc::test::Input input(data, size);
   const auto which = input.number<uint8_t>();
   const std::string_view bytes = input.rest();
-  switch (which % 16) {
+  switch (which % 17) {
     case 0:
       decoded<hmc::Attributes>(bytes);
       break;
@@ -135,8 +153,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     case 14:
       measurements(bytes);
       break;
-    default:
+    case 15:
       etcd(bytes);
+      break;
+    default:
+      grants(bytes);
       break;
   }
   return 0;

@@ -11,7 +11,7 @@ import pytest
 import hmc
 
 CLASSES = [hmc.Node, hmc.Peer, hmc.Region, hmc.RemoteRegion, hmc.Transfer, hmc.Note,
-           hmc.PathReport, hmc.PeerFacts, hmc.Pool, hmc.Slot, hmc.PoolTransfer, hmc.PoolEvent]
+           hmc.PathReport, hmc.PeerFacts, hmc.Grant, hmc.Pool, hmc.Slot, hmc.PoolTransfer, hmc.PoolEvent]
 
 GOOD = """
 import asyncio

@@ -52,8 +52,8 @@ class IpcTransport final : public Transport {
                    kBatch}),
         shared_(fds, options, std::move(page), std::move(pageFd)) {}
 
-  Result<std::unique_ptr<Registration>> registerRegion(const Region& region,
-                                                       Access access) override {
+  Result<std::unique_ptr<Registration>> registerRegion(const Region& region, Access access,
+                                                       Exposure exposure) override {
     if (!region.ptr || region.size == 0 ||
         !fits(reinterpret_cast<uintptr_t>(region.ptr), region.size, UINTPTR_MAX)) {
       return error(Code::invalidArgument, "{} bytes at {} are not memory that can be registered",
@@ -61,7 +61,7 @@ class IpcTransport final : public Transport {
     }
     HMC_ASSIGN(Backend * backend, findBackend(region.device));
     return std::unique_ptr<Registration>(
-        std::make_unique<IpcRegistration>(shared_, *backend, region, access));
+        std::make_unique<IpcRegistration>(shared_, *backend, region, access, exposure));
   }
 
   Result<std::unique_ptr<Link>> openLink(const LinkOptions& options) override {

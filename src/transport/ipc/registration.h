@@ -1,7 +1,10 @@
 #pragma once
 
 #include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <mutex>
 #include <string>
 
@@ -16,8 +19,9 @@ namespace hmc::ipc {
 
 class IpcRegistration final : public Registration {
  public:
-  IpcRegistration(Shared& shared, Backend& backend, const Region& what, Access how)
-      : Registration(what, how), shared_(shared), backend_(backend) {}
+  IpcRegistration(Shared& shared, Backend& backend, const Region& what, Access how,
+                  Exposure exposure)
+      : Registration(what, how), shared_(shared), backend_(backend), exposure_(exposure) {}
   ~IpcRegistration() override {
     if (!token_.empty()) shared_.offered.remove(token_);
     if (number_ != 0) shared_.exports.remove(number_);
@@ -67,6 +71,7 @@ class IpcRegistration final : public Registration {
 
   Status offerMapping(Offered& offered) const {
     HMC_ASSIGN(Share share, backend_.share(region, ShareFor::process));
+    if (exposure_ == Exposure::exact && region.device.isHost()) HMC_TRY(checkWholePages(share));
     if (access == Access::read && region.device.isHost()) {
       for (Fd& fd : share.fds) {
         HMC_ASSIGN(fd, readOnly(fd));
@@ -80,6 +85,23 @@ class IpcRegistration final : public Registration {
     return Status();
   }
 
+  // What is mapped, is mapped in whole pages: others than the region's must not be in them. The
+  // rest of the last page of an allocation is nobody's.
+  Status checkWholePages(const Share& share) const {
+    struct stat file {};
+    if (fstat(share.fds[0].get(), &file) != 0) return errnoStatus("look at shared memory");
+    const auto page = static_cast<uint64_t>(std::max<long>(file.st_blksize, sysconf(_SC_PAGESIZE)));
+    HMC_ASSIGN(const Region whole, backend_.locate(region.ptr));
+    const bool toTheEnd = region.at(region.size) == whole.at(whole.size);
+    if (share.offset % page == 0 && (toTheEnd || (share.offset + share.size) % page == 0))
+      return Status();
+    return error(
+        Code::unsupported,
+        "{} bytes at offset {} share pages of {} bytes with others, and their owner granted "
+        "no more than them",
+        share.size, share.offset, page);
+  }
+
   // The same memory, for who cannot map it for writing.
   static Result<Fd> readOnly(const Fd& fd) {
     Fd again(open(fmt::format("/proc/self/fd/{}", fd.get()).c_str(), O_RDONLY | O_CLOEXEC));
@@ -89,6 +111,7 @@ class IpcRegistration final : public Registration {
 
   Shared& shared_;
   Backend& backend_;
+  const Exposure exposure_;
   mutable DevicePins pins_;
   mutable std::once_flag once_;  // guards the making of what follows
   mutable std::string key_;

@@ -42,8 +42,8 @@ class TcpTransport final : public Transport {
         progress_(std::move(progress)),
         service_(std::move(service)) {}
 
-  Result<std::unique_ptr<Registration>> registerRegion(const Region& region,
-                                                       Access access) override {
+  Result<std::unique_ptr<Registration>> registerRegion(const Region& region, Access access,
+                                                       Exposure) override {
     if (region.ptr == nullptr || region.size == 0) {
       return error(Code::invalidArgument, "a region of {} bytes at {} cannot be registered",
                    region.size, region.ptr);

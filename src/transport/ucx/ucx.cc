@@ -108,8 +108,8 @@ class UcxTransport final : public Transport {
                    .onDemand = true}),
         library_(std::move(library)) {}
 
-  Result<std::unique_ptr<Registration>> registerRegion(const Region& region,
-                                                       Access access) override {
+  Result<std::unique_ptr<Registration>> registerRegion(const Region& region, Access access,
+                                                       Exposure) override {
     // UCX may not know it, and where it does, an acknowledged put need not be visible in it.
     if (!region.device.isHost()) {
       return error(Code::unsupported, "ucx reaches host memory only, not {} memory",

@@ -31,21 +31,26 @@ Status explain(const Nic& nic, const Region& region, int errnum) {
                      errnum);
 }
 
-int accessFlags(Access access) {
-  int flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ;
-  return access == Access::readWrite ? flags | IBV_ACCESS_REMOTE_WRITE : flags;
+int remoteFlags(Rights rights) {
+  if (rights.exposure == Exposure::ours) return 0;
+  if (rights.access == Access::read) return IBV_ACCESS_REMOTE_READ;
+  return IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;
 }
 
-Result<Handle<ibv_mr>> registerHost(const Nic& nic, const Region& region, Access access) {
+int accessFlags(Rights rights) {
+  return IBV_ACCESS_LOCAL_WRITE | remoteFlags(rights);
+}
+
+Result<Handle<ibv_mr>> registerHost(const Nic& nic, const Region& region, Rights rights) {
   const Library& library = nic.library();
   if (region.size > nic.limits().max_mr_size) {
     return error(Code::unsupported, "{} bytes cannot be registered: {} takes at most {} at once",
                  region.size, nic.port().name(), nic.limits().max_mr_size);
   }
-  ibv_mr* made = library.ibv_reg_mr(nic.pd(), region.ptr, region.size, accessFlags(access));
+  ibv_mr* made = library.ibv_reg_mr(nic.pd(), region.ptr, region.size, accessFlags(rights));
   // Peers can read memory that is mapped read-only, such as a file.
-  if (!made && (errno == EFAULT || errno == EACCES) && access == Access::read) {
-    made = library.ibv_reg_mr(nic.pd(), region.ptr, region.size, IBV_ACCESS_REMOTE_READ);
+  if (!made && (errno == EFAULT || errno == EACCES) && rights.access == Access::read) {
+    made = library.ibv_reg_mr(nic.pd(), region.ptr, region.size, remoteFlags(rights));
   }
   if (!made) return explain(nic, region, errno);
   return Handle<ibv_mr>(made, library.ibv_dereg_mr);
@@ -72,7 +77,7 @@ Status explainDmabuf(const Nic& nic, const Region& region, int errnum) {
                failed.message());
 }
 
-Result<Handle<ibv_mr>> registerByDmabuf(const Nic& nic, const Region& region, Access access,
+Result<Handle<ibv_mr>> registerByDmabuf(const Nic& nic, const Region& region, Rights rights,
                                         const Result<Share>& share) {
   HMC_TRY(share.status());
   if (share->fds.empty()) return error(Code::unsupported, "its runtime hands out no dma-buf");
@@ -85,18 +90,18 @@ Result<Handle<ibv_mr>> registerByDmabuf(const Nic& nic, const Region& region, Ac
   }
   ibv_mr* made = library.ibv_reg_dmabuf_mr(nic.pd(), share->offset, region.size,
                                            reinterpret_cast<uint64_t>(region.ptr),
-                                           share->fds[0].get(), accessFlags(access));
+                                           share->fds[0].get(), accessFlags(rights));
   if (!made) return explainDmabuf(nic, region, errno);
   return Handle<ibv_mr>(made, library.ibv_dereg_mr);
 }
 
 // Device memory: by dma-buf, then as peer memory (a kernel module translates the address).
-Result<Handle<ibv_mr>> registerDevice(const Nic& nic, const Region& region, Access access,
+Result<Handle<ibv_mr>> registerDevice(const Nic& nic, const Region& region, Rights rights,
                                       const Result<Share>& share, std::string& how) {
-  auto byDmabuf = registerByDmabuf(nic, region, access, share);
+  auto byDmabuf = registerByDmabuf(nic, region, rights, share);
   how = "dma-buf";
   if (byDmabuf.ok()) return byDmabuf;
-  auto asPeer = registerHost(nic, region, access);
+  auto asPeer = registerHost(nic, region, rights);
   how = "peer memory";
   if (asPeer.ok()) return asPeer;
   return error(Code::unsupported,
@@ -144,21 +149,23 @@ Result<std::unique_ptr<RemoteMemory>> VerbsRemote::decode(std::string_view key, 
                       host == 1, std::move(rkeys)));
 }
 
-Result<std::unique_ptr<Registration>> MemoryTable::add(const Region& region, Access access) {
+Result<std::unique_ptr<Registration>> MemoryTable::add(const Region& region, Access access,
+                                                       Exposure exposure) {
   if (region.ptr == nullptr || region.size == 0) {
     return error(Code::invalidArgument, "a region of {} bytes at {} cannot be registered",
                  region.size, region.ptr);
   }
-  HMC_ASSIGN(auto pinned, pin(region, access));
+  HMC_ASSIGN(auto pinned, pin(region, {access, exposure}));
   return std::unique_ptr<Registration>(new VerbsRegistration(region, access, std::move(pinned)));
 }
 
-Result<std::shared_ptr<const Pinned>> MemoryTable::pin(const Region& region, Access access) {
+Result<std::shared_ptr<const Pinned>> MemoryTable::pin(const Region& region, Rights rights) {
   // Held while pages are locked, which may take long: two threads that register the same range must
   // not pin it twice.
   std::lock_guard lock(mutex_);
   std::erase_if(ranges_, [](const auto& entry) { return entry.second.expired(); });
-  auto& known = ranges_[{region.ptr, region.size, region.device.kind, access}];
+  auto& known =
+      ranges_[{region.ptr, region.size, region.device.kind, rights.access, rights.exposure}];
   if (auto pinned = known.lock()) return pinned;
   auto pinned = std::make_shared<Pinned>();
   pinned->how = "host memory";
@@ -170,12 +177,12 @@ Result<std::shared_ptr<const Pinned>> MemoryTable::pin(const Region& region, Acc
   }
   for (const auto& nic : nics_) {
     auto registered = region.device.isHost()
-                          ? registerHost(*nic, region, access)
-                          : registerDevice(*nic, region, access, share, pinned->how);
+                          ? registerHost(*nic, region, rights)
+                          : registerDevice(*nic, region, rights, share, pinned->how);
     HMC_TRY(registered.status());
     pinned->onNic.push_back(*std::move(registered));
   }
-  known = pinned;
+  if (rights.exposure != Exposure::exact) known = pinned;
   return std::shared_ptr<const Pinned>(std::move(pinned));
 }
 
@@ -183,7 +190,7 @@ Result<std::string> MemoryTable::tryDevice(Device device) {
   HMC_ASSIGN(Backend * backend, findBackend(device));
   HMC_ASSIGN(Region region, backend->allocate(device.index, kPage));
   auto how = [&]() -> Result<std::string> {
-    HMC_ASSIGN(auto pinned, pin(region, Access::readWrite));
+    HMC_ASSIGN(auto pinned, pin(region, {Access::readWrite, Exposure::peers}));
     return pinned->how;
   }();
   HMC_TRY(backend->release(region.ptr));

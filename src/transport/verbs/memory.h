@@ -11,6 +11,12 @@
 
 namespace hmc::verbs {
 
+// What may be done to registered memory, and by whom.
+struct Rights {
+  Access access;
+  Exposure exposure;
+};
+
 // A range that is locked in memory and registered with every NIC.
 struct Pinned {
   std::vector<Handle<ibv_mr>> onNic;  // one for each, in their order
@@ -52,18 +58,19 @@ class VerbsRemote final : public RemoteMemory {
   const std::vector<uint32_t> rkeys_;
 };
 
-// Pins memory; a range that is registered again, with the same access, is pinned once. Safe from
-// any thread.
+// Pins memory; a range that is registered again, with the same access and exposure, is pinned once,
+// unless it is exact. Safe from any thread.
 class MemoryTable {
  public:
   explicit MemoryTable(const Nics& nics) : nics_(nics) {}
-  Result<std::unique_ptr<Registration>> add(const Region& region, Access access);
+  Result<std::unique_ptr<Registration>> add(const Region& region, Access access,
+                                            Exposure exposure = Exposure::peers);
   // How memory of that device would be reached, or why not: tried with a page of it.
   Result<std::string> tryDevice(Device device);
 
  private:
-  using Range = std::tuple<void*, size_t, DeviceKind, Access>;
-  Result<std::shared_ptr<const Pinned>> pin(const Region& region, Access access);
+  using Range = std::tuple<void*, size_t, DeviceKind, Access, Exposure>;
+  Result<std::shared_ptr<const Pinned>> pin(const Region& region, Rights rights);
 
   const Nics& nics_;
   std::mutex mutex_;

@@ -43,9 +43,9 @@ class VerbsTransport final : public Transport {
         progress_(std::move(progress)),
         service_(std::move(service)) {}
 
-  Result<std::unique_ptr<Registration>> registerRegion(const Region& region,
-                                                       Access access) override {
-    return memory_.add(region, access);
+  Result<std::unique_ptr<Registration>> registerRegion(const Region& region, Access access,
+                                                       Exposure exposure) override {
+    return memory_.add(region, access, exposure);
   }
   Result<std::unique_ptr<Link>> openLink(const LinkOptions& options) override {
     return VerbsLink::create(*nics_, options_.channels, *service_, *progress_, counters(), options);

@@ -39,10 +39,12 @@ class FakePair {
  public:
   explicit FakePair(std::vector<FakeTransport> transports, std::vector<std::string> named = {},
                     std::chrono::milliseconds lease = std::chrono::seconds(10),
-                    std::vector<TransportSet::Missing> missing = {}, TraceHook trace = {})
+                    std::vector<TransportSet::Missing> missing = {}, TraceHook trace = {},
+                    bool grantsOnly = false)
       : transports_(std::move(transports)),
         missing_(std::move(missing)),
         trace_(trace),
+        grantsOnly_(grantsOnly),
         a(make("a", named, lease)),
         b(make("b", named, lease)),
         toA(must(b->connect(must(a->listen("tcp://127.0.0.1:0")), {}, kDefaultTimeout))) {}
@@ -87,6 +89,7 @@ class FakePair {
     options.lease = lease;
     options.heartbeat = lease / 5;
     if (name == "b") options.trace = trace_;
+    options.grantsOnly = grantsOnly_;
     return must(NodeImpl::create(options, [&](const auto&, const auto&) -> Result<TransportSet> {
       TransportSet set;
       set.missing = missing_;
@@ -102,6 +105,7 @@ class FakePair {
   std::vector<FakeTransport> transports_;
   std::vector<TransportSet::Missing> missing_;
   const TraceHook trace_;  // of b
+  const bool grantsOnly_;
 
  public:
   const std::shared_ptr<NodeImpl> a;

@@ -61,9 +61,9 @@ class PatientTransport final : public Transport {
  public:
   explicit PatientTransport(std::unique_ptr<Transport> inner)
       : Transport(inner->facts()), inner_(std::move(inner)) {}
-  Result<std::unique_ptr<Registration>> registerRegion(const Region& region,
-                                                       Access access) override {
-    return inner_->registerRegion(region, access);
+  Result<std::unique_ptr<Registration>> registerRegion(const Region& region, Access access,
+                                                       Exposure exposure) override {
+    return inner_->registerRegion(region, access, exposure);
   }
   Result<std::unique_ptr<Link>> openLink(const LinkOptions& options) override {
     return inner_->openLink(options);

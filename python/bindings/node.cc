@@ -45,8 +45,9 @@ NodeOf makeNode(const std::string& name, const std::optional<std::string>& liste
                 const std::optional<std::vector<std::string>>& transports, int channels,
                 double heartbeat, double lease, bool insecure,
                 const std::optional<std::string>& tls, const Names& certificates,
-                const Names& tlsExceptions) {
+                const Names& tlsExceptions, std::optional<bool> integrity) {
   NodeOptions options;
+  options.integrity = integrity;
   options.name = name;
   options.secret = secret;
   options.insecure = insecure;
@@ -286,6 +287,7 @@ insecure    without a secret: listen also where other hosts reach it, for everyb
 tls         "required": all that leaves the host is encrypted; None is what HMC_TLS says, or "off"
 certificates    PEM files for TLS: the CA, our certificate, its key; None: the secret is the key
 tls_exceptions  transports that may move bytes unencrypted all the same
+integrity   what tcp moves without TLS has checksums; None is what HMC_INTEGRITY says
 
 Leaving the `with` block closes it. Without one it closes when nothing that it made
 is in use any more.)");
@@ -296,8 +298,8 @@ is in use any more.)");
           py::arg("secret") = "", py::arg("transports") = py::none(), py::arg("channels") = 1,
           py::arg("heartbeat") = 1.0, py::arg("lease") = 10.0, py::arg("insecure") = false,
           py::arg("tls") = py::none(), py::arg("certificates") = py::none(),
-          py::arg("tls_exceptions") = py::none(),
-          R"(__init__(self, *, name='', listen=None, secret='', transports=None, channels=1, heartbeat=1.0, lease=10.0, insecure=False, tls=None, certificates=None, tls_exceptions=None)
+          py::arg("tls_exceptions") = py::none(), py::arg("integrity") = py::none(),
+          R"(__init__(self, *, name='', listen=None, secret='', transports=None, channels=1, heartbeat=1.0, lease=10.0, insecure=False, tls=None, certificates=None, tls_exceptions=None, integrity=None)
 --
 
 )")

@@ -31,7 +31,8 @@ PoolOf joinPool(const std::string& store, const std::string& name, py::handle ra
                 const std::optional<std::string>& listen, const std::string& secret,
                 const std::optional<std::vector<std::string>>& transports, double heartbeat,
                 double lease, double timeout, bool insecure, const std::optional<std::string>& tls,
-                const Names& certificates, const Names& tlsExceptions) {
+                const Names& certificates, const Names& tlsExceptions,
+                std::optional<bool> integrity) {
   PoolOptions options;
   options.name = name;
   if (!rank.is_none()) options.rank = rankFrom(rank, "rank");
@@ -47,6 +48,7 @@ PoolOf joinPool(const std::string& store, const std::string& name, py::handle ra
   options.node.secret = secret;
   options.node.insecure = insecure;
   options.node.tls = tlsFrom(tls, certificates, tlsExceptions);
+  options.node.integrity = integrity;
   if (transports) options.node.transports = *transports;
   options.node.heartbeat = millisecondsFrom(heartbeat, "a heartbeat");
   options.node.lease = millisecondsFrom(lease, "a lease");
@@ -202,6 +204,7 @@ lease          seconds of silence after which a member is gone
 timeout        seconds that joining may take
 insecure       without a secret: listen also where other hosts reach it, for everybody there
 tls, certificates, tls_exceptions  as Node has them; also for the store
+integrity   as Node has it
 
 Leaving the `with` block leaves the pool.)");
   pool.def(
@@ -213,7 +216,8 @@ Leaving the `with` block leaves the pool.)");
       py::arg("transports") = py::none(), py::arg("heartbeat") = 1.0, py::arg("lease") = 10.0,
       py::arg("timeout") = 30, py::arg("insecure") = false, py::arg("tls") = py::none(),
       py::arg("certificates") = py::none(), py::arg("tls_exceptions") = py::none(),
-      R"(__init__(self, store='', *, name='pool', rank=None, capacity=0, host_size=0, device_size=0, host_stride=0, device_stride=0, device=None, numa_node=None, serve_store=False, listen=None, secret='', transports=None, heartbeat=1.0, lease=10.0, timeout=30, insecure=False, tls=None, certificates=None, tls_exceptions=None)
+      py::arg("integrity") = py::none(),
+      R"(__init__(self, store='', *, name='pool', rank=None, capacity=0, host_size=0, device_size=0, host_stride=0, device_stride=0, device=None, numa_node=None, serve_store=False, listen=None, secret='', transports=None, heartbeat=1.0, lease=10.0, timeout=30, insecure=False, tls=None, certificates=None, tls_exceptions=None, integrity=None)
 --
 
 )");

@@ -65,6 +65,8 @@ class TransportCounts:
     def retries(self) -> int: ...
     @property
     def stalls(self) -> int: ...
+    @property
+    def altered(self) -> int: ...
 
 # What Region and RemoteRegion share; no class of its own at run time.
 class _Range:
@@ -189,6 +191,7 @@ class Node:
         lease: float = 10.0, insecure: bool = False, tls: Optional[str] = None,
         certificates: Optional[Sequence[str]] = None,
         tls_exceptions: Optional[Sequence[str]] = None,
+        integrity: Optional[bool] = None,
     ) -> None: ...
     @property
     def name(self) -> str: ...
@@ -291,6 +294,7 @@ class Pool:
         timeout: float = 30, insecure: bool = False, tls: Optional[str] = None,
         certificates: Optional[Sequence[str]] = None,
         tls_exceptions: Optional[Sequence[str]] = None,
+        integrity: Optional[bool] = None,
     ) -> None: ...
     @property
     def rank(self) -> int: ...

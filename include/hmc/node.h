@@ -207,6 +207,7 @@ struct TransportCounts {
   uint64_t bytes = 0;       // of those
   uint64_t retries = 0;     // operations that it had to start again
   uint64_t stalls = 0;      // how often it took fewer operations than it was offered
+  uint64_t altered = 0;  // pieces that did not fit their checksum when they came here (integrity)
 };
 
 struct PeerFacts {
@@ -305,6 +306,10 @@ struct NodeOptions {
   // Peers open regions by grants alone (LocalRegion::grant), and no longer by their names.
   bool grantsOnly = false;
   TlsOptions tls;  // whether everything but shared memory of this host is encrypted
+  // What tcp moves without TLS has checksums (CRC-32C), in both directions, and a transfer whose
+  // bytes were altered on the way fails. It takes one of two Nodes to want it. ucx, which has none,
+  // is not used then. Not set: what HMC_INTEGRITY says; without it, no.
+  std::optional<bool> integrity;
   // The ones to use; of two that are about as fast the one that comes first. Empty: all, except
   // that one whose use changes the process (ucx) serves only where nothing else does. Without "ipc"
   // notes, tags and other messages to peers of this host take the socket too, not shared memory.

@@ -35,8 +35,9 @@ NodeOf makeNode(const std::string& name, const std::optional<std::string>& liste
                 const std::string& secret, py::handle transports, int channels, double heartbeat,
                 double lease, bool insecure, const std::string& advertise,
                 const std::optional<std::string>& tls, py::handle certificates,
-                py::handle tlsExceptions, bool grantsOnly) {
+                py::handle tlsExceptions, bool grantsOnly, std::optional<bool> integrity) {
   NodeOptions options;
+  options.integrity = integrity;
   options.name = name;
   options.secret = secret;
   options.insecure = insecure;
@@ -316,6 +317,7 @@ tls         "required": all that leaves the host is encrypted; None is what HMC_
 certificates    PEM files for TLS: the CA, our certificate, its key; None: the secret is the key
 tls_exceptions  transports that may move bytes unencrypted all the same
 grants_only     peers open regions by a Grant alone, not by name
+integrity   what tcp moves without TLS has checksums; None is what HMC_INTEGRITY says
 
 Leaving the `with` block closes it. Without one it closes when nothing that it made
 is in use any more.)");
@@ -327,8 +329,8 @@ is in use any more.)");
           py::arg("heartbeat") = 1.0, py::arg("lease") = 10.0, py::arg("insecure") = false,
           py::arg("advertise") = "", py::arg("tls") = py::none(),
           py::arg("certificates") = py::none(), py::arg("tls_exceptions") = py::none(),
-          py::arg("grants_only") = false,
-          R"(__init__(self, *, name='', listen=None, secret='', transports=None, channels=1, heartbeat=1.0, lease=10.0, insecure=False, advertise='', tls=None, certificates=None, tls_exceptions=None, grants_only=False)
+          py::arg("grants_only") = false, py::arg("integrity") = py::none(),
+          R"(__init__(self, *, name='', listen=None, secret='', transports=None, channels=1, heartbeat=1.0, lease=10.0, insecure=False, advertise='', tls=None, certificates=None, tls_exceptions=None, grants_only=False, integrity=None)
 --
 
 )")

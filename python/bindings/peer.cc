@@ -86,7 +86,9 @@ void bindCounts(py::module_& module) {
       .property("bytes", "The bytes of those.", &TransportCounts::bytes)
       .property("retries", "Operations that it had to start again.", &TransportCounts::retries)
       .property("stalls", "How often it took fewer operations than it was offered.",
-                &TransportCounts::stalls);
+                &TransportCounts::stalls)
+      .property("altered", "Pieces that did not fit their checksum when they came here.",
+                &TransportCounts::altered);
 }
 
 void bindPeerFacts(py::module_& module) {

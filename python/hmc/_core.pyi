@@ -68,6 +68,8 @@ class TransportCounts:
     def retries(self) -> int: ...
     @property
     def stalls(self) -> int: ...
+    @property
+    def altered(self) -> int: ...
 
 @final
 class Grant:
@@ -251,6 +253,7 @@ class Node:
         lease: float = 10.0, insecure: bool = False, advertise: str = "",
         tls: Optional[str] = None, certificates: Optional[Sequence[str]] = None,
         tls_exceptions: Union[str, Sequence[str], None] = None, grants_only: bool = False,
+        integrity: Optional[bool] = None,
     ) -> None: ...
     @property
     def name(self) -> str: ...
@@ -363,6 +366,7 @@ class Pool:
         timeout: Optional[float] = 30, insecure: bool = False, tls: Optional[str] = None,
         certificates: Optional[Sequence[str]] = None,
         tls_exceptions: Union[str, Sequence[str], None] = None,
+        integrity: Optional[bool] = None,
     ) -> None: ...
     @property
     def rank(self) -> int: ...

@@ -58,6 +58,9 @@ inline constexpr Variable kTlsKey{"HMC_TLS_KEY", "the key of that certificate, a
 inline constexpr Variable kTlsExceptions{
     "HMC_TLS_EXCEPTIONS", "transports that may move bytes unencrypted all the same: verbs,ucx",
     "none"};
+inline constexpr Variable kIntegrity{"HMC_INTEGRITY",
+                                     "true: what tcp moves without TLS has checksums", "false",
+                                     Variable::Form::choice, "false true"};
 inline constexpr Variable kEtcdPassword{"HMC_ETCD_PASSWORD",
                                         "the password of the user in an etcd:// address",
                                         "the store's secret", Variable::Form::secret};
@@ -100,6 +103,7 @@ inline constexpr const Variable* kVariables[] = {
     &variable::kTlsCertificate,
     &variable::kTlsKey,
     &variable::kTlsExceptions,
+    &variable::kIntegrity,
     &variable::kEtcdPassword,
     &variable::kTransports,
     &variable::kStrictTransport,

@@ -69,7 +69,7 @@ Result<std::shared_ptr<TlsContext>> TlsContext::create(const TlsOptions& options
       return identity == kSharedSecret ? secret : std::string();
     };
   }
-  std::shared_ptr<TlsContext> made(new TlsContext(std::move(find)));
+  std::shared_ptr<TlsContext> made(new TlsContext(std::move(find), TlsSession::kRecordsPerKey));
   made->files_ = all;
   if (bySecret) made->own_ = {kSharedSecret, secret};
   made->seen_ = made->filesNow();
@@ -77,8 +77,9 @@ Result<std::shared_ptr<TlsContext>> TlsContext::create(const TlsOptions& options
   return made;
 }
 
-Result<std::shared_ptr<TlsContext>> TlsContext::forSecrets(SecretOf secretOf) {
-  std::shared_ptr<TlsContext> made(new TlsContext(std::move(secretOf)));
+Result<std::shared_ptr<TlsContext>> TlsContext::forSecrets(SecretOf secretOf,
+                                                           uint64_t recordsPerKey) {
+  std::shared_ptr<TlsContext> made(new TlsContext(std::move(secretOf), recordsPerKey));
   HMC_ASSIGN(made->context_, made->make());
   SSL_CTX_set_read_ahead(made->context_.get(), 1);
   SSL_CTX_set_default_read_buffer_len(made->context_.get(), kReadBuffer);
@@ -164,7 +165,7 @@ Result<std::unique_ptr<TlsSession>> TlsContext::open(int socket, TlsSession::Sid
   ERR_clear_error();
   SSL* ssl = SSL_new(context.get());
   if (!ssl) return error(Code::exhausted, "no memory for a TLS session: {}", lastReason());
-  return std::make_unique<TlsSession>(ssl, socket, side, std::move(secret));
+  return std::make_unique<TlsSession>(ssl, socket, side, std::move(secret), recordsPerKey_);
 }
 
 int TlsContext::findSecret(SSL* ssl, const unsigned char* identity, size_t size,

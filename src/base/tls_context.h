@@ -28,7 +28,8 @@ class TlsContext {
   using SecretOf = std::function<std::string(std::string_view identity)>;
   // For connections whose two ends know a secret of their own each: the dialler says its name. The
   // sessions read ahead, for who moves much: see TlsSession::buffered().
-  static Result<std::shared_ptr<TlsContext>> forSecrets(SecretOf secretOf);
+  static Result<std::shared_ptr<TlsContext>> forSecrets(
+      SecretOf secretOf, uint64_t recordsPerKey = TlsSession::kRecordsPerKey);
 
   // Sessions over a connected, or connecting, non-blocking socket, which stays the caller's and
   // outlives the session. The context outlives it, too.
@@ -39,7 +40,8 @@ class TlsContext {
 
  private:
   using Context = std::shared_ptr<SSL_CTX>;
-  explicit TlsContext(SecretOf secretOf) : secretOf_(std::move(secretOf)) {}
+  TlsContext(SecretOf secretOf, uint64_t recordsPerKey)
+      : secretOf_(std::move(secretOf)), recordsPerKey_(recordsPerKey) {}
 
   static int findSecret(SSL* ssl, const unsigned char* identity, size_t size, SSL_SESSION** found);
   static int useSecret(SSL* ssl, const EVP_MD* digest, const unsigned char** identity, size_t* size,
@@ -51,6 +53,7 @@ class TlsContext {
   Result<std::unique_ptr<TlsSession>> open(int socket, TlsSession::Side side, TlsSecret secret);
 
   const SecretOf secretOf_;  // none: with certificates
+  const uint64_t recordsPerKey_;
   TlsOptions files_;
   TlsSecret own_;  // that dial(socket) uses
 

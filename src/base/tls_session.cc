@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/guarded_copy.h"
 
 namespace hmc {
 
@@ -25,10 +26,31 @@ size_t sizeOf(std::span<const iovec> parts) {
   return size;
 }
 
+// What lies `at` bytes into the parts, `most` bytes of it: those parts, or pieces of them.
+constexpr size_t kMostParts = 64;
+std::span<const iovec> partsAt(std::span<const iovec> parts, size_t at, size_t most,
+                               iovec (&found)[kMostParts]) {
+  size_t count = 0;
+  for (const iovec& part : parts) {
+    const size_t passed = std::min(at, part.iov_len);
+    const size_t size = std::min(part.iov_len - passed, most);
+    at -= passed;
+    if (size == 0) continue;
+    found[count++] = {static_cast<char*>(part.iov_base) + passed, size};
+    most -= size;
+    if (most == 0 || count == kMostParts) break;
+  }
+  return {found, count};
+}
+
 }  // namespace
 
-TlsSession::TlsSession(SSL* ssl, int socket, Side side, TlsSecret secret)
-    : ssl_(ssl), socket_(socket), side_(side), secret_(std::move(secret)) {
+TlsSession::TlsSession(SSL* ssl, int socket, Side side, TlsSecret secret, uint64_t recordsPerKey)
+    : ssl_(ssl),
+      socket_(socket),
+      side_(side),
+      secret_(std::move(secret)),
+      recordsPerKey_(recordsPerKey) {
   SSL_set_app_data(ssl, this);
   BIO* bio = BIO_new(bioMethod());
   BIO_set_data(bio, this);
@@ -183,37 +205,43 @@ TlsMoved TlsSession::readRecord(char* into, size_t size) {
   return broken();
 }
 
+// The peer follows by itself: the record that goes out first says that others come with the next
+// key. What it sends is its own affair.
+void TlsSession::encryptRecord(const char* bytes, size_t size) {
+  if (records_ == recordsPerKey_ && SSL_key_update(ssl_.get(), SSL_KEY_UPDATE_NOT_REQUESTED) == 1) {
+    records_ = 0;
+    ++keyUpdates_;
+  }
+  ++records_;
+  size_t written = 0;
+  SSL_write_ex(ssl_.get(), bytes, size, &written);
+}
+
 // Encrypts from the parts without their first `skip` bytes, `most` at the most, and answers how
 // many it took. Neighbours share a record.
 size_t TlsSession::encrypt(std::span<const iovec> parts, size_t skip, size_t most) {
   char gathered[kRecord];
-  size_t inRecord = 0;
   size_t taken = 0;
-  auto close = [&] {
-    size_t written = 0;
-    if (inRecord > 0) SSL_write_ex(ssl_.get(), gathered, inRecord, &written);
-    inRecord = 0;
-  };
-  for (const iovec& part : parts) {
-    const size_t passed = std::min(skip, part.iov_len);
-    skip -= passed;
-    const char* from = static_cast<const char*>(part.iov_base) + passed;
-    for (size_t left = std::min(part.iov_len - passed, most - taken); left > 0;) {
-      size_t count = std::min(left, kRecord - inRecord);
-      if (count == kRecord) {
-        size_t written = 0;
-        SSL_write_ex(ssl_.get(), from, kRecord, &written);
-      } else {
-        std::memcpy(gathered + inRecord, from, count);
-        inRecord += count;
-        if (inRecord == kRecord) close();
-      }
-      from += count;
-      left -= count;
-      taken += count;
+  while (taken < most) {
+    iovec found[kMostParts];
+    const auto record = partsAt(parts, skip + taken, std::min(kRecord, most - taken), found);
+    const size_t size = sizeOf(record);
+    if (size == 0) break;
+    const char* from = gathered;
+    size_t got = size;
+    if (guarded_) {
+      got = readGuarded(gathered, record);
+    } else if (record.size() == 1) {
+      from = static_cast<const char*>(record[0].iov_base);
+    } else {
+      char* to = gathered;
+      for (const iovec& part : record)
+        to = std::copy_n(static_cast<const char*>(part.iov_base), part.iov_len, to);
     }
+    if (got > 0) encryptRecord(from, got);
+    taken += got;
+    if (got < size) break;
   }
-  close();
   return taken;
 }
 
@@ -227,6 +255,7 @@ TlsMoved TlsSession::write(std::span<const iovec> parts) {
     done += std::exchange(held_, 0);
     if (done >= size) break;
     held_ = encrypt(parts, done, kBatch);
+    if (held_ == 0) return {.bytes = done, .errnum = done > 0 ? 0 : EFAULT};
   }
   return {.bytes = done, .errnum = done > 0 ? 0 : errnum_};
 }

@@ -3,6 +3,7 @@
 #include <openssl/ssl.h>
 #include <sys/uio.h>
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -16,7 +17,8 @@ namespace hmc {
 struct TlsMoved {
   size_t bytes = 0;    // with no error and no end, 0 means: not now, wait for the socket
   bool ended = false;  // read only: the peer said that it sends no more, in words nobody can forge
-  int errnum = 0;      // the session broke: problem() says how
+  // The session broke: problem() says how. Or, from write() alone, EFAULT: see guardMemory().
+  int errnum = 0;
 };
 
 // What both ends of a session know, and what it is called; empty where certificates are used.
@@ -33,8 +35,14 @@ class TlsSession {
  public:
   enum class Side { dialler, acceptor };
   enum class Step { done, wantsRead, wantsWrite, failed };
+  // A record's largest content.
+  static constexpr size_t kRecord = 16384;
+  // AES-GCM should not protect more than 2^24.5 records with one key (RFC 8446, 5.5).
+  static constexpr uint64_t kRecordsPerKey = uint64_t{1} << 24;
 
-  TlsSession(SSL* ssl, int socket, Side side, TlsSecret secret);
+  // Takes another key for what it sends after that many records.
+  TlsSession(SSL* ssl, int socket, Side side, TlsSecret secret,
+             uint64_t recordsPerKey = kRecordsPerKey);
   // Says goodbye, if the socket takes it.
   ~TlsSession();
   TlsSession(const TlsSession&) = delete;
@@ -54,6 +62,9 @@ class TlsSession {
   // context reads ahead.
   TlsMoved readRecord(char* into, size_t size);
   TlsMoved write(std::span<const iovec> parts);
+  // What write() gets may be memory that nobody can read any more: it then answers EFAULT where it
+  // reaches that, and the session goes on.
+  void guardMemory() { guarded_ = true; }
   // How many bytes of the caller's are encrypted and perhaps partly with the peer, although write()
   // has not counted them; from now on they count as written.
   size_t takeUncounted() { return std::exchange(held_, 0); }
@@ -71,11 +82,11 @@ class TlsSession {
   std::string exported(std::string_view label) const;
 
   const TlsSecret& secret() const { return secret_; }
+  // How often what we send got another key.
+  uint64_t keyUpdates() const { return keyUpdates_; }
 
  private:
-  // A record's largest content, and what one write to the socket gathers.
-  static constexpr size_t kRecord = 16384;
-  static constexpr size_t kBatch = 4 * kRecord;
+  static constexpr size_t kBatch = 4 * kRecord;  // what one write to the socket gathers
   struct Free {
     void operator()(SSL* ssl) const { SSL_free(ssl); }
   };
@@ -95,11 +106,16 @@ class TlsSession {
   // False when the socket took no more, or broke: then errnum_ is set.
   bool flush();
   size_t encrypt(std::span<const iovec> parts, size_t skip, size_t most);
+  void encryptRecord(const char* bytes, size_t size);
 
   const std::unique_ptr<SSL, Free> ssl_;
   const int socket_;
   const Side side_;
   const TlsSecret secret_;
+  const uint64_t recordsPerKey_;
+  uint64_t records_ = 0;  // that the key protects so far
+  uint64_t keyUpdates_ = 0;
+  bool guarded_ = false;
   Step step_ = Step::wantsWrite;
   bool up_ = false;
   bool looked_ = false;

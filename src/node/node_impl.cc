@@ -42,7 +42,9 @@ Result<std::shared_ptr<NodeImpl>> NodeImpl::create(const NodeOptions& options,
   HMC_ASSIGN(auto fds, FdExchange::create());
   HMC_ASSIGN(const TlsOptions tls, withEnvironment(options.tls));
   HMC_TRY(checkAdvertised(options.advertise));
-  HMC_ASSIGN(auto transports, make(options.transports, {*fds, options.channels, tls}));
+  HMC_TRY(checkValue(variable::kIntegrity));
+  const bool integrity = options.integrity.value_or(valueOf(variable::kIntegrity) == "true");
+  HMC_ASSIGN(auto transports, make(options.transports, {*fds, options.channels, tls, integrity}));
   std::string name = options.name.empty() ? "node-" + hex(randomBytes(4)) : options.name;
   std::shared_ptr<NodeImpl> node = ownedHere(
       new NodeImpl(name, std::move(fds), std::move(transports), options, std::move(extension)));
@@ -96,7 +98,7 @@ std::vector<TransportCounts> NodeImpl::counters() const {
   for (const auto& engine : engines_) {
     const TransportTotals totals = engine->transport().counters().totals();
     all.push_back({engine->transport().facts().name, totals.operations, totals.bytes,
-                   totals.retries, totals.stalls});
+                   totals.retries, totals.stalls, totals.altered});
   }
   return all;
 }

@@ -18,6 +18,23 @@ Status memoryRevoked() {
   return error(Code::notFound, "the peer has taken that memory back");
 }
 
+Status unusableHere(OpKind kind, const void* local, uint64_t size) {
+  const auto from = reinterpret_cast<uintptr_t>(local);
+  const bool put = kind == OpKind::put;
+  return error(
+      Code::invalidArgument,
+      "{} of {} bytes {} {:#x} to {:#x}: this process cannot {} all of that memory; it was "
+      "unmapped or protected after it was registered",
+      opName(kind), size, put ? "from" : "into", from, from + size, put ? "read" : "write");
+}
+
+Status unusableThere(OpKind kind, uint64_t offset, uint64_t size) {
+  return error(Code::failed,
+               "{} of {} bytes at remote offset {}: the peer cannot {} all of that memory; it was "
+               "unmapped or protected there after it was registered",
+               opName(kind), size, offset, kind == OpKind::put ? "write" : "read");
+}
+
 Status notHeld(const Lease& lease) {
   return error(Code::disconnected,
                "the peer has answered no heartbeat for the {} ms of the lease, and may have given "

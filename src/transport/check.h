@@ -15,6 +15,11 @@ Status checkRange(OpKind kind, uint64_t offset, uint64_t size, uint64_t memorySi
 // What an operation on memory gets whose owner has taken it back.
 Status memoryRevoked();
 
+// What it gets whose memory is there no more, or protected: where the transfer began, or at the
+// owner's.
+Status unusableHere(OpKind kind, const void* local, uint64_t size);
+Status unusableThere(OpKind kind, uint64_t offset, uint64_t size);
+
 // What it gets when the peer may have given us up, see Lease::held().
 Status notHeld(const Lease& lease);
 

@@ -38,7 +38,8 @@ void TransportCounters::countInShared(uint64_t operations, uint64_t bytes) {
 
 TransportTotals TransportCounters::totals() const {
   TransportTotals sum{0, 0, retries.load(std::memory_order_relaxed),
-                      stalls.load(std::memory_order_relaxed)};
+                      stalls.load(std::memory_order_relaxed),
+                      altered.load(std::memory_order_relaxed)};
   for (const Cell& cell : cells_) {
     sum.operations += cell.operations.load(std::memory_order_relaxed);
     sum.bytes += cell.bytes.load(std::memory_order_relaxed);

@@ -8,12 +8,14 @@ namespace hmc {
 
 // What a transport did since it was made. Operations and bytes are those that were accepted or
 // copied at once; a stall is a post() that accepted fewer operations than it was offered; a retry
-// is an operation that the transport had to start again.
+// is an operation that the transport had to start again. What came altered, by its checksum, was
+// put or asked for by this side or by its peers.
 struct TransportTotals {
   uint64_t operations = 0;
   uint64_t bytes = 0;
   uint64_t retries = 0;
   uint64_t stalls = 0;
+  uint64_t altered = 0;
 };
 
 // Counts what a transport does. A thread counts in a cell of its own with plain loads and stores: a
@@ -33,6 +35,7 @@ class TransportCounters {
   // Rare, and not behind a copy.
   std::atomic<uint64_t> retries{0};
   std::atomic<uint64_t> stalls{0};
+  std::atomic<uint64_t> altered{0};
 
  private:
   struct alignas(64) Cell {

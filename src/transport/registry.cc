@@ -19,17 +19,21 @@ using Made = Result<std::unique_ptr<Transport>>;
 struct Entry {
   const char* name;
   bool isPrivate;  // what leaves the memory of one user on one host is encrypted on demand
+  bool isChecked;  // bytes that are altered on the way are noticed: by RDMA NICs always
   Made (*make)(const TransportNeeds& needs);
 };
 
 // Best first.
 constexpr Entry kTransports[] = {
-    {"ipc", true, [](const TransportNeeds& needs) { return ipc::create(needs.fds, {}); }},
-    {"verbs", false, [](const TransportNeeds& needs) { return verbs::create({needs.channels}); }},
-    {"ucx", false, [](const TransportNeeds&) { return ucx::create(); }},
-    {"tcp", true,
+    {"ipc", true, true, [](const TransportNeeds& needs) { return ipc::create(needs.fds, {}); }},
+    {"verbs", false, true,
+     [](const TransportNeeds& needs) { return verbs::create({needs.channels}); }},
+    {"ucx", false, false, [](const TransportNeeds&) { return ucx::create(); }},
+    {"tcp", true, true,
      [](const TransportNeeds& needs) {
-       return tcp::create({.exchange = needs.fds.name(), .tls = isRequired(needs.tls)});
+       return tcp::create({.exchange = needs.fds.name(),
+                           .tls = isRequired(needs.tls),
+                           .integrity = needs.integrity});
      }},
 };
 
@@ -41,6 +45,12 @@ std::string allNames() {
 }
 
 Made make(const Entry& entry, const TransportNeeds& needs) {
+  if (needs.integrity && !entry.isChecked) {
+    return error(Code::unsupported,
+                 "{} has no checksum over what it moves, and integrity is asked for: use another "
+                 "transport, or do without integrity",
+                 entry.name);
+  }
   const auto& exceptions = needs.tls.exceptions;
   const bool excepted =
       std::find(exceptions.begin(), exceptions.end(), entry.name) != exceptions.end();

@@ -25,6 +25,8 @@ struct TransportNeeds {
   // Required: a transport that does not encrypt what leaves the host is missing, unless it is one
   // of the exceptions.
   TlsOptions tls{};
+  // A transport that cannot tell that its bytes were altered on the way is missing.
+  bool integrity = false;
 };
 
 // Every transport of this build, or those named in `wanted`, in that order. One that cannot run

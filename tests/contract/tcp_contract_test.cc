@@ -18,7 +18,11 @@ std::vector<Candidate> candidates() {
   encrypted.memories = {heapMemory()};
   encrypted.lease = std::chrono::milliseconds(1000);  // a killed peer signs no end: this ends it
   encrypted.make = [] { return tcp::create({.tls = true}); };
-  return {candidate, encrypted};
+  Candidate checked = candidate;
+  checked.name = "checked";
+  checked.memories = {heapMemory()};
+  checked.make = [] { return tcp::create({.integrity = true}); };
+  return {candidate, encrypted, checked};
 }
 
 }  // namespace hmc::contract

@@ -130,6 +130,26 @@ TEST_F(BenchCommand, measuresBetweenTwoThatAPersonStarted) {
   EXPECT_THAT(client.output, HasSubstr("raw socket"));
 }
 
+TEST_F(BenchCommand, measuresWhatChecksumsAndTlsCostBesidePlainTcp) {
+  const std::string words = "bench --protections --from 1024 --to 4096 --seconds 0.01 --json";
+  auto outcome = hmcCommand(words, quiet_);
+  ASSERT_EQ(outcome.status, 0) << outcome.output;
+  ASSERT_TRUE(json::accept(outcome.output)) << outcome.output;
+  auto run = json::parse(outcome.output);
+  ASSERT_EQ(run["measurements"].size(), 12U) << "three sizes, put and get, checked and encrypted";
+  std::set<std::string> paths;
+  for (const auto& measurement : run["measurements"]) {
+    paths.insert(measurement["path"].get<std::string>());
+    EXPECT_GT(measurement["value"].get<double>(), 0) << measurement;
+    EXPECT_EQ(measurement["ceiling"]["name"], "plain tcp") << measurement;
+    EXPECT_GT(measurement["ceiling"]["value"].get<double>(), 0) << measurement;
+  }
+  EXPECT_EQ(paths, (std::set<std::string>{"tcp (checked, 2 streams)", "tcp (tls, 2 streams)"}));
+  auto beside = hmcCommand(words, quiet_ + " HMC_TLS=required HMC_SECRET=hush");
+  EXPECT_EQ(beside.status, 1);
+  EXPECT_THAT(beside.output, HasSubstr("unset both"));
+}
+
 TEST_F(BenchCommand, comparesAllPathsWithTheOneThatIsChosenAndSavesTheTimes) {
   const std::string words = "bench --all-paths --from 8 --to 64 --seconds 0.01 ";
   auto outcome = hmcCommand(words + "--json --save " + file_, quiet_);

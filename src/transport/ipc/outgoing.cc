@@ -4,7 +4,8 @@
 
 #include "base/error.h"
 #include "base/fd_exchange.h"
-#include "memory/host_copy.h"
+#include "base/guarded_copy.h"
+#include "transport/check.h"
 #include "transport/exports.h"
 #include "transport/ipc/neighbour.h"
 
@@ -27,8 +28,7 @@ Status refusal(const Op& op, Code outcome) {
     case Code::disconnected:
       return error(outcome, "the peer has heard nothing from us for too long");
     default:
-      return error(Code::failed, "{} of {} bytes: the peer could not copy them", opName(op.kind),
-                   op.size);
+      return unusableThere(op.kind, op.remoteOffset, op.size);
   }
 }
 
@@ -148,7 +148,9 @@ void Outgoing::reapSlot(uint32_t index) {
   const auto outcome = static_cast<Code>(slot.outcome.load(std::memory_order_relaxed));
   Status status = outcome == Code::ok ? Status() : refusal(pending.op, outcome);
   if (status.ok() && pending.op.kind == OpKind::get && closed_.ok()) {
-    copyHost(static_cast<char*>(pending.op.local) + use.offset, ring_->data[index], use.size);
+    void* const to = static_cast<char*>(pending.op.local) + use.offset;
+    if (!writeGuarded(to, ring_->data[index], use.size))
+      status = unusableHere(OpKind::get, pending.op.local, pending.op.size);
   }
   if (pending.error.ok()) pending.error = status;
   --pending.outstanding;
@@ -173,8 +175,10 @@ void Outgoing::issueInto(uint32_t index, Pending& pending) {
   const Op& op = pending.op;
   RingSlot& slot = ring_->slots[index];
   Use use{&pending, pending.issued, std::min(kSlotBytes, op.size - pending.issued)};
-  if (op.kind == OpKind::put) {
-    copyHost(ring_->data[index], static_cast<char*>(op.local) + use.offset, use.size);
+  if (op.kind == OpKind::put &&
+      !readGuarded(ring_->data[index], static_cast<char*>(op.local) + use.offset, use.size)) {
+    pending.error = unusableHere(op.kind, op.local, op.size);
+    return;
   }
   slot.kind.store(static_cast<uint32_t>(op.kind), std::memory_order_relaxed);
   slot.size.store(static_cast<uint32_t>(use.size), std::memory_order_relaxed);

@@ -35,13 +35,14 @@ Fd openPidfd(pid_t pid) {
 #endif
 }
 
-Status failure(OpKind kind, pid_t pid, uint64_t address, size_t done, size_t size, int errnum) {
+Status failure(OpKind kind, pid_t pid, const void* local, uint64_t address, size_t done,
+               size_t size, int errnum) {
   if (errnum == ESRCH) return error(Code::disconnected, "the peer's process {} is gone", pid);
   if (errnum == EFAULT) {
     return error(Code::failed,
-                 "{} of {} bytes at {:#x} in process {} stopped after {}: memory is not mapped "
-                 "there, or here, any more",
-                 opName(kind), size, address, pid, done);
+                 "{} of {} bytes at {:#x} in process {} stopped after {}: from there on the memory "
+                 "is unmapped or protected, at the peer or in this process, where it is at {}",
+                 opName(kind), size, address, pid, done, local);
   }
   return errnoStatus(
       fmt::format("{} of {} bytes at {:#x} in process {}", opName(kind), size, address, pid),
@@ -110,7 +111,7 @@ bool Process::alive() const {
 
 Status Process::move(OpKind kind, void* local, uint64_t address, size_t size,
                      const Lease& lease) const {
-  if (!alive()) return failure(kind, pid_, address, 0, size, ESRCH);
+  if (!alive()) return failure(kind, pid_, local, address, 0, size, ESRCH);
   size_t done = 0;
   while (done < size) {
     if (!lease.held()) return notHeld(lease);
@@ -119,7 +120,8 @@ Status Process::move(OpKind kind, void* local, uint64_t address, size_t size,
     iovec there{pointer(address + done), step};
     ssize_t moved = call(kind, pid_, &here, &there, 1);
     if (moved < 0 && errno == EINTR) continue;
-    if (moved <= 0) return failure(kind, pid_, address, done, size, moved < 0 ? errno : EFAULT);
+    if (moved <= 0)
+      return failure(kind, pid_, local, address, done, size, moved < 0 ? errno : EFAULT);
     done += static_cast<size_t>(moved);
   }
   return Status();

@@ -4,9 +4,9 @@
 #include <latch>
 
 #include "base/error.h"
+#include "base/guarded_copy.h"
 #include "base/liveness.h"
 #include "base/thread.h"
-#include "memory/host_copy.h"
 
 namespace hmc::ipc {
 
@@ -147,8 +147,10 @@ Code Service::apply(Session& session, uint32_t index) {
       .use(slot.region.load(std::memory_order_relaxed), put ? OpKind::put : OpKind::get,
            slot.offset.load(std::memory_order_relaxed), size,
            [&](const Region& ours) {
-             put ? copyHost(ours.ptr, piece, size) : copyHost(piece, ours.ptr, size);
-             return Status();
+             // The owner of the memory may have protected it, or unmapped it.
+             const bool copied =
+                 put ? writeGuarded(ours.ptr, piece, size) : readGuarded(piece, ours.ptr, size);
+             return copied ? Status() : Status(Code::failed, "");
            })
       .code();
 }

@@ -6,13 +6,21 @@
 namespace hmc::tcp {
 
 namespace {
-constexpr uint32_t kAddressMagic = 0x32504354;   // "TCP2"
+constexpr uint32_t kAddressMagic = 0x33504354;   // "TCP3"
 constexpr uint32_t kKeyMagic = 0x4b504354;       // "TCPK"
 constexpr uint32_t kGreetingMagic = 0x33434d48;  // "HMC3"
+constexpr uint32_t kChecked = 1 << 8;            // beside the role
 }  // namespace
 
 std::string Address::encode() const {
-  return Writer().u32(kAddressMagic).u16(port).string(host).string(token).string(exchange).take();
+  return Writer()
+      .u32(kAddressMagic)
+      .u16(port)
+      .string(host)
+      .string(token)
+      .string(exchange)
+      .u8(checks ? 1 : 0)
+      .take();
 }
 
 Result<Address> Address::decode(std::string_view bytes) {
@@ -23,8 +31,10 @@ Result<Address> Address::decode(std::string_view bytes) {
   address.host = reader.string();
   address.token = reader.string();
   address.exchange = reader.string();
+  const uint8_t checks = reader.u8();
   HMC_TRY(reader.finish("a tcp link's address"));
-  if (magic != kAddressMagic || address.host.empty() ||
+  address.checks = checks == 1;
+  if (magic != kAddressMagic || address.host.empty() || checks > 1 ||
       (!address.dials() && address.token.size() != kTokenSize)) {
     return error(Code::invalidArgument, "these {} bytes are not a tcp link's address",
                  bytes.size());
@@ -52,7 +62,8 @@ Result<Key> Key::decode(std::string_view bytes) {
 }
 
 std::string Greeting::pack(const std::string& credentials) const {
-  std::string bytes = Writer().u32(kGreetingMagic).u32(role).u32(stream).raw(token).take();
+  const uint32_t how = role | (checked ? kChecked : 0);
+  std::string bytes = Writer().u32(kGreetingMagic).u32(how).u32(stream).raw(token).take();
   return bytes + proof(credentials, bytes);
 }
 
@@ -60,7 +71,9 @@ Greeting Greeting::unpack(const char* bytes) {
   Reader in({bytes, kProven});
   if (in.u32() != kGreetingMagic) return {};
   Greeting greeting;
-  greeting.role = in.u32();
+  const uint32_t how = in.u32();
+  greeting.checked = (how & kChecked) != 0;
+  greeting.role = how & ~kChecked;
   greeting.stream = in.u32();
   greeting.token = in.raw(kTokenSize);
   return greeting;

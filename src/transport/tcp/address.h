@@ -16,6 +16,7 @@ struct Address {
   uint16_t port = 0;  // 0: this side dials
   std::string token;
   std::string exchange;  // an FdExchange of this side's process; empty: it has none
+  bool checks = false;   // this side wants checksums; both use them where one does
 
   bool dials() const { return port == 0; }
   std::string encode() const;
@@ -49,6 +50,7 @@ struct Greeting {
   uint32_t role = 0;
   uint32_t stream = 0;
   std::string token;
+  bool checked = false;  // headers and bytes have checksums (wire.h)
 
   std::string pack(const std::string& credentials) const;
   // What kSize bytes say, whoever sent them; no role when they are no greeting.

@@ -2,6 +2,7 @@
 
 #include <sys/socket.h>
 
+#include <cstddef>
 #include <memory>
 #include <utility>
 
@@ -11,7 +12,8 @@
 namespace hmc::tcp {
 
 // A socket of a stream, plain or with TLS. What is sent and received is as with the socket's own
-// calls: -1 with errno, EAGAIN when it is not the time. For one thread at a time.
+// calls: -1 with errno, EAGAIN when it is not the time, EFAULT where memory of the user's cannot be
+// read or written. The stream goes on after that. For one thread at a time.
 //
 // With TLS, 0 is an end that the peer has signed (close_notify). A socket that merely ended or was
 // reset, which anybody on the way can bring about, is ECONNABORTED and says nothing about the peer.
@@ -19,12 +21,15 @@ class Connection {
  public:
   Connection() = default;
   explicit Connection(Fd fd, std::unique_ptr<TlsSession> tls = nullptr)
-      : fd_(std::move(fd)), tls_(std::move(tls)) {}
+      : fd_(std::move(fd)), tls_(std::move(tls)) {
+    if (tls_) tls_->guardMemory();
+  }
   Connection(Connection&&) noexcept = default;
   Connection& operator=(Connection&& other) noexcept {
     reset();
     fd_ = std::move(other.fd_);
     tls_ = std::move(other.tls_);
+    decrypted_ = std::move(other.decrypted_);
     return *this;
   }
 
@@ -35,9 +40,11 @@ class Connection {
   // With TLS it says goodbye first.
   void reset() {
     tls_.reset();
+    decrypted_.reset();
     fd_.reset();
   }
 
+  // The last part of the message is ours; those before it may be the user's.
   ssize_t receive(msghdr& message) {
     return tls_ ? receiveTls(message) : recvmsg(fd_.get(), &message, MSG_DONTWAIT);
   }
@@ -57,7 +64,9 @@ class Connection {
   void finishSending();
 
   // Whether something was received that receive() has not answered yet: the socket will not tell.
-  bool buffered() const { return tls_ && tls_->buffered(); }
+  bool buffered() const { return holdsBytes() || (tls_ && tls_->buffered()); }
+  // The same, and the next receive() answers it for sure.
+  bool holdsBytes() const { return decrypted_ && decrypted_->used < decrypted_->size; }
   // Until the peer has answered there is nothing to send, although the socket takes bytes.
   bool awaitsPeer() const { return tls_ && tls_->awaitsPeer(); }
   // What TLS has to say about a failure; ok where it has nothing.
@@ -67,8 +76,16 @@ class Connection {
   ssize_t receiveTls(msghdr& message);
   ssize_t sendTls(msghdr& message);
 
+  // A record, on its way to where it belongs.
+  struct Decrypted {
+    size_t used = 0;
+    size_t size = 0;
+    char bytes[TlsSession::kRecord];
+  };
+
   Fd fd_;
   std::unique_ptr<TlsSession> tls_;
+  std::unique_ptr<Decrypted> decrypted_;
 };
 
 }  // namespace hmc::tcp

@@ -22,21 +22,23 @@ constexpr uint64_t kGrow = size_t{1} << 20;
 }  // namespace
 
 Result<std::unique_ptr<Link>> TcpLink::create(Service& service, Progress& progress,
+                                              TransportCounters& counters,
                                               const TcpOptions& options,
                                               const LinkOptions& linkOptions) {
-  Address address{linkOptions.localHost, 0, "", options.exchange};
+  Address address{linkOptions.localHost, 0, "", options.exchange,
+                  options.integrity && !options.tls};
   if (!linkOptions.initiator) {
     HMC_ASSIGN(address.port, service.open(linkOptions.localHost));
     address.token = randomBytes(kTokenSize);
   }
   std::unique_ptr<TcpLink> link(
-      new TcpLink(service, progress, options, linkOptions, std::move(address)));
+      new TcpLink(service, progress, counters, options, linkOptions, std::move(address)));
   if (!linkOptions.initiator) service.expect(link->address_.token, *link);
   return std::unique_ptr<Link>(std::move(link));
 }
 
-TcpLink::TcpLink(Service& service, Progress& progress, const TcpOptions& options,
-                 const LinkOptions& linkOptions, Address address)
+TcpLink::TcpLink(Service& service, Progress& progress, TransportCounters& counters,
+                 const TcpOptions& options, const LinkOptions& linkOptions, Address address)
     : service_(service),
       progress_(progress),
       options_(options),
@@ -45,7 +47,7 @@ TcpLink::TcpLink(Service& service, Progress& progress, const TcpOptions& options
       address_(std::move(address)),
       encoded_(address_.encode()) {
   for (int i = 0; i < options.streams; ++i) {
-    streams_.push_back(std::make_unique<OriginStream>(lease_->length()));
+    streams_.push_back(std::make_unique<OriginStream>(lease_->length(), counters));
   }
   number_ = progress.add(*this);
 }
@@ -84,6 +86,7 @@ Status TcpLink::connect(std::string_view peerAddress) {
   if (connected_.exchange(true)) {
     return error(Code::invalidArgument, "this tcp link is already connected");
   }
+  checked_ = (address_.checks || peer.checks) && !options_.tls;
   {
     std::lock_guard lock(mutex_);
     exchange_ = peer.exchange;
@@ -110,6 +113,8 @@ std::string TcpLink::exchangeOfPeer() {
 
 bool TcpLink::accepts(const char* bytes) {
   const Greeting greeting = Greeting::unpack(bytes);
+  // A peer whose words were altered on the way may not know that we check.
+  if (address_.checks && !greeting.checked) return false;
   return greeting.stream < kMostStreams && Greeting::isProven(bytes, credentials_) &&
          accepted_.emplace(greeting.role, greeting.stream).second;
 }
@@ -117,7 +122,7 @@ bool TcpLink::accepts(const char* bytes) {
 Result<TcpLink::Dialled> TcpLink::dialFor(Role role, size_t stream) {
   HMC_ASSIGN(Fd fd, dial(dialled_.host, dialled_.port));
   const Greeting greeting{static_cast<uint32_t>(role), static_cast<uint32_t>(stream),
-                          dialled_.token};
+                          dialled_.token, checked_};
   HMC_ASSIGN(Connection connection, service_.secured(std::move(fd), dialled_.token, credentials_));
   return Dialled{std::move(connection), greeting.pack(credentials_)};
 }
@@ -127,7 +132,8 @@ Status TcpLink::dialForward(size_t stream) {
   std::string last = farewell(dialled.greeting, credentials_);
   return streams_[stream]->attach(
       std::move(dialled.connection), endpointName(dialled_.host, dialled_.port),
-      {std::move(dialled.greeting), std::move(last), exchangeOfPeer()}, progress_, number_, stream);
+      {std::move(dialled.greeting), std::move(last), exchangeOfPeer(), checked_}, progress_,
+      number_, stream);
 }
 
 Status TcpLink::dialFirst(const Address& peer) {
@@ -174,10 +180,10 @@ void TcpLink::connected(Connection connection, const char* greeting) {
   for (size_t i = 0; i < streams_.size(); ++i) {
     if (streams_[i]->attached()) continue;
     // A failure leaves the stream without a connection, which the timer notices.
-    (void)streams_[i]->attach(
-        std::move(connection), name,
-        {"", farewell({greeting, Greeting::kSize}, credentials_), exchangeOfPeer()}, progress_,
-        number_, i);
+    (void)streams_[i]->attach(std::move(connection), name,
+                              {"", farewell({greeting, Greeting::kSize}, credentials_),
+                               exchangeOfPeer(), Greeting::unpack(greeting).checked},
+                              progress_, number_, i);
     break;
   }
   setTimer();
@@ -188,8 +194,9 @@ Result<std::unique_ptr<RemoteMemory>> TcpLink::importKey(std::string_view bytes,
                                                          void* place) {
   HMC_TRY(checkPlace(place, "tcp"));
   HMC_ASSIGN(Key key, Key::decode(bytes));
-  return std::unique_ptr<RemoteMemory>(new TcpRemote(
-      key.region, key.size, key.writable ? Access::readWrite : Access::read, describe(options_)));
+  return std::unique_ptr<RemoteMemory>(
+      new TcpRemote(key.region, key.size, key.writable ? Access::readWrite : Access::read,
+                    describe(options_, checked_)));
 }
 
 size_t TcpLink::post(std::span<const Op> ops) {

@@ -20,6 +20,7 @@ namespace hmc::tcp {
 class TcpLink final : public Link, private Service::Owner, private Progress::Watched {
  public:
   static Result<std::unique_ptr<Link>> create(Service& service, Progress& progress,
+                                              TransportCounters& counters,
                                               const TcpOptions& options,
                                               const LinkOptions& linkOptions);
   ~TcpLink() override;
@@ -34,8 +35,8 @@ class TcpLink final : public Link, private Service::Owner, private Progress::Wat
  private:
   using Clock = Progress::Clock;
 
-  TcpLink(Service& service, Progress& progress, const TcpOptions& options,
-          const LinkOptions& linkOptions, Address address);
+  TcpLink(Service& service, Progress& progress, TransportCounters& counters,
+          const TcpOptions& options, const LinkOptions& linkOptions, Address address);
 
   bool accepts(const char* greeting) override;
   void connected(Connection connection, const char* greeting) override;
@@ -73,6 +74,7 @@ class TcpLink final : public Link, private Service::Owner, private Progress::Wat
   std::atomic<OriginStream*> preferred_{nullptr};  // one of streams_
   // When expire() has to look: the connections are late, or a fence is over.
   std::atomic<Clock::time_point> timer_{Clock::time_point::max()};
+  std::atomic<bool> checked_{false};  // what moves has checksums; set by connect()
   std::atomic<bool> connected_{false};
   std::atomic<bool> closed_{false};
   std::mutex mutex_;               // guards what follows

@@ -17,7 +17,8 @@ namespace {
 constexpr std::chrono::milliseconds kLookEvery{20};
 }  // namespace
 
-OriginStream::OriginStream(std::chrono::milliseconds fence) : fence_(fence) {}
+OriginStream::OriginStream(std::chrono::milliseconds fence, TransportCounters& counters)
+    : fence_(fence), counters_(counters) {}
 
 Status OriginStream::attach(Connection connection, std::string peer, Ends ends, Progress& progress,
                             uint64_t number, size_t index) {
@@ -31,6 +32,7 @@ Status OriginStream::attach(Connection connection, std::string peer, Ends ends, 
   greeting_ = std::move(ends.greeting);
   farewell_ = std::move(ends.farewell);
   exchange_ = std::move(ends.exchange);
+  checked_ = ends.checked;
   if (greeting_.empty()) setUp();
   sendAll();
   return Status();
@@ -58,13 +60,14 @@ bool OriginStream::enqueue(const Op& op) {
   if (slots_.empty()) {
     slots_.resize(kWindow);
     in_.resize(kReadAhead);
+    if (checked_) trailers_.resize(kWindow);
   }
   Slot& s = slot(end_);
   s.op = op;
-  const auto kind = op.kind == OpKind::put ? RequestKind::put : RequestKind::get;
-  Request{static_cast<uint64_t>(kind), end_, static_cast<const TcpRemote*>(op.remote)->region,
-          op.remoteOffset, op.size}
-      .pack(s.header);
+  if (Status status = prepare(s, end_); !status.ok()) {
+    op.completion->fail(status);
+    return true;
+  }
   ++end_;
   load_.fetch_add(cost, std::memory_order_relaxed);
   return true;
@@ -92,88 +95,9 @@ bool OriginStream::pump(bool over) {
   return finished_ != before;
 }
 
-size_t OriginStream::wireSize(const Slot& s) const {
-  return Request::kSize + (s.op.kind == OpKind::put ? s.op.size : 0);
-}
-
-// The unsent bytes from the greeting on, straight from the callers' memory.
-size_t OriginStream::gather(iovec* pieces, size_t most) {
-  size_t count = 0;
-  if (!greeting_.empty()) pieces[count++] = {greeting_.data(), greeting_.size()};
-  size_t skip = sent_;
-  for (uint64_t number = next_; number != end_ && count + 2 <= most; ++number) {
-    Slot& s = slot(number);
-    if (skip < Request::kSize) {
-      pieces[count++] = {s.header + skip, Request::kSize - skip};
-      skip = Request::kSize;
-    }
-    if (s.op.kind == OpKind::put) {
-      const size_t done = skip - Request::kSize;
-      pieces[count++] = {static_cast<char*>(s.op.local) + done, s.op.size - done};
-    }
-    skip = 0;
-  }
-  return count;
-}
-
-void OriginStream::sent(size_t count) {
-  const size_t ofGreeting = std::min(count, greeting_.size());
-  greeting_.erase(0, ofGreeting);
-  if (greeting_.empty() && !up()) setUp();
-  sent_ += count - ofGreeting;
-  while (next_ != end_ && sent_ >= wireSize(slot(next_))) {
-    sent_ -= wireSize(slot(next_));
-    ++next_;
-  }
-}
-
 void OriginStream::setUp() {
   target_ = LocalPeer(fd_.get(), exchange_);
   up_.store(true, std::memory_order_release);
-}
-
-void OriginStream::sendAll(bool more) {
-  while (fd_ && (next_ != end_ || !greeting_.empty())) {
-    iovec pieces[64];
-    msghdr message{};
-    message.msg_iov = pieces;
-    message.msg_iovlen = gather(pieces, std::size(pieces));
-    const ssize_t count = fd_.send(message, more);
-    if (count >= 0) {
-      corked_ = more;
-      sent(static_cast<size_t>(count));
-    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      return;
-    } else if (errno != EINTR) {
-      return broken("sending to", errno);
-    }
-  }
-}
-
-void OriginStream::receiveAll(bool over) {
-  while (fd_) {
-    iovec pieces[2] = {{payload_, payloadLeft_}, {in_.data() + inSize_, in_.size() - inSize_}};
-    const bool placing = payloadLeft_ > 0;
-    msghdr message{};
-    message.msg_iov = placing ? pieces : pieces + 1;
-    message.msg_iovlen = placing ? 2 : 1;
-    const size_t room = payloadLeft_ + in_.size() - inSize_;
-    const ssize_t got = fd_.receive(message);
-    if (got == 0) return broken("hearing from", 0);
-    if (got < 0) {
-      if (errno == EINTR) continue;
-      if (errno == EAGAIN || errno == EWOULDBLOCK) return;
-      return broken("hearing from", errno);
-    }
-    const size_t placed = std::min(static_cast<size_t>(got), payloadLeft_);
-    hear(payload_, placed);
-    hear(in_.data() + inSize_, static_cast<size_t>(got) - placed);
-    payload_ += placed;
-    payloadLeft_ -= placed;
-    inSize_ += static_cast<size_t>(got) - placed;
-    if (Status status = digest(); !status.ok()) return end(status, false);
-    if (static_cast<size_t>(got) < room && !over) return;  // the socket is empty
-  }
 }
 
 // Keeps the last bytes. Most often they are few: what is large is a get's.
@@ -188,65 +112,16 @@ bool OriginStream::isFenced() const {
   return (!farewell_.empty() && sameProof(last_, farewell_)) || target_.gone();
 }
 
-// Uses up the complete answers in in_, and of a get's bytes whatever is there.
-Status OriginStream::digest() {
-  size_t used = 0;
-  while (payloadLeft_ == 0 && inSize_ - used >= Reply::kSize) {
-    const Reply reply = Reply::unpack(in_.data() + used);
-    const char* rest = in_.data() + used + Reply::kSize;
-    const size_t have = inSize_ - used - Reply::kSize;
-    if (reply.kind == static_cast<uint32_t>(ReplyKind::refused)) {
-      if (reply.size > kLongestSentence || reply.id != first_ || first_ == next_) {
-        return error(Code::disconnected, "{} broke the protocol with a refusal", peer_);
-      }
-      if (have < reply.size) break;
-      const Code code = reply.code > 0 && reply.code <= static_cast<uint32_t>(Code::failed)
-                            ? static_cast<Code>(reply.code)
-                            : Code::failed;
-      endFirst(Status(code, std::string(rest, reply.size)));
-      used += Reply::kSize + reply.size;
-      continue;
-    }
-    HMC_TRY(answer(reply));
-    used += Reply::kSize;
-    const size_t placed = std::min(have, payloadLeft_);
-    if (placed > 0) std::memcpy(payload_, rest, placed);
-    payload_ += placed;
-    payloadLeft_ -= placed;
-    used += placed;
-  }
-  inSize_ -= used;
-  std::memmove(in_.data(), in_.data() + used, inSize_);
-  return Status();
-}
-
-Status OriginStream::answer(const Reply& reply) {
-  const bool due = first_ != next_ && reply.id == first_;
-  const Op* op = due ? &slot(first_).op : nullptr;
-  const bool get = due && op->kind == OpKind::get;
-  if (reply.kind == static_cast<uint32_t>(ReplyKind::data) && get && !payloadCame_ &&
-      reply.size == op->size) {
-    payload_ = static_cast<char*>(op->local);
-    payloadLeft_ = op->size;
-    payloadCame_ = true;
-    return Status();
-  }
-  if (reply.kind == static_cast<uint32_t>(ReplyKind::done) && due && get == payloadCame_) {
-    endFirst(Status());
-    return Status();
-  }
-  return error(Code::disconnected, "{} broke the protocol with an answer of kind {:#x}", peer_,
-               reply.kind);
-}
-
 void OriginStream::endFirst(const Status& status) {
-  const Op& op = slot(first_).op;
+  Slot& s = slot(first_);
+  const Op& op = s.op;
   Completion* completion = op.completion;
   load_.fetch_sub(op.size + kOpCost, std::memory_order_relaxed);
   ++first_;
   ++finished_;
   payloadCame_ = false;
-  completion->end(status);
+  const Status found = std::exchange(s.failure, Status());
+  completion->end(found.ok() ? status : found);
 }
 
 void OriginStream::dropIfNotUp() {

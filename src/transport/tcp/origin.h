@@ -2,6 +2,7 @@
 
 #include <sys/uio.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <mutex>
@@ -30,14 +31,15 @@ class OriginStream {
   using Clock = Deadline::Clock;
 
   // `fence` is how long a target that does not answer may still act on what we sent.
-  explicit OriginStream(std::chrono::milliseconds fence);
+  OriginStream(std::chrono::milliseconds fence, TransportCounters& counters);
 
-  // The first bytes that we send over a connection, the last ones that the target does, and its
-  // FdExchange.
+  // The first bytes that we send over a connection, the last ones that the target does, its
+  // FdExchange, and whether what moves has checksums.
   struct Ends {
     std::string greeting;
     std::string farewell;
     std::string exchange;
+    bool checked = false;
   };
   // The connection, there or on its way. From now on
   // `progress` watches it, as stream `index` of link `number`. The link needs its first one; any
@@ -86,19 +88,30 @@ class OriginStream {
   static constexpr uint64_t kWindowBytes = uint64_t{8} << 20;
   static constexpr uint64_t kOpCost = 256;  // what an operation weighs besides its bytes
   struct Slot {
-    Op op;  // no completion: already failed
+    Op op;           // no completion: already failed
+    Status failure;  // found at this side: how it ends, whatever the target answers
+    size_t follows;  // bytes behind the header, without their trailer
     char header[Request::kSize];
   };
+  using Trailer = std::array<char, kTrailerSize>;
 
-  // All of these with mutex_ held.
+  // All of these with mutex_ held. Those in origin_streaming.cc know what is on the wire.
   Slot& slot(uint64_t number) { return slots_[number % kWindow]; }
+  Status prepare(Slot& s, uint64_t number);
   size_t wireSize(const Slot& s) const;
   void sendAll(bool more = false);
-  size_t gather(iovec* pieces, size_t most);
+  size_t gather(iovec* pieces, size_t most, bool& more);
   void sent(size_t count);
+  void addToChecksum(const Slot& s, size_t from, size_t to);
+  bool blameUnreadable();
   void receiveAll(bool over);
+  void discardPayload();
+  void place(const char* bytes, size_t size);
   Status digest();
+  size_t digestOne(const char* bytes, size_t have, Status& broken);
+  size_t digestRefusal(const Reply& reply, const char* bytes, size_t have, Status& broken);
   Status answer(const Reply& reply);
+  void checkPayload(uint32_t expected);
   void discardAll();
   void hear(const char* bytes, size_t size);
   bool isFenced() const;
@@ -112,6 +125,7 @@ class OriginStream {
   void fail(Op& op);
 
   const std::chrono::milliseconds fence_;
+  TransportCounters& counters_;
   std::atomic<bool> attached_{false};
   std::atomic<bool> needed_{true};
   std::atomic<bool> up_{false};
@@ -125,24 +139,29 @@ class OriginStream {
   std::string farewell_;  // what the target says last
   std::string last_;      // the last bytes that came, as many as that
   std::string exchange_;  // the target's
+  bool checked_ = false;  // what moves has checksums
   LocalPeer target_;      // its process, where it is on this host
   Status why_;
   Clock::time_point fenceAt_ = Clock::time_point::max();
   Clock::time_point lookAt_ = Clock::time_point::max();  // whether target_ is gone
 
-  std::vector<Slot> slots_;  // none before the first operation
-  uint64_t first_ = 0;       // the oldest that has no answer
-  uint64_t next_ = 0;        // the first that is not sent completely
-  uint64_t end_ = 0;         // where the next one goes
-  size_t sent_ = 0;          // bytes of next_ that are sent
+  std::vector<Slot> slots_;        // none before the first operation
+  uint64_t first_ = 0;             // the oldest that has no answer
+  uint64_t next_ = 0;              // the first that is not sent completely
+  uint64_t end_ = 0;               // where the next one goes
+  size_t sent_ = 0;                // bytes of next_ that are sent
+  std::vector<Trailer> trailers_;  // one for each slot, where there are checksums
+  uint32_t sum_ = 0;               // of next_'s bytes that are sent, where it is not known before
   uint64_t finished_ = 0;
   bool corked_ = false;  // the kernel waits for more
 
   std::vector<char> in_{std::vector<char>(Reply::kSize)};  // more from the first operation on
   size_t inSize_ = 0;        // bytes in in_ that digest() has not used
-  char* payload_ = nullptr;  // where the next bytes of a get go
+  char* payload_ = nullptr;  // where the next bytes of a get go; null: nowhere
   size_t payloadLeft_ = 0;
-  bool payloadCame_ = false;  // the first get's bytes are all here
+  uint32_t payloadSum_ = 0;
+  bool trailerDue_ = false;   // behind the first get's bytes
+  bool payloadCame_ = false;  // the first get's bytes are all here, or on their way
 };
 
 }  // namespace hmc::tcp

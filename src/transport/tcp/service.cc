@@ -22,14 +22,14 @@ constexpr std::chrono::milliseconds kAcceptPause{50};
 
 }  // namespace
 
-Result<std::unique_ptr<Service>> Service::create(Exports& exports,
-                                                 std::chrono::milliseconds timeout, bool tls) {
-  std::unique_ptr<Service> service(new Service(exports, timeout));
-  if (tls) {
+Result<std::unique_ptr<Service>> Service::create(Exports& exports, const TcpOptions& options) {
+  std::unique_ptr<Service> service(new Service(exports, options.connectTimeout));
+  if (options.tls) {
     // On the service thread, where connections are accepted.
-    HMC_ASSIGN(service->tls_, TlsContext::forSecrets([raw = service.get()](std::string_view token) {
-                 return raw->credentialsOf(std::string(token));
-               }));
+    auto credentialsOf = [raw = service.get()](std::string_view token) {
+      return raw->credentialsOf(std::string(token));
+    };
+    HMC_ASSIGN(service->tls_, TlsContext::forSecrets(credentialsOf, options.recordsPerKey));
   }
   // The next request most often comes from the same session. Reading its socket at once costs one
   // system call; epoll_wait() first would make it two.
@@ -105,9 +105,10 @@ std::unique_ptr<Loop::Watch> Service::watch(int fd, uint32_t events,
 void Service::addSession(Owner& owner, Connection connection, std::string greeting, bool sendIt) {
   const uint32_t first = sendIt ? EPOLLOUT : EPOLLIN;
   std::string last = farewell(greeting, owner.credentials());
-  auto stream =
-      std::make_unique<TargetStream>(std::move(connection), exports_, owner.lease(),
-                                     sendIt ? std::move(greeting) : "", std::move(last), spare_);
+  const bool checked = Greeting::unpack(greeting.data()).checked;
+  auto stream = std::make_unique<TargetStream>(std::move(connection), exports_, owner.lease(),
+                                               sendIt ? std::move(greeting) : "", std::move(last),
+                                               spare_, checked ? &counters_->altered : nullptr);
   const auto session = sessions_.insert(sessions_.end(), {&owner, std::move(stream), nullptr});
   session->watch = watch(session->stream->fd(), first | EPOLLRDHUP,
                          [this, session](uint32_t events) { step(session, events); });

@@ -13,6 +13,7 @@
 #include "transport/tcp/connection.h"
 #include "transport/tcp/socket.h"
 #include "transport/tcp/target.h"
+#include "transport/tcp/tcp.h"
 
 namespace hmc::tcp {
 
@@ -39,13 +40,14 @@ class Service {
     virtual std::optional<Dialled> dialAnother() = 0;
   };
 
-  // A connection that has sent no greeting after `timeout` is closed.
-  static Result<std::unique_ptr<Service>> create(Exports& exports,
-                                                 std::chrono::milliseconds timeout, bool tls);
+  // A connection that has sent no greeting after `options.connectTimeout` is closed.
+  static Result<std::unique_ptr<Service>> create(Exports& exports, const TcpOptions& options);
   ~Service() {
     if (loop_) loop_->stop();
   }
 
+  // What comes altered is counted there from now on: before anybody connects.
+  void countIn(TransportCounters& counters) { counters_ = &counters; }
   // The port at which peers reach us on that address; listens there from the first call on.
   Result<uint16_t> open(const std::string& address);
   // From now on connections with this token are offered to `owner`, until drop(owner).
@@ -98,6 +100,7 @@ class Service {
 
   Exports& exports_;
   const std::chrono::milliseconds timeout_;
+  TransportCounters* counters_ = nullptr;
   std::shared_ptr<TlsContext> tls_;            // null: streams are plain
   std::shared_ptr<Loop> loop_;                 // whose thread owns everything below
   std::map<std::string, Listener> listeners_;  // by address

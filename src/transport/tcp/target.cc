@@ -5,6 +5,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
+
+#include "base/crc32c.h"
+#include "base/error.h"
+#include "base/guarded_copy.h"
 
 namespace hmc::tcp {
 
@@ -21,11 +26,12 @@ bool again(int errnum) {
 
 TargetStream::TargetStream(Connection connection, Exports& exports, Lease& lease,
                            std::string greeting, std::string farewell,
-                           std::unique_ptr<Buffer>& spare)
+                           std::unique_ptr<Buffer>& spare, std::atomic<uint64_t>* altered)
     : connection_(std::move(connection)),
       exports_(exports),
       lease_(lease),
       farewell_(std::move(farewell)),
+      altered_(altered),
       spare_(spare),
       out_(std::move(greeting)) {}
 
@@ -59,7 +65,17 @@ bool TargetStream::serveTurn() {
 }
 
 bool TargetStream::requestReady() const {
-  return left_ == 0 && inSize_ - inUsed_ >= Request::kSize;
+  const size_t have = inSize_ - inUsed_;
+  return left_ == 0 && !putting_ && have >= Request::kSize &&
+         isComplete(in_->data() + inUsed_, have);
+}
+
+// A small put is checked before any of it is placed, so all of it has to be there.
+bool TargetStream::isComplete(const char* bytes, size_t have) const {
+  if (!altered_ || !isSealed(bytes)) return true;
+  const Request request = Request::unpack(bytes);
+  return request.kind != static_cast<uint64_t>(RequestKind::put) || request.size > kCheckedFirst ||
+         have >= Request::kSize + request.size + kTrailerSize;
 }
 
 TargetStream::Step TargetStream::step() {
@@ -77,15 +93,18 @@ TargetStream::Step TargetStream::step() {
   return receive();
 }
 
+// False when the stream cannot go on.
 bool TargetStream::nextRequest() {
-  const Request request = Request::unpack(in_->data() + inUsed_);
-  inUsed_ += Request::kSize;
-  if (!begin(request)) return false;
-  if (left_ > 0 && !sending_) {
-    const size_t have = std::min<uint64_t>(left_, inSize_ - inUsed_);
-    place(in_->data() + inUsed_, have);
-    inUsed_ += have;
+  const char* const bytes = in_->data() + inUsed_;
+  if (altered_ && !isSealed(bytes)) {
+    countAltered();
+    answer(ReplyKind::altered, 0);
+    (void)flush();
+    return false;
   }
+  inUsed_ += Request::kSize;
+  if (!begin(Request::unpack(bytes))) return false;
+  takePut();
   return true;
 }
 
@@ -96,6 +115,9 @@ bool TargetStream::begin(const Request& request) {
   if (request.size == 0 || request.size > kLargestRequest) return false;
   request_ = request;
   left_ = request.size;
+  sum_ = 0;
+  putting_ = put;
+  unreadable_ = false;
   refusal_ = check(request);
   if (!refusal_.ok()) memory_.reset();
   if (put) return true;
@@ -117,13 +139,17 @@ bool TargetStream::begin(const Request& request) {
 
 // Small answers travel together: copied, they cost less than a system call each.
 void TargetStream::copySmall() {
-  const auto held = memory_->hold();
-  if (held) {
-    out_.append(memory_->region.at(request_.offset), request_.size);
-  } else {
-    refusal_ = gone();
-    out_.append(request_.size, '\0');
+  const size_t at = out_.size();
+  out_.append(request_.size, '\0');
+  {
+    const auto held = memory_->hold();
+    if (!held) {
+      refusal_ = gone();
+    } else if (!readGuarded(out_.data() + at, memory_->region.at(request_.offset), request_.size)) {
+      refusal_ = unusable();
+    }
   }
+  if (altered_) addTrailer(crc32c(0, out_.data() + at, request_.size));
 }
 
 Status TargetStream::check(const Request& request) {
@@ -139,27 +165,35 @@ Status TargetStream::gone() const {
   return Export::removed(opKind(), request_.size);
 }
 
+Status TargetStream::unusable() const {
+  return unusableThere(opKind(), request_.offset, request_.size);
+}
+
 TargetStream::Step TargetStream::receive() {
   if (inUsed_ > 0) {
     inSize_ -= inUsed_;
     std::memmove(in_->data(), in_->data() + inUsed_, inSize_);
     inUsed_ = 0;
   }
+  if (left_ > 0 && memory_ && refusal_.ok()) return receiveInPlace();
+  const size_t room = in_->size() - inSize_;
+  iovec piece{in_->data() + inSize_, room};
+  msghdr message{};
+  message.msg_iov = &piece;
+  message.msg_iovlen = 1;
+  return received(connection_.receive(message), room, 0);
+}
+
+TargetStream::Step TargetStream::receiveInPlace() {
   // Behind a put's bytes comes the next request, in the same call. Of its bytes only a few: they
   // are copied twice.
-  iovec pieces[2] = {{nullptr, 0}, {in_->data() + inSize_, in_->size() - inSize_}};
+  const size_t ahead = left_ > kMostAtOnce ? 0 : std::min(in_->size() - inSize_, kLookAhead);
+  iovec pieces[2] = {{memory_->region.at(request_.offset + request_.size - left_),
+                      std::min<uint64_t>(left_, kMostAtOnce)},
+                     {in_->data() + inSize_, ahead}};
   msghdr message{};
-  message.msg_iov = pieces + 1;
-  message.msg_iovlen = 1;
-  if (left_ == 0 || !memory_) {
-    return received(connection_.receive(message), pieces[1].iov_len);
-  }
-
   message.msg_iov = pieces;
   message.msg_iovlen = 2;
-  pieces[0] = {memory_->region.at(request_.offset + request_.size - left_),
-               std::min<uint64_t>(left_, kMostAtOnce)};
-  pieces[1].iov_len = left_ > kMostAtOnce ? 0 : std::min(pieces[1].iov_len, kLookAhead);
   auto held = memory_->hold();
   if (!held) {
     refusal_ = gone();
@@ -170,56 +204,84 @@ TargetStream::Step TargetStream::receive() {
   // stopped most often.
   if (lease_.expired()) return Step::over;
   const ssize_t got = connection_.receive(message);
+  if (got < 0 && errno == EFAULT) {
+    refusal_ = unusable();  // what is left of it goes nowhere
+    return Step::more;
+  }
+  if (got > 0 && altered_) {
+    sum_ = crc32c(sum_, pieces[0].iov_base, std::min(static_cast<size_t>(got), pieces[0].iov_len));
+  }
   held.unlock();
-  return received(got, pieces[0].iov_len + pieces[1].iov_len);
+  return received(got, pieces[0].iov_len + ahead, pieces[0].iov_len);
 }
 
-TargetStream::Step TargetStream::received(ssize_t got, size_t room) {
+TargetStream::Step TargetStream::received(ssize_t got, size_t room, size_t roomInPlace) {
   if (got == 0) return Step::over;
   if (got < 0) {
     drained_ = again(errno);
     return drained_ || errno == EINTR ? Step::more : Step::over;
   }
-  size_t count = static_cast<size_t>(got);
-  drained_ = count < room;
+  const size_t count = static_cast<size_t>(got);
+  drained_ = count < room && !connection_.holdsBytes();
   unanswered_ += count;
   turnLeft_ -= std::min(turnLeft_, count);
-  if (left_ > 0 && memory_) {
-    const size_t placed = std::min<uint64_t>(left_, count);
-    left_ -= placed;
-    count -= placed;
-    if (left_ == 0) finish();
-  }
-  inSize_ += count;
-  if (left_ > 0 && !memory_) {
-    const size_t drained = std::min<uint64_t>(left_, inSize_);
-    inUsed_ = drained;
-    left_ -= drained;
-    if (left_ == 0) finish();
-  }
+  const size_t placed = std::min(roomInPlace, count);
+  left_ -= placed;
+  inSize_ += count - placed;
+  takePut();
   return Step::more;
+}
+
+// Uses what in_ has of the put that is being served.
+void TargetStream::takePut() {
+  if (!putting_) return;
+  if (const size_t have = std::min<uint64_t>(left_, inSize_ - inUsed_); have > 0) {
+    const char* const bytes = in_->data() + inUsed_;
+    if (altered_) sum_ = crc32c(sum_, bytes, have);
+    if (altered_ && have == request_.size && have <= kCheckedFirst)
+      verify(unpackTrailer(bytes + have));
+    place(bytes, have);
+    inUsed_ += have;
+  }
+  if (left_ > 0) return;
+  if (altered_) {
+    if (inSize_ - inUsed_ < kTrailerSize) return;
+    verify(unpackTrailer(in_->data() + inUsed_));
+    inUsed_ += kTrailerSize;
+  }
+  putting_ = false;
+  finish();
+}
+
+void TargetStream::verify(uint32_t expected) {
+  if (!refusal_.ok() || sum_ == expected) return;
+  countAltered();
+  refusal_ = error(Code::failed,
+                   "put of {} bytes at remote offset {}: its bytes were altered on the way: their "
+                   "CRC-32C is {:#010x} and was {:#010x}; try again",
+                   request_.size, request_.offset, sum_, expected);
 }
 
 // Bytes of a put that came together with its request.
 void TargetStream::place(const char* bytes, size_t size) {
-  if (memory_) {
+  if (memory_ && refusal_.ok()) {
     const uint64_t done = request_.size - left_;
     const auto held = memory_->hold();
-    if (held) {
-      std::memcpy(memory_->region.at(request_.offset + done), bytes, size);
-    } else {
+    if (!held) {
       refusal_ = gone();
+    } else if (!writeGuarded(memory_->region.at(request_.offset + done), bytes, size)) {
+      refusal_ = unusable();
     }
   }
   left_ -= size;
-  if (left_ == 0) finish();
 }
 
 TargetStream::Step TargetStream::sendData() {
   auto held = memory_->hold();
   if (!held) refusal_ = gone();
   iovec pieces[2] = {{out_.data(), out_.size()}, {nullptr, left_}};
-  if (held) {
+  const bool real = held && !unreadable_;
+  if (real) {
     pieces[1].iov_base = memory_->region.at(request_.offset + request_.size - left_);
   } else {
     pieces[1] = {const_cast<char*>(kZeros), std::min<uint64_t>(left_, sizeof(kZeros))};
@@ -230,16 +292,25 @@ TargetStream::Step TargetStream::sendData() {
   // Another answer follows at once, so the kernel need not send off a packet that is not full.
   const bool more = inSize_ - inUsed_ >= Request::kSize;
   const ssize_t count = connection_.send(message, more);
-  if (held) held.unlock();
+  const size_t answers = std::min(out_.size(), static_cast<size_t>(std::max<ssize_t>(count, 0)));
+  if (count > 0 && altered_)
+    sum_ = crc32c(sum_, pieces[1].iov_base, static_cast<size_t>(count) - answers);
   if (count < 0) {
     if (errno == EINTR) return Step::more;
+    if (errno == EFAULT && real) {
+      refusal_ = unusable();
+      unreadable_ = true;
+      return Step::more;
+    }
     return again(errno) ? Step::wait : Step::over;
   }
   turnLeft_ -= std::min(turnLeft_, static_cast<size_t>(count));
-  const size_t answers = std::min(out_.size(), static_cast<size_t>(count));
   out_.erase(0, answers);
   left_ -= static_cast<size_t>(count) - answers;
-  if (left_ == 0) finish();
+  if (left_ > 0) return Step::more;
+  if (held) held.unlock();
+  if (altered_) addTrailer(sum_);
+  finish();
   return Step::more;
 }
 
@@ -255,8 +326,17 @@ void TargetStream::answer(ReplyKind kind, uint64_t size, const Status& refusal) 
               kind == ReplyKind::refused ? sentence.size() : size};
   char bytes[Reply::kSize];
   reply.pack(bytes);
+  if (altered_) seal(bytes);
   out_.append(bytes, sizeof(bytes));
-  if (kind == ReplyKind::refused) out_.append(sentence);
+  if (kind != ReplyKind::refused) return;
+  out_.append(sentence);
+  if (altered_) addTrailer(crc32c(0, sentence.data(), sentence.size()));
+}
+
+void TargetStream::addTrailer(uint32_t crc) {
+  char bytes[kTrailerSize];
+  packTrailer(crc, bytes);
+  out_.append(bytes, sizeof(bytes));
 }
 
 TargetStream::Step TargetStream::flush() {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <memory>
 #include <string>
 
@@ -20,9 +21,11 @@ class TargetStream {
   using Buffer = std::array<char, 16384>;
 
   // Sends `greeting` first, if there is one, and `farewell` last. `spare` outlives it: a buffer
-  // that no stream needs now, if there is one.
+  // that no stream needs now, if there is one. With `altered` everything has checksums, and what
+  // does not fit its own is counted there.
   TargetStream(Connection connection, Exports& exports, Lease& lease, std::string greeting,
-               std::string farewell, std::unique_ptr<Buffer>& spare);
+               std::string farewell, std::unique_ptr<Buffer>& spare,
+               std::atomic<uint64_t>* altered = nullptr);
   ~TargetStream();
 
   int fd() const { return connection_.get(); }
@@ -49,25 +52,33 @@ class TargetStream {
 
   bool serveTurn();
   bool requestReady() const;
+  bool isComplete(const char* request, size_t have) const;
   Step step();
   bool nextRequest();
   bool begin(const Request& request);
   Status check(const Request& request);
   Step receive();
-  Step received(ssize_t got, size_t room);
+  Step receiveInPlace();
+  Step received(ssize_t got, size_t room, size_t roomInPlace);
+  void takePut();
+  void verify(uint32_t expected);
   void place(const char* bytes, size_t size);
   void copySmall();
   Step sendData();
   Step flush();
   void finish();
   void answer(ReplyKind kind, uint64_t size, const Status& refusal = Status());
+  void addTrailer(uint32_t crc);
+  void countAltered() const { altered_->fetch_add(1, std::memory_order_relaxed); }
   OpKind opKind() const;
   Status gone() const;
+  Status unusable() const;
 
   Connection connection_;
   Exports& exports_;
   Lease& lease_;
   const std::string farewell_;
+  std::atomic<uint64_t>* const altered_;  // null: without checksums
   size_t turnLeft_ = 0;
 
   // What came and is not used yet: in_[inUsed_, inSize_).
@@ -83,8 +94,11 @@ class TargetStream {
   Request request_;                 // the one that is being served
   std::shared_ptr<Export> memory_;  // its memory; null when it is refused
   Status refusal_;
-  uint64_t left_ = 0;  // bytes of it that have not moved
-  bool sending_ = false;
+  uint64_t left_ = 0;        // bytes of it that have not moved
+  uint32_t sum_ = 0;         // of those that have
+  bool putting_ = false;     // a put has not come as a whole
+  bool sending_ = false;     // a get has not left as a whole
+  bool unreadable_ = false;  // a get's memory: zeros go out in its place
 };
 
 }  // namespace hmc::tcp

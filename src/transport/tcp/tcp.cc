@@ -28,19 +28,26 @@ class TcpRegistration final : public Registration {
   const std::string key_;
 };
 
+// The first is ours, where the peer does not want more.
+std::vector<Transport::Path> pathsOf(const TcpOptions& options) {
+  if (options.tls) return {{describe(options, false), 15000, 0.7}};
+  Transport::Path plain{describe(options, false), 15000, 2.5};
+  Transport::Path checked{describe(options, true), 17000, 2};
+  if (options.integrity) return {std::move(checked)};
+  return {std::move(plain), std::move(checked)};
+}
+
 class TcpTransport final : public Transport {
  public:
   TcpTransport(const TcpOptions& options, std::unique_ptr<Exports> exports,
                std::unique_ptr<Service> service, std::unique_ptr<Progress> progress)
-      : Transport({"tcp",
-                   "tcp",
-                   {DeviceKind::cpu},
-                   options.piece,
-                   {{describe(options), 15000, options.tls ? 0.7 : 2.5}}}),
+      : Transport({"tcp", "tcp", {DeviceKind::cpu}, options.piece, pathsOf(options)}),
         options_(options),
         exports_(std::move(exports)),
         progress_(std::move(progress)),
-        service_(std::move(service)) {}
+        service_(std::move(service)) {
+    service_->countIn(counters());
+  }
 
   Result<std::unique_ptr<Registration>> registerRegion(const Region& region, Access access,
                                                        Exposure) override {
@@ -55,7 +62,7 @@ class TcpTransport final : public Transport {
     return std::unique_ptr<Registration>(new TcpRegistration(*exports_, region, access));
   }
   Result<std::unique_ptr<Link>> openLink(const LinkOptions& options) override {
-    return TcpLink::create(*service_, *progress_, options_, options);
+    return TcpLink::create(*service_, *progress_, counters(), options_, options);
   }
   bool progress(Deadline until) override { return progress_->run(until); }
   void wake() override { progress_->wake(); }
@@ -69,9 +76,9 @@ class TcpTransport final : public Transport {
 
 }  // namespace
 
-std::string describe(const TcpOptions& options) {
-  return fmt::format("{}{} stream{}", options.tls ? "tls, " : "", options.streams,
-                     options.streams == 1 ? "" : "s");
+std::string describe(const TcpOptions& options, bool checked) {
+  const char* how = options.tls ? "tls, " : checked ? "checked, " : "";
+  return fmt::format("{}{} stream{}", how, options.streams, options.streams == 1 ? "" : "s");
 }
 
 Result<std::unique_ptr<Transport>> create(const TcpOptions& options) {
@@ -84,7 +91,7 @@ Result<std::unique_ptr<Transport>> create(const TcpOptions& options) {
                  options.piece, kLargestRequest);
   }
   auto exports = std::make_unique<Exports>();
-  HMC_ASSIGN(auto service, Service::create(*exports, options.connectTimeout, options.tls));
+  HMC_ASSIGN(auto service, Service::create(*exports, options));
   HMC_ASSIGN(auto progress, Progress::create());
   return std::unique_ptr<Transport>(
       new TcpTransport(options, std::move(exports), std::move(service), std::move(progress)));

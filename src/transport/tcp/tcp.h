@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "base/tls_session.h"
 #include "hmc/result.h"
 #include "transport/transport.h"
 
@@ -18,7 +19,7 @@
 //   service.*   the thread that serves all of those, and the listeners that peers dial
 //   local_peer.*  whether a target of this host still lives
 //   connection.*   a stream's socket, plain or with TLS
-//   address.*, socket.*, wire.h   how bytes look and sockets are made
+//   address.*, socket.*, wire.*   how bytes look and sockets are made
 namespace hmc::tcp {
 
 struct TcpOptions {
@@ -34,12 +35,16 @@ struct TcpOptions {
   std::string exchange;
   // Encrypt every stream, with TLS 1.3 by the credentials of its link. Both ends do or none.
   bool tls = false;
+  // Without TLS: checksums over everything that travels. It takes one end to want them.
+  bool integrity = false;
+  // How many TLS records one key protects.
+  uint64_t recordsPerKey = TlsSession::kRecordsPerKey;
 };
 
 inline constexpr uint32_t kMostStreams = 64;
 
-// "2 streams", "tls, 2 streams"
-std::string describe(const TcpOptions& options);
+// "2 streams", "tls, 2 streams", "checked, 2 streams"
+std::string describe(const TcpOptions& options, bool checked);
 
 Result<std::unique_ptr<Transport>> create(const TcpOptions& options = {});
 

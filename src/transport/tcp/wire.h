@@ -10,7 +10,9 @@
 // The dialling side opens each stream with a Greeting (address.h). From then on the origin sends
 // Requests, a put's followed by its bytes; the target answers every one with a Reply: `done`, or
 // `refused` followed by the sentence. Before a get's answer comes `data` and the bytes. Answers
-// come in the order of the requests of that stream. docs/wire-format.md has the layout.
+// come in the order of the requests of that stream. Where both ends check (Greeting::checked),
+// every header ends in its checksum, and after the bytes that follow one comes theirs.
+// docs/wire-format.md has the layout.
 namespace hmc::tcp {
 
 // A target ends the stream of a peer that asks for more in one put or get. How much of that an
@@ -23,6 +25,27 @@ inline constexpr size_t kLongestSentence = 400;
 // 1 to 31 bytes further into a page than they do in the caller's memory: with 64 bytes neither
 // memory from malloc (16 bytes into a page) nor whole pages do.
 inline constexpr size_t kHeaderSize = 64;
+
+// Behind a put's or a get's bytes, or a sentence: their CRC-32C, and then 0. As long as a header,
+// for the same reason.
+inline constexpr size_t kTrailerSize = kHeaderSize;
+// A put up to this size is checked before any of it reaches the memory.
+inline constexpr size_t kCheckedFirst = 4096;
+
+inline void packTrailer(uint32_t crc, char* out) {
+  crc = htole32(crc);
+  std::memset(out, 0, kTrailerSize);
+  std::memcpy(out, &crc, sizeof(crc));
+}
+inline uint32_t unpackTrailer(const char* in) {
+  uint32_t crc = 0;
+  std::memcpy(&crc, in, sizeof(crc));
+  return le32toh(crc);
+}
+
+// The last four bytes of a header: the CRC-32C of those before.
+void seal(char* header);
+bool isSealed(const char* header);
 
 enum class RequestKind : uint64_t { put = 0x7570, get = 0x7467 };
 
@@ -47,7 +70,12 @@ struct Request {
   }
 };
 
-enum class ReplyKind : uint32_t { done = 0x656e6f64, data = 0x61746164, refused = 0x6f6e };
+enum class ReplyKind : uint32_t {
+  done = 0x656e6f64,
+  data = 0x61746164,
+  refused = 0x6f6e,
+  altered = 0x6d6d6568,  // a request's header did not fit its checksum; the stream ends
+};
 
 struct Reply {
   static constexpr size_t kSize = kHeaderSize;

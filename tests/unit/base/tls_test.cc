@@ -279,6 +279,48 @@ TEST(Tls, filesThatCannotBeUsedAreNamed) {
   EXPECT_THAT(TlsContext::create(files, "").status().message(), HasSubstr("/nowhere/ca.pem"));
 }
 
+// One key must not protect too many records. Each side's sending key is its own affair.
+TEST(Tls, anotherKeyIsTakenAfterSoManyRecordsInEitherDirection) {
+  constexpr uint64_t kRecordsPerKey = 3;
+  auto context = *TlsContext::forSecrets([](std::string_view) { return "seven"; }, kRecordsPerKey);
+  TlsPair pair(context, context);
+  pair.dialler = *context->dial(pair.diallerFd.get(), "link 7", "seven");
+  ASSERT_TRUE(pair.shakeHands()) << pair.dialler->problem().toString();
+  constexpr size_t kMessages = 400;
+  std::string got(20, '\0');
+  for (size_t i = 0; i < kMessages; ++i) {
+    const std::string said = fmt::format("message {:06}", i);
+    for (auto [from, to] : {std::pair{pair.dialler.get(), pair.acceptor.get()},
+                            std::pair{pair.acceptor.get(), pair.dialler.get()}}) {
+      ASSERT_EQ(write(*from, said).bytes, said.size());
+      ASSERT_EQ(readInto(*to, got).bytes, said.size()) << to->problem().toString();
+      EXPECT_EQ(got.substr(0, said.size()), said);
+    }
+  }
+  EXPECT_EQ(pair.dialler->keyUpdates(), (kMessages - 1) / kRecordsPerKey);
+  EXPECT_EQ(pair.acceptor->keyUpdates(), (kMessages - 1) / kRecordsPerKey);
+  EXPECT_LT(TlsSession::kRecordsPerKey, uint64_t{23726566}) << "2^24.5: RFC 8446, 5.5";
+}
+
+// A large transfer that is one way needs no answer from the other side to get on.
+TEST(Tls, keysChangeInTheMiddleOfATransfer) {
+  auto context = *TlsContext::forSecrets([](std::string_view) { return "seven"; }, 2);
+  TlsPair pair(context, context);
+  pair.dialler = *context->dial(pair.diallerFd.get(), "link 7", "seven");
+  ASSERT_TRUE(pair.shakeHands());
+  const std::string bytes = std::string(size_t{1} << 20, 'x') + "the end";
+  std::string got;
+  for (size_t sent = 0; got.size() < bytes.size();) {
+    if (sent < bytes.size()) sent += write(*pair.dialler, bytes.substr(sent)).bytes;
+    std::string some(100000, '\0');
+    const TlsMoved read = readInto(*pair.acceptor, some);
+    ASSERT_EQ(read.errnum, 0) << pair.acceptor->problem().toString();
+    got.append(some, 0, read.bytes);
+  }
+  EXPECT_TRUE(got == bytes);
+  EXPECT_GE(pair.dialler->keyUpdates(), bytes.size() / TlsSession::kRecord / 2 - 1);
+}
+
 TEST(Tls, aDiallerNamesTheSecretThatItUses) {
   auto context = TlsContext::forSecrets([](std::string_view identity) {
     return identity == "link 7" ? std::string("seven") : std::string();

@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 
 #include "base/tls_context.h"
-#include "unit/transport/tcp_fixture.h"
+#include "unit/transport/tcp_pair.h"
 
 // Encrypted streams: who is served, and which end of a stream is believed.
 namespace hmc::tcp {
@@ -91,6 +91,23 @@ TEST_F(TlsTarget, manyRequestsInOneTurnAreAllServed) {
   const std::string put = putOf(std::string(size_t{200} << 10, 'x'));
   for (size_t i = 0; i < kRequests; ++i) ASSERT_TRUE(peer.say(put));
   EXPECT_EQ(peer.hear(kRequests * Reply::kSize).size(), kRequests * Reply::kSize);
+}
+
+TEST(TlsStreams, changeTheirKeysWhileTheyMove) {
+  constexpr uint64_t kRecordsPerKey = 3;
+  const TcpOptions options{.tls = true, .recordsPerKey = kRecordsPerKey};
+  TcpPair pair(options, options);
+  std::string there(size_t{2} << 20, '.');
+  std::string here(there.size(), 'h');
+  const auto shared = pair.share({there.data(), there.size(), Device{}});
+  for (size_t at = 0; at < here.size(); at += kPiece) {
+    const size_t size = std::min(kPiece, here.size() - at);
+    ASSERT_TRUE(pair.run(OpKind::put, here.data() + at, at, size).ok());
+    std::fill_n(here.data() + at, size, '.');
+    ASSERT_TRUE(pair.run(OpKind::get, here.data() + at, at, size).ok());
+  }
+  EXPECT_TRUE(there == std::string(there.size(), 'h'));
+  EXPECT_TRUE(here == there);
 }
 
 TEST_F(TlsTarget, aPlainPeerIsHungUpOn) {

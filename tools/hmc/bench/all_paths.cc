@@ -4,12 +4,6 @@
 
 namespace hmc::bench {
 
-namespace {
-
-using Paths = std::vector<std::unique_ptr<Path>>;
-
-// The median of each path in nanoseconds. They run in turns, a slice each, so that other load on
-// the machine slows all of them alike.
 Result<Samples> inTurns(const Paths& paths, bool put, size_t bytes, Clock::duration time) {
   constexpr int kRounds = 8;
   const auto part = time / (kRounds * static_cast<int>(paths.size()));
@@ -30,6 +24,8 @@ Result<Samples> inTurns(const Paths& paths, bool put, size_t bytes, Clock::durat
   for (const auto& series : samples) medians.push_back(median(series));
   return medians;
 }
+
+namespace {
 
 // The transport that carries such a transfer of a Node that has them all.
 Result<std::string> taken(const Path& path, bool put, size_t bytes) {

@@ -79,9 +79,9 @@ void describe(const Session& session, const BenchOptions& options,
   if (session.onDevice()) run.header.emplace_back("memory", memory);
   run.header.emplace_back("transports", names);
   run.header.emplace_back("settings", changedSettings());
-  if (options.allPaths) {
+  if (options.allPaths || options.protections) {
     run.header.emplace_back(
-        "method", fmt::format("{} s per line, the transports in turns, medians", options.seconds));
+        "method", fmt::format("{} s per line, the paths in turns, medians", options.seconds));
     return;
   }
   run.header.emplace_back(
@@ -136,11 +136,13 @@ Status measure(Session& session, const BenchOptions& options,
                const std::vector<std::string>& transports, Run& run) {
   const Plan plan = planOf(options);
   constexpr size_t kOtherSteps = 7;  // of a transport: batches, tags and verifying
-  Progress progress(options.targets    ? targetSteps(transports, session.onDevice())
-                    : options.allPaths ? 2 * plan.sizes.size()
-                                       : transports.size() * (4 * plan.sizes.size() + kOtherSteps));
+  Progress progress(options.targets ? targetSteps(transports, session.onDevice())
+                    : options.allPaths || options.protections
+                        ? 2 * plan.sizes.size()
+                        : transports.size() * (4 * plan.sizes.size() + kOtherSteps));
   Bench bench{session, plan, [&](const std::string& what) { progress.next(what); }, run};
   if (options.allPaths) return measureAllPaths(bench, transports);
+  if (options.protections) return measureProtections(bench);
   noteMissingCeiling(session, run);
   if (options.targets) {
     noteMissingTransports(session, options, run);

@@ -16,8 +16,9 @@ struct BenchOptions {
   size_t window = 16;
   bool verify = false;
   bool targets = false;
-  bool allPaths = false;  // instead of the sweep: every transport, and which one is chosen
-  bool compare = false;   // with competitors that are installed,
+  bool allPaths = false;     // instead of the sweep: every transport, and which one is chosen
+  bool protections = false;  // instead of the sweep: tcp plain, with checksums and with TLS
+  bool compare = false;      // with competitors that are installed,
   std::vector<std::string> against;  // of these names; empty: all
   bool csv = false;
   bool json = false;

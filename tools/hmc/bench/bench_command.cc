@@ -99,6 +99,14 @@ void addWhatToMeasure(CLI::App& bench, BenchCommandOptions& options) {
                 "the fastest")
       ->excludes(targets)
       ->excludes(against);
+  bench
+      .add_flag("--protections", options.bench.protections,
+                "Instead of the sweep: what checksums and TLS cost over tcp, beside plain tcp")
+      ->excludes(targets)
+      ->excludes(against)
+      ->excludes(bench.get_option("--all-paths"))
+      ->excludes(bench.get_option("--memory"))
+      ->excludes(bench.get_option("--peer-memory"));
 }
 
 void addWhereTo(CLI::App& bench, BenchCommandOptions& options) {
@@ -116,8 +124,10 @@ void addWhereTo(CLI::App& bench, BenchCommandOptions& options) {
   bench.add_option(
       "--save", options.bench.save,
       "Add the times to this file; Nodes choose by it where HMC_MEASUREMENTS names it");
-  auto* connect = bench.add_option("--connect", options.bench.session.connect,
-                                   "Measure to the `hmc bench --listen` at HOST:PORT");
+  auto* connect = bench
+                      .add_option("--connect", options.bench.session.connect,
+                                  "Measure to the `hmc bench --listen` at HOST:PORT")
+                      ->excludes(bench.get_option("--protections"));
   bench
       .add_option("--listen", options.listen,
                   "Serve a --connect from another host at HOST:PORT; port 0 picks one")

@@ -39,8 +39,15 @@ Status measureControl(Bench& bench, const std::string& transport);
 // Blocking puts and gets of every size over each of these transports in turns, and which of them a
 // Node chooses that may use them all. A transport that does not open is left out, with a note.
 Status measureAllPaths(Bench& bench, const std::vector<std::string>& transports);
+// Instead of those: what checksums and TLS cost over tcp, each size beside plain tcp.
+Status measureProtections(Bench& bench);
 
 // The building blocks of those above.
+
+// The median of each path in nanoseconds. They run in turns, a slice each, so that other load on
+// the machine slows all of them alike.
+using Paths = std::vector<std::unique_ptr<Path>>;
+Result<Samples> inTurns(const Paths& paths, bool put, size_t bytes, Clock::duration time);
 
 // Our transfer of `bytes`, or the start of one of `blocks`.
 struct OneTransfer {

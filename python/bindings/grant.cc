@@ -41,7 +41,7 @@ GrantOptions optionsFrom(const Limits& limits) {
   if (limits.access) options.access = accessFrom(*limits.access);
   if (limits.peer) options.peerId = limits.peer->peer->id();
   if (!limits.lifetime) return options;
-  options.lifetime = timeoutFrom(*limits.lifetime);
+  options.lifetime = timeoutFrom(py::float_(*limits.lifetime));
   if (options.lifetime.count() == 0)
     raise(Code::invalidArgument, "a lifetime of 0 seconds: give more, or None for no end");
   return options;

@@ -172,19 +172,18 @@ void GrantedMemory::run(const std::stop_token& stop) {
     const Time now = Deadline::now().at();
     const Time next = schedule_.empty() ? Time::max() : schedule_.begin()->first;
     if (next > now) {
-      // Without a predicate: whatever there is news of, it is in the schedule.
       const auto earlier = [&] { return !schedule_.empty() && schedule_.begin()->first < next; };
       news_.wait_until(lock, stop, std::min<Time>(next, now + kLookEvery), earlier);
       continue;
     }
     const Key key = schedule_.begin()->second;
-    tend(key, lock);
+    advance(key, lock);
   }
 }
 
 // One step of taking it back: asks the peer to let go, and then, once it has or its time is over,
 // ends it. Nothing here waits for a peer, so that none holds up what was granted to others.
-void GrantedMemory::tend(const Key& key, std::unique_lock<std::mutex>& lock) {
+void GrantedMemory::advance(const Key& key, std::unique_lock<std::mutex>& lock) {
   Open& open = opens_.at(key);
   const Memory memory = open.memory;
   const bool asks = !open.limit;

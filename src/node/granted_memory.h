@@ -71,7 +71,7 @@ class GrantedMemory {
   void lookNow(const Key& key);
   std::vector<Memory> beginRevoke(const std::function<bool(const Open&)>& which);
   void run(const std::stop_token& stop);
-  void tend(const Key& key, std::unique_lock<std::mutex>& lock);
+  void advance(const Key& key, std::unique_lock<std::mutex>& lock);
 
   const std::chrono::milliseconds patience_;
   mutable std::mutex mutex_;

@@ -1,6 +1,7 @@
 #include "node/granted_memory.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 
 #include "base/error.h"

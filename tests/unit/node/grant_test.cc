@@ -177,14 +177,8 @@ TEST_P(NodeGrant, goesWithTheMemory) {
   EXPECT_EQ(put(*remote, 0, 8).code(), Code::notFound);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Paths, NodeGrant,
-    testing::Values(PathCase{"mapped", "mapped", "ipc", {}, true},
-                    PathCase{"processVm", "process_vm", "ipc", {}},
-                    PathCase{
-                        "ring", "ring", "ipc", {.allowMapping = false, .allowProcessVm = false}},
-                    PathCase{"tcp", "tcp", "tcp", {}}),
-    [](const auto& one) { return one.param.name; });
+INSTANTIATE_TEST_SUITE_P(Paths, NodeGrant, testing::ValuesIn(everyPath()),
+                         [](const auto& one) { return one.param.name; });
 
 }  // namespace
 }  // namespace hmc

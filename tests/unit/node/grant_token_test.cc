@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "base/codec.h"
 #include "base/proof.h"
 #include "base/random.h"

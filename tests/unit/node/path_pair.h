@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "base/error.h"
 #include "node/node_impl.h"
@@ -21,6 +22,13 @@ struct PathCase {
   ipc::IpcOptions options;
   bool allocated = false;  // by the Node, which can be mapped
 };
+
+inline std::vector<PathCase> everyPath() {
+  return {{"mapped", "mapped", "ipc", {}, true},
+          {"processVm", "process_vm", "ipc", {}},
+          {"ring", "ring", "ipc", {.allowMapping = false, .allowProcessVm = false}},
+          {"tcp", "tcp", "tcp", {}}};
+}
 
 inline std::shared_ptr<NodeImpl> makeNode(const std::string& name, const PathCase& with) {
   NodeOptions options = named(name, {with.transport});

@@ -138,14 +138,8 @@ TEST_P(Revoke, endsATransferThatNobodyWaitsFor) {
   EXPECT_EQ(bytesOf(*target), std::string(kRevokedSize, 7));
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Paths, Revoke,
-    testing::Values(PathCase{"mapped", "mapped", "ipc", {}, true},
-                    PathCase{"processVm", "process_vm", "ipc", {}},
-                    PathCase{
-                        "ring", "ring", "ipc", {.allowMapping = false, .allowProcessVm = false}},
-                    PathCase{"tcp", "tcp", "tcp", {}}),
-    [](const auto& one) { return one.param.name; });
+INSTANTIATE_TEST_SUITE_P(Paths, Revoke, testing::ValuesIn(everyPath()),
+                         [](const auto& one) { return one.param.name; });
 
 TEST(RevokeWithAUser, waitsForOurOwnThreadsBeyondItsTimeout) {
   auto node = must(NodeImpl::create(named("a", {"tcp"})));

@@ -56,10 +56,7 @@ BIO_METHOD* TlsSession::bioMethod() {
 int TlsSession::bioRead(BIO* bio, char* into, int size) {
   auto& self = *static_cast<TlsSession*>(BIO_get_data(bio));
   BIO_clear_retry_flags(bio);
-  ssize_t got = 0;
-  do {
-    got = recv(self.socket_, into, static_cast<size_t>(size), MSG_DONTWAIT);
-  } while (got < 0 && errno == EINTR);
+  const ssize_t got = self.receive(into, static_cast<size_t>(size));
   if (got > 0) return static_cast<int>(got);
   // An end of the socket is our own affair: OpenSSL would answer it with an alert, and then there
   // could be no goodbye any more.
@@ -98,24 +95,41 @@ bool TlsSession::flush() {
   return true;
 }
 
-// A peer that does not encrypt is told so by our caller, and not after a timeout.
-void TlsSession::look() {
+// A peer that does not encrypt is told so by our caller, and not after a timeout. Answers what
+// recv() does.
+ssize_t TlsSession::look() {
   unsigned char first = 0;
-  if (looked_ || recv(socket_, &first, 1, MSG_PEEK | MSG_DONTWAIT) != 1) return;
+  if (looked_) return 1;
+  const ssize_t got = recv(socket_, &first, 1, MSG_PEEK | MSG_DONTWAIT);
+  if (got != 1) return got;
   looked_ = true;
   peerIsPlain_ = first != kHandshakeRecord && (side_ == Side::acceptor || first != kAlertRecord);
+  return got;
+}
+
+// The first byte may have come since handshake() looked for it. Once it is gone, the next one would
+// be taken for it.
+ssize_t TlsSession::receive(char* into, size_t size) {
+  ssize_t got = 0;
+  do {
+    got = look();
+    if (got == 1 && !peerIsPlain_) got = recv(socket_, into, size, MSG_DONTWAIT);
+  } while (got < 0 && errno == EINTR);
+  if (!peerIsPlain_) return got;
+  errno = EPROTO;
+  return -1;
 }
 
 TlsSession::Step TlsSession::handshake() {
   if (up_) return Step::done;
   if (step_ == Step::failed) return step_;
   look();
+  ERR_clear_error();
+  const int outcome = peerIsPlain_ ? -1 : SSL_do_handshake(ssl_.get());
   if (peerIsPlain_) {
     problem_ = error(Code::permissionDenied, "it does not encrypt, and this side demands TLS");
     return step_ = Step::failed;
   }
-  ERR_clear_error();
-  const int outcome = SSL_do_handshake(ssl_.get());
   const int why = SSL_get_error(ssl_.get(), outcome);
   const bool flushed = flush();
   if (outcome == 1) {
@@ -159,11 +173,21 @@ TlsMoved TlsSession::read(std::span<const iovec> parts) {
 }
 
 TlsMoved TlsSession::readRecord(char* into, size_t size) {
+  return nextRecord(into, size, SSL_read_ex);
+}
+
+size_t TlsSession::ready() {
+  char first = 0;
+  if (nextRecord(&first, 1, SSL_peek_ex).bytes == 0) return 0;
+  return static_cast<size_t>(SSL_pending(ssl_.get()));
+}
+
+TlsMoved TlsSession::nextRecord(char* into, size_t size, ReadCall* call) {
   if (!problem_.ok()) return broken();
   if (!up_ && handshake() != Step::done) return notUp();
   ERR_clear_error();
   size_t got = 0;
-  const int outcome = SSL_read_ex(ssl_.get(), into, size, &got);
+  const int outcome = call(ssl_.get(), into, size, &got);
   if (outcome == 1) return {.bytes = got};
   const int why = SSL_get_error(ssl_.get(), outcome);
   if (why == SSL_ERROR_ZERO_RETURN) return {.ended = true};

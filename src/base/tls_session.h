@@ -53,6 +53,8 @@ class TlsSession {
   // The same, of one record at the most: with room for 16 KiB nothing is left buffered, unless the
   // context reads ahead.
   TlsMoved readRecord(char* into, size_t size);
+  // So many bytes of the next record are decrypted: reading them is a copy, without a system call.
+  size_t ready();
   TlsMoved write(std::span<const iovec> parts);
   // How many bytes of the caller's are encrypted and perhaps partly with the peer, although write()
   // has not counted them; from now on they count as written.
@@ -86,7 +88,10 @@ class TlsSession {
   static BIO_METHOD* bioMethod();
 
   Step fail();
-  void look();
+  ssize_t look();
+  ssize_t receive(char* into, size_t size);
+  using ReadCall = int(SSL* ssl, void* into, size_t size, size_t* got);
+  TlsMoved nextRecord(char* into, size_t size, ReadCall* call);
   TlsMoved notUp() const;
   TlsMoved broken() const;
   Status describe() const;

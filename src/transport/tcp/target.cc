@@ -157,9 +157,11 @@ TargetStream::Step TargetStream::receive() {
 
   message.msg_iov = pieces;
   message.msg_iovlen = 2;
+  // Nothing ready is met by receiving one byte: the end, an error, or that nothing has come.
+  const size_t most = std::clamp(connection_.ready(), size_t{1}, kMostAtOnce);
   pieces[0] = {memory_->region.at(request_.offset + request_.size - left_),
-               std::min<uint64_t>(left_, kMostAtOnce)};
-  pieces[1].iov_len = left_ > kMostAtOnce ? 0 : std::min(pieces[1].iov_len, kLookAhead);
+               std::min<uint64_t>(left_, most)};
+  pieces[1].iov_len = left_ > most ? 0 : std::min(pieces[1].iov_len, kLookAhead);
   auto held = memory_->hold();
   if (!held) {
     refusal_ = gone();

@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <thread>
 
 #include "base/fd.h"
 #include "base/tls_context.h"
@@ -169,6 +170,22 @@ TEST(Tls, aPlainPeerIsNoticedByItsFirstByteWhichStays) {
   EXPECT_EQ(pair.dialler->handshake(), Step::failed);
   EXPECT_TRUE(pair.dialler->peerIsPlain());
   EXPECT_EQ(pair.dialler->problem().code(), Code::permissionDenied);
+}
+
+// The acceptor looks for the first byte and finds none; then the whole greeting comes.
+TEST(Tls, theFirstByteIsNotMissedWhenItComesAtTheWrongMoment) {
+  for (int round = 0; round < 300 && !testing::Test::HasFailure(); ++round) {
+    TlsPair pair = withSecret();
+    std::thread dialler([&] {
+      while (!pair.dialler->isUp() && pair.dialler->handshake() != Step::failed) {
+      }
+    });
+    Step step = Step::wantsRead;
+    while (step != Step::done && step != Step::failed) step = pair.acceptor->handshake();
+    EXPECT_FALSE(pair.acceptor->peerIsPlain()) << "round " << round;
+    if (step == Step::failed) shutdown(pair.acceptorFd.get(), SHUT_RDWR);
+    dialler.join();
+  }
 }
 
 TEST(Tls, onlyAGoodbyeIsAnEnd) {

@@ -2,6 +2,7 @@
 
 SETUP ?= tools/setup.sh
 PREFIX ?= /usr/local
+MINUTES ?= 30
 CMAKE_FLAGS ?=
 JOBS := $(shell nproc)
 # The distribution's, for which setup.sh installs what the tests import.
@@ -23,7 +24,7 @@ ASAN = $(TESTED)="-O0 -g1" -DHMC_SANITIZE=address$(comma)undefined $(CLANG)
 # Without UCX, whose hooks and mappings the sanitizer does not survive every time.
 TSAN := $(TESTED)="-O1 -g1" -DHMC_SANITIZE=thread -DHMC_UCX_INCLUDE=OFF
 
-.PHONY: help setup setup-tests build build-dev build-asan build-tsan demo test test-rdma quick asan tsan check install clean
+.PHONY: help setup setup-tests build build-dev build-asan build-tsan demo test test-rdma quick asan tsan soak check install clean
 
 help:
 	@echo 'make demo       install what is missing, build, and show two processes moving memory'
@@ -32,6 +33,7 @@ help:
 	@echo 'make quick      all tests but the slow ones, without sanitizers'
 	@echo 'make asan       all tests with the address and undefined-behaviour sanitizers'
 	@echo 'make tsan       all tests with the thread sanitizer'
+	@echo 'make soak       four processes under kills, stops and restarts, for MINUTES (now $(MINUTES)); prints a report'
 	@echo 'make check      format, clang-tidy and the house rules'
 	@echo 'make build      the library and the hmc command, into build/release'
 	@echo 'make install    the same, into PREFIX (now $(PREFIX))'
@@ -82,6 +84,11 @@ asan: build-asan
 
 tsan: build-tsan
 	tools/run_tests.py build/tsan
+
+soak: setup
+	$(call configure,release,$(RELEASE))
+	cmake --build build/release -j $(JOBS) --target hmc_core
+	PYTHONPATH=build/release/python $(PYTHON) tests/soak/soak.py --minutes $(MINUTES)
 
 # clang-tidy needs to know how files are compiled, not that they were. In a folder of its own, so that
 # it can run beside the tests.

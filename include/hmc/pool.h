@@ -110,7 +110,8 @@ class HMC_API Pool {
   // host has mapped our slots and we theirs.
   static Result<Pool> join(const std::string& store, const PoolOptions& options,
                            Timeout timeout = kDefaultTimeout);
-  ~Pool();  // leaves
+  // Leaves. Where neither members nor the store answer, that takes up to five leases.
+  ~Pool();
   Pool(Pool&&) noexcept;
   Pool& operator=(Pool&&) noexcept;
 
@@ -148,7 +149,8 @@ class HMC_API Pool {
   // For poll(2) and its kin: readable while nextEvent() would return at once.
   Result<int> eventFd();
 
-  // Gives the slots back: returns when no member reaches them any more. Copies of ours end first.
+  // Gives the slots back: returns when no member reaches them any more. Copies of ours end first. A
+  // member that does not answer in time is disconnected, which takes up to twice the lease longer.
   Status leave(Timeout timeout = kDefaultTimeout);
 
  private:

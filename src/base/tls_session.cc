@@ -192,11 +192,21 @@ TlsMoved TlsSession::read(std::span<const iovec> parts) {
 }
 
 TlsMoved TlsSession::readRecord(char* into, size_t size) {
+  return nextRecord(into, size, SSL_read_ex);
+}
+
+size_t TlsSession::ready() {
+  char first = 0;
+  if (nextRecord(&first, 1, SSL_peek_ex).bytes == 0) return 0;
+  return static_cast<size_t>(SSL_pending(ssl_.get()));
+}
+
+TlsMoved TlsSession::nextRecord(char* into, size_t size, ReadCall* call) {
   if (!problem_.ok()) return broken();
   if (!up_ && handshake() != Step::done) return notUp();
   ERR_clear_error();
   size_t got = 0;
-  const int outcome = SSL_read_ex(ssl_.get(), into, size, &got);
+  const int outcome = call(ssl_.get(), into, size, &got);
   if (outcome == 1) return {.bytes = got};
   const int why = SSL_get_error(ssl_.get(), outcome);
   if (why == SSL_ERROR_ZERO_RETURN) return {.ended = true};

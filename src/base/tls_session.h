@@ -61,6 +61,8 @@ class TlsSession {
   // The same, of one record at the most: with room for 16 KiB nothing is left buffered, unless the
   // context reads ahead.
   TlsMoved readRecord(char* into, size_t size);
+  // So many bytes of the next record are decrypted: reading them is a copy, without a system call.
+  size_t ready();
   TlsMoved write(std::span<const iovec> parts);
   // What write() gets may be memory that nobody can read any more: it then answers EFAULT where it
   // reaches that, and the session goes on.
@@ -99,6 +101,8 @@ class TlsSession {
   Step fail();
   ssize_t receive(void* into, size_t size, int flags) const;
   ssize_t look();
+  using ReadCall = int(SSL* ssl, void* into, size_t size, size_t* got);
+  TlsMoved nextRecord(char* into, size_t size, ReadCall* call);
   TlsMoved notUp() const;
   TlsMoved broken() const;
   Status describe() const;

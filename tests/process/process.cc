@@ -9,6 +9,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <stdexcept>
 
 namespace hmc::test {
@@ -64,6 +65,11 @@ int exitStatus(int status) {
 
 void pauseBetweenLooks() {
   poll(nullptr, 0, 5);
+}
+
+int cyclesOr(int usual) {
+  const char* wanted = std::getenv("HMC_TEST_CYCLES");
+  return wanted ? std::atoi(wanted) : usual;
 }
 
 Process::Process(std::vector<std::string> command, const Environment& changes) {

@@ -64,6 +64,9 @@ class Process {
 
 void pauseBetweenLooks();
 
+// How often a test repeats what it does: HMC_TEST_CYCLES, or so often.
+int cyclesOr(int usual);
+
 // Looks again and again until it is so; false when kPatience has passed.
 template <class Condition>
 bool eventually(Condition condition) {

@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <utility>
 
@@ -49,6 +50,9 @@ class Connection {
     return tls_ ? receiveTls(message) : recvmsg(fd_.get(), &message, MSG_DONTWAIT);
   }
   ssize_t receive(char* into, size_t size);
+  // The most that a receive() can copy without a system call of its own: with TLS what is decrypted
+  // by now. Without, each receive() is one system call.
+  size_t ready() { return tls_ ? tls_->ready() : SIZE_MAX; }
   // Whether a receive() of 0 can only come from the peer.
   bool endIsSigned() const { return tls_ != nullptr; }
   // `more` as MSG_MORE.

@@ -187,9 +187,11 @@ TargetStream::Step TargetStream::receive() {
 TargetStream::Step TargetStream::receiveInPlace() {
   // Behind a put's bytes comes the next request, in the same call. Of its bytes only a few: they
   // are copied twice.
-  const size_t ahead = left_ > kMostAtOnce ? 0 : std::min(in_->size() - inSize_, kLookAhead);
+  // Nothing ready is met by receiving one byte: the end, an error, or that nothing has come.
+  const size_t most = std::clamp(connection_.ready(), size_t{1}, kMostAtOnce);
+  const size_t ahead = left_ > most ? 0 : std::min(in_->size() - inSize_, kLookAhead);
   iovec pieces[2] = {{memory_->region.at(request_.offset + request_.size - left_),
-                      std::min<uint64_t>(left_, kMostAtOnce)},
+                      std::min<uint64_t>(left_, most)},
                      {in_->data() + inSize_, ahead}};
   msghdr message{};
   message.msg_iov = pieces;

@@ -102,6 +102,8 @@ void SimulatedHost::deliver(Wire& wire) {
 
 using hmc::model::simulated;
 
+// The C++ library has to find them, too.
+#pragma GCC visibility push(default)
 extern "C" {
 
 int clock_gettime(clockid_t clock, timespec* time) noexcept {
@@ -163,3 +165,4 @@ int close(int fd) {
 }
 
 }  // extern "C"
+#pragma GCC visibility pop

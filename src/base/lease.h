@@ -34,7 +34,14 @@ class Lease {
   // other side still count on us? It has heard of us after we sent the last heartbeat that it
   // answered, so it gives us up later than this says no.
   // Revoking it changes nothing here: then the link is closed, too.
-  bool held() const { return Clock::now() - confirmed_.load(std::memory_order_relaxed) <= length_; }
+  bool held() const { return heldAt(Clock::now()); }
+  // For who applies bytes on the other side's behalf, which may have given the link up. What is
+  // heard now may have been said long ago, before a stop of ours: only an answer to a heartbeat of
+  // ours shows how long ago the other side was still there.
+  bool mayApply() {
+    const auto now = Clock::now();
+    return !expiredAt(now) && heldAt(now);
+  }
   // The other side has answered a heartbeat that was sent then.
   void confirm(Clock::time_point sent) { confirmed_.store(sent, std::memory_order_relaxed); }
 
@@ -47,6 +54,9 @@ class Lease {
   std::chrono::milliseconds length() const { return length_; }
 
  private:
+  bool heldAt(Clock::time_point now) const {
+    return now - confirmed_.load(std::memory_order_relaxed) <= length_;
+  }
   bool silentAt(Clock::time_point now) const {
     return now - heard_.load(std::memory_order_relaxed) > length_;
   }

@@ -20,11 +20,15 @@ constexpr std::chrono::milliseconds kAcceptPause{100};
 // Those that are in their handshake get on between two rounds of accepting.
 constexpr int kAcceptsInARow = 32;
 // While all places are taken: look again after this.
-constexpr std::chrono::milliseconds kFullPause{20};
+constexpr std::chrono::milliseconds kFullPause{2};
 // A dialler's first word follows its connection at once; its second is a round trip later, from a
 // host that may be busy.
 constexpr std::chrono::milliseconds kSilentMoment{100};
 constexpr std::chrono::milliseconds kGreetedMoment{1000};
+// In a flood they are shorter: half for each time that so many have given way within a second.
+constexpr size_t kFlood = 128;
+constexpr size_t kMostHalvings = 8;
+constexpr std::chrono::milliseconds kLeastMoment{2};
 
 }  // namespace
 
@@ -52,9 +56,9 @@ Status PendingConnection::start(std::chrono::milliseconds patience) {
   return Status();
 }
 
-bool PendingConnection::mayGiveWay(Loop::Clock::time_point now) const {
-  return !introduced_ &&
-         now - acceptedAt_ >= (challenged_ || inTls_ ? kGreetedMoment : kSilentMoment);
+bool PendingConnection::mayGiveWay(Loop::Clock::time_point now, size_t halvings) const {
+  const auto moment = (challenged_ || inTls_ ? kGreetedMoment : kSilentMoment) / (1 << halvings);
+  return !introduced_ && now - acceptedAt_ >= std::max(moment, kLeastMoment);
 }
 
 // In words that a dialler without TLS reads. What it has said is taken out of the socket: closed
@@ -229,14 +233,26 @@ bool Acceptor::makeRoom() {
   return !full() || dropOldest();
 }
 
+size_t Acceptor::halvings(Loop::Clock::time_point now) {
+  for (; gaveWay_ > 0 && now - countedAt_ >= std::chrono::seconds(1);
+       countedAt_ += std::chrono::seconds(1)) {
+    gaveWay_ /= 2;
+  }
+  if (gaveWay_ == 0) countedAt_ = now;
+  return gaveWay_ / kFlood;
+}
+
 bool Acceptor::dropOldest() {
   const auto now = Loop::Clock::now();
+  const size_t halvings = this->halvings(now);
   std::shared_ptr<PendingConnection> oldest;
   for (const auto& pending : pending_) {
-    if (pending->mayGiveWay(now) && (!oldest || pending->acceptedAt() < oldest->acceptedAt()))
+    if (pending->mayGiveWay(now, halvings) &&
+        (!oldest || pending->acceptedAt() < oldest->acceptedAt()))
       oldest = pending;
   }
   if (!oldest) return false;
+  gaveWay_ = std::min(gaveWay_ + 1, kFlood * kMostHalvings);
   oldest->refuse(error(Code::exhausted,
                        "{} connections wait for their handshake, which is the most: the oldest "
                        "gave way; try again",

@@ -40,8 +40,9 @@ class PendingConnection : public std::enable_shared_from_this<PendingConnection>
   void readable();
 
   bool isIntroduced() const { return introduced_; }
-  // May another take its place? One that has said nothing has little time for that.
-  bool mayGiveWay(Loop::Clock::time_point now) const;
+  // May another take its place? One that has said nothing has little time for that, and less in a
+  // flood.
+  bool mayGiveWay(Loop::Clock::time_point now, size_t halvings) const;
   Loop::Clock::time_point acceptedAt() const { return acceptedAt_; }
   // It encrypted and we do not, or the other way round, or its keys do not fit ours.
   bool tlsFailed() const { return tlsFailed_; }
@@ -90,6 +91,8 @@ class PendingConnection : public std::enable_shared_from_this<PendingConnection>
 //
 // Anybody can connect and say nothing. So there are few places for those that have not proven who
 // they are, and when all are taken, the one that has been silent for longest gives way to the next.
+// The more have to, the less time each has: the rest wait in the kernel's queue, and behind them
+// those who have something to say.
 class Acceptor final : private PendingOwner {
  public:
   // `options` must outlive it.
@@ -118,6 +121,7 @@ class Acceptor final : private PendingOwner {
   // There is a place for another, if need be one that was freed now.
   bool makeRoom();
   bool dropOldest();
+  size_t halvings(Loop::Clock::time_point now);
   void introduced(const std::shared_ptr<PendingConnection>& pending) override;
   void dropped(const std::shared_ptr<PendingConnection>& pending, const Status& why) override;
   bool full() const { return inHandshake_ >= kMostInHandshake; }
@@ -133,6 +137,8 @@ class Acceptor final : private PendingOwner {
   std::map<std::string, OpenListener> listeners_;
   std::set<std::shared_ptr<PendingConnection>> pending_;
   size_t inHandshake_ = 0;  // those that are not introduced
+  size_t gaveWay_ = 0;      // lately
+  Loop::Clock::time_point countedAt_;
 };
 
 }  // namespace hmc::control

@@ -1,6 +1,7 @@
 #include "control/listener.h"
 
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -90,6 +91,9 @@ Result<Fd> Listener::openTcp(Address& address) {
     Fd fd(socket(at.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     int on = 1;
     if (fd) setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    // A dialler speaks first. Until it has, for a second at most, the kernel keeps its connection,
+    // where it takes nobody's place.
+    if (fd) setsockopt(fd.get(), IPPROTO_TCP, TCP_DEFER_ACCEPT, &on, sizeof(on));
     if (fd && bind(fd.get(), at.get(), at.size) == 0) {
       HMC_TRY(readPort(fd.get(), address));
       return fd;

@@ -71,27 +71,30 @@ Result<std::shared_ptr<Link>> PeerState::link(size_t transport, Deadline deadlin
 }
 
 Result<std::shared_ptr<Link>> PeerState::openLink(size_t transport, Deadline deadline) {
-  HMC_ASSIGN(auto link, makeLink(transport));
+  HMC_ASSIGN(auto made, makeLink(transport));
   Writer request;
-  request.string(node_.engines()[transport]->transport().facts().name).string(link->address());
+  request.string(node_.factsOf(transport).name).string(made.link->address());
   HMC_ASSIGN(std::string address, channel_->call(kOpenLink, request.bytes(), deadline));
-  HMC_TRY(link->connect(address));
-  HMC_TRY(keep(transport, link, address));
-  return link;
+  HMC_TRY(made.link->connect(address));
+  HMC_TRY(keep(transport, made, address));
+  return made.link;
 }
 
-Result<std::shared_ptr<Link>> PeerState::makeLink(size_t transport) {
+Result<PeerState::MadeLink> PeerState::makeLink(size_t transport) {
   LinkOptions options;
   options.initiator = channel_->initiator();
   options.localHost = channel_->localHost();
   options.lease = channel_->lease();
   options.credentials = channel_->credentials();
+  auto end = std::make_shared<LinkEnd>(channel_);
+  options.onEnd = [end] { end->say(); };
   HMC_ASSIGN(auto link, node_.engines()[transport]->transport().openLink(options));
-  return std::shared_ptr<Link>(std::move(link));
+  return MadeLink{std::move(link), std::move(end)};
 }
 
-Status PeerState::keep(size_t transport, const std::shared_ptr<Link>& link,
-                       const std::string& address) {
+Status PeerState::keep(size_t transport, const MadeLink& made, const std::string& address) {
+  const auto& link = made.link;
+  made.end->prepare(node_.factsOf(transport).name, link->address(), address);
   std::lock_guard lock(mutex_);
   if (!ended_.ok()) {
     link->close(ended_);
@@ -124,9 +127,9 @@ void PeerState::drop(const std::shared_ptr<Link>& link) {
   retire(link);
   const FarEnd far = forgetFarEnd(link);
   if (far.address.empty()) return;
-  Writer request;
-  request.string(node_.factsOf(far.transport).name).string(link->address()).string(far.address);
-  channel_->ask(kDropLink, request.bytes(), [](const auto&) {});
+  LinkEnd end(channel_);
+  end.prepare(node_.factsOf(far.transport).name, link->address(), far.address);
+  end.say();
 }
 
 // One of the two addresses need not be the link's alone: over tcp the side that dials has no more
@@ -163,10 +166,10 @@ Result<std::string> PeerState::acceptLink(std::string_view request) {
   HMC_TRY(in.finish("the request for a link"));
   HMC_ASSIGN(const size_t transport, transportCalled(name));
   HMC_TRY(checkLinks(transport));
-  HMC_ASSIGN(auto link, makeLink(transport));
-  HMC_TRY(link->connect(address));
-  HMC_TRY(keep(transport, link, address));
-  return link->address();
+  HMC_ASSIGN(auto made, makeLink(transport));
+  HMC_TRY(made.link->connect(address));
+  HMC_TRY(keep(transport, made, address));
+  return made.link->address();
 }
 
 Status PeerState::checkLinks(size_t transport) const {

@@ -10,6 +10,7 @@
 
 #include "control/channel.h"
 #include "node/descriptions.h"
+#include "node/link_end.h"
 #include "node/open_regions.h"
 #include "node/path_notes.h"
 #include "node/staging.h"
@@ -108,10 +109,14 @@ class PeerState {
   Result<SlotCopies::Copy> startCopy(std::string_view request);
   Result<size_t> transportCalled(const std::string& name) const;
   Result<std::shared_ptr<Link>> openLink(size_t transport, Deadline deadline);
-  Result<std::shared_ptr<Link>> makeLink(size_t transport);
+  struct MadeLink {
+    std::shared_ptr<Link> link;
+    std::shared_ptr<LinkEnd> end;
+  };
+  Result<MadeLink> makeLink(size_t transport);
   Status checkLinks(size_t transport) const;
   // `address` is that of the peer's end.
-  Status keep(size_t transport, const std::shared_ptr<Link>& link, const std::string& address);
+  Status keep(size_t transport, const MadeLink& made, const std::string& address);
   // Its address is empty when it is not known any more.
   FarEnd forgetFarEnd(const std::shared_ptr<Link>& link);
   using Active = std::unordered_map<const TransferState*, std::shared_ptr<TransferState>>;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -189,6 +190,9 @@ struct LinkOptions {
   // Secret bytes that this link's two ends alone know, from the handshake of the control channel. A
   // transport that opens connections of its own proves with them who it is.
   std::string credentials;
+  // Called once, when this end gives the link up and before it counts the lease's time: tells the
+  // peer. From any thread, also with the transport's locks held.
+  std::function<void()> onEnd = [] {};
 };
 
 // Destroyed after all its Links and Registrations.

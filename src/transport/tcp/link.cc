@@ -44,6 +44,7 @@ TcpLink::TcpLink(Service& service, Progress& progress, TransportCounters& counte
       options_(options),
       lease_(linkOptions.lease),
       credentials_(linkOptions.credentials),
+      onEnd_(linkOptions.onEnd),
       address_(std::move(address)),
       encoded_(address_.encode()) {
   for (int i = 0; i < options.streams; ++i) {
@@ -262,6 +263,7 @@ void TcpLink::noticeEnd() {
 
 void TcpLink::close(const Status& why) {
   if (closed_.exchange(true)) return;
+  onEnd_();
   for (auto& stream : streams_) stream->close(why);
   service_.drop(*this);
   setTimer();

@@ -158,6 +158,8 @@ void OriginStream::broken(const std::string& what, int errnum) {
 void OriginStream::close(const Status& why) {
   std::lock_guard lock(mutex_);
   if (why_.ok()) end(why, false);
+  // One that ended by itself did so before its link has told the peer: counts from now on.
+  if (fenceAt_ != Clock::time_point::max()) fenceAt_ = Clock::now() + fence_;
 }
 
 void OriginStream::end(const Status& why, bool fenced) {

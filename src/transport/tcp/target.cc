@@ -54,7 +54,7 @@ bool TargetStream::serveTurn() {
   turnLeft_ = kTurn;
   drained_ = false;
   while (true) {
-    if (lease_.expired()) return false;
+    if (!lease_.mayApply()) return false;
     // The turn ends where the socket will call again: nothing must wait in our own buffer.
     if (turnLeft_ == 0 && (sending_ || (!requestReady() && !connection_.buffered()))) {
       return flush() != Step::over;
@@ -204,7 +204,7 @@ TargetStream::Step TargetStream::receiveInPlace() {
   }
   // Here, and not only before answers were sent: on the way back from that call a process is
   // stopped most often.
-  if (lease_.expired()) return Step::over;
+  if (!lease_.mayApply()) return Step::over;
   const ssize_t got = connection_.receive(message);
   if (got < 0 && errno == EFAULT) {
     refusal_ = unusable();  // what is left of it goes nowhere

@@ -41,6 +41,7 @@ UcxLink::UcxLink(Progress& progress, Service& service, TransportCounters& counte
       service_(service),
       counters_(counters),
       fence_(options.lease->length()),
+      onEnd_(options.onEnd),
       number_(randomU64()),
       slots_(progress.ended_),
       hardware_(api(), slots_, *this) {
@@ -267,6 +268,7 @@ void UcxLink::resendAll() {
 void UcxLink::beginClose(const Status& why) {
   why_ = why;
   hardware_.stop();
+  onEnd_();
   timer_ = Clock::now() + fence_;
   progress_.needsReconcile_ = true;
 }

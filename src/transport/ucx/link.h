@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -82,6 +83,7 @@ class UcxLink final : public Link, private Path::User, private Service::Member {
   Service& service_;
   TransportCounters& counters_;
   const std::chrono::milliseconds fence_;
+  const std::function<void()> onEnd_;
   const uint64_t number_;  // the service's
   std::string encoded_;
   std::atomic<bool> connected_{false};

@@ -60,7 +60,7 @@ class Target final : public Worker {
 
   // A process that was stopped for longer than the lease must not apply what it finds when it
   // wakes up. Looked at before every request, too.
-  bool expired() const { return lease_->expired(); }
+  bool expired() const { return !lease_->mayApply(); }
   // The peer has said hello and was answered.
   bool settled() const override { return greeted_; }
   // From now on nothing is applied, and every request is refused.

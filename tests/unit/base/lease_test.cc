@@ -59,6 +59,19 @@ TEST(Lease, isHeldFromTheHeartbeatThatWasAnsweredAndNotFromWhatIsHeard) {
   EXPECT_TRUE(lease.held());
 }
 
+// Not from what is heard, which may have been said before a stop of this process.
+TEST(Lease, letsApplyFromTheAnsweredHeartbeatOnAndOnlyWhileItIsHeard) {
+  Lease lease(std::chrono::hours(1));
+  EXPECT_TRUE(lease.mayApply());
+  lease.confirm(Lease::Clock::now() - std::chrono::hours(2));
+  EXPECT_TRUE(lease.hear());
+  EXPECT_FALSE(lease.mayApply());
+  lease.confirm(Lease::Clock::now());
+  EXPECT_TRUE(lease.mayApply());
+  lease.revoke();
+  EXPECT_FALSE(lease.mayApply());
+}
+
 TEST(Lease, endsWhenRevoked) {
   Lease lease(std::chrono::hours(1));
   lease.revoke();

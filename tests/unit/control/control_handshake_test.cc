@@ -161,7 +161,11 @@ TEST(Handshake, silentClientsGiveWayToNewOnes) {
   TestPeer client("client", "hush");
   std::string listener = server.listen();
   std::vector<std::unique_ptr<RawPeer>> crowd;
-  for (int i = 0; i < 600; ++i) crowd.push_back(std::make_unique<RawPeer>(listener));
+  // The kernel keeps those that say nothing at all.
+  for (int i = 0; i < 600; ++i) {
+    crowd.push_back(std::make_unique<RawPeer>(listener));
+    if (i % 2 == 0) crowd.back()->say(std::string_view("\x1c"));
+  }
   const auto began = std::chrono::steady_clock::now();
   auto channel = client.connect(listener);
   EXPECT_TRUE(channel.ok()) << channel.status().toString();
@@ -172,8 +176,12 @@ TEST(Handshake, aClientThatGaveWayIsToldWhy) {
   TestPeer server("server", "hush");
   std::string listener = server.listen();
   RawPeer first(listener, "hush");
+  first.say(std::string_view("\x1c"));
   std::vector<std::unique_ptr<RawPeer>> crowd;
-  for (int i = 0; i < 300; ++i) crowd.push_back(std::make_unique<RawPeer>(listener));
+  for (int i = 0; i < 300; ++i) {
+    crowd.push_back(std::make_unique<RawPeer>(listener));
+    crowd.back()->say(std::string_view("\x1c"));
+  }
   const auto told = first.hear();
   ASSERT_EQ(told.type, FrameType::refused);
   EXPECT_EQ(decodeStatus(told.payload).code(), Code::exhausted);

@@ -1,7 +1,10 @@
 #include <filesystem>
+#include <future>
 
 #include "memory/backends.h"
 #include "node/node_impl.h"
+#include "transport/tcp/address.h"
+#include "unit/node/bare_peer.h"
 #include "unit/node/node_pair.h"
 
 // A data link breaks while the peers live: the one that notices makes another, and the other one
@@ -56,6 +59,42 @@ TEST_P(BrokenLinks, areForgottenAtBothEnds) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Transports, BrokenLinks, testing::Values("tcp", "ipc"));
+
+// Accepts every link and hears which are dropped.
+class LinkedPeer : public BarePeer {
+ public:
+  using BarePeer::BarePeer;
+
+  void answer(const std::shared_ptr<control::Channel>&, uint16_t method, std::string_view request,
+              control::Channel::Answered reply) override {
+    if (method == kOpenLink) return reply(tcp::Address{"127.0.0.1", 0, ""}.encode());
+    if (method == kDropLink) dropped_.set_value(std::string(request));
+    reply(std::string());
+  }
+  std::string dropped() {
+    auto request = dropped_.get_future();
+    return request.wait_for(30s) == std::future_status::ready ? request.get() : "nothing";
+  }
+
+ private:
+  std::promise<std::string> dropped_;
+};
+
+// Before anybody uses it again: what the peer hears later does not renew its lease.
+TEST(BrokenLink, isToldToThePeerWhenItEnds) {
+  auto node = must(NodeImpl::create(named("node", {"tcp"})));
+  const std::string listener = must(node->listen("tcp://127.0.0.1:0"));
+  LinkedPeer peer("peer");
+  auto channel = peer.connect(listener);
+  auto state = must(node->waitForPeer([](const PeerState&) { return true; }, "peer", 10s));
+  auto link = must(state->link(0, 10s));
+  const std::string address = link->address();
+  link->close(Status(Code::disconnected, "the cable is out"));
+  EXPECT_NE(peer.dropped().find(address), std::string::npos);
+  link.reset();
+  channel->close(Status());
+  node->close();
+}
 
 }  // namespace
 }  // namespace hmc

@@ -81,6 +81,18 @@ TEST(TcpLink, aClosedLinkDoesNotConnectAnyMore) {
   EXPECT_EQ(dialler->connect(acceptor->address()).code(), Code::disconnected);
 }
 
+TEST(TcpLink, saysOnceThatItHasEnded) {
+  auto transport = *create();
+  int told = 0;
+  auto options = linkOptions(true);
+  options.onEnd = [&] { ++told; };
+  auto link = *transport->openLink(options);
+  EXPECT_EQ(told, 0);
+  link->close(Status(Code::cancelled, "closed by the test"));
+  link.reset();
+  EXPECT_EQ(told, 1);
+}
+
 TEST(TcpLink, connectAndCloseMayMeet) {
   auto transport = *create();
   for (int round = 0; round < 50; ++round) {

@@ -1,0 +1,143 @@
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "unit/node/mutating_proxy.h"
+#include "unit/node/node_pair.h"
+
+// Two Nodes, and between them somebody who changes what they say. Plain connections notice some of
+// it alone; what is changed on the control connection ends calls before their time is up, and
+// nothing makes memory grow. Bytes that get lost in a data stream look like bytes that are late,
+// without TLS.
+
+namespace hmc {
+namespace {
+
+using namespace std::chrono_literals;
+using test::MutatingProxy;
+
+constexpr std::chrono::seconds kSessionPatience{5};
+constexpr size_t kSessionSize = 100000;
+
+NodeOptions withShortLease(const std::string& name) {
+  NodeOptions options = named(name, {"tcp"});
+  options.secret = "a secret";
+  options.heartbeat = 100ms;
+  options.lease = 2s;
+  return options;
+}
+
+size_t residentKilobytes() {
+  std::ifstream file("/proc/self/statm");
+  size_t total = 0;
+  size_t resident = 0;
+  file >> total >> resident;
+  return resident * 4;
+}
+
+class NodeMutation : public testing::Test {
+ protected:
+  struct Outcome {
+    std::vector<Status> calls;
+    bool mutated = false;
+  };
+
+  // A client that comes through the proxy: everything that peers say to each other, once.
+  Outcome visit(const MutatingProxy::Mutation& mutation) {
+    Outcome outcome;
+    MutatingProxy proxy(port_, mutation);
+    const auto passed = [&](const Status& status) {
+      outcome.calls.push_back(status);
+      return status.ok();
+    };
+    {
+      Node client = must(Node::create(withShortLease("client")));
+      const LocalRegion local = must(client.allocate("local", kSessionSize));
+      fill(local, 1);
+      auto peer =
+          client.connect("tcp://127.0.0.1:" + std::to_string(proxy.port()), kSessionPatience);
+      if (passed(peer.status())) {
+        passed(peer->notify("a note", kSessionPatience));
+        auto region = peer->open("memory", kSessionPatience);
+        if (passed(region.status())) {
+          passed(region->put(local, 0, 0, kSessionSize, kSessionPatience));
+          passed(region->get(local, 0, 0, kSessionSize, kSessionPatience));
+        }
+        passed(peer->probe(kSessionPatience).status());
+      }
+    }
+    outcome.mutated = proxy.hasMutated();
+    return outcome;
+  }
+
+  void expectServed() {
+    Node honest = must(Node::create(withShortLease("honest")));
+    const LocalRegion local = must(honest.allocate("local", 4096));
+    RemoteRegion region = must(must(honest.connect(listener_)).open("memory"));
+    EXPECT_TRUE(region.put(local, 0, 0, 4096).ok());
+  }
+
+  Node server_ = must(Node::create(withShortLease("server")));
+  const std::string listener_ = must(server_.listen("tcp://127.0.0.1:0"));
+  const uint16_t port_ =
+      static_cast<uint16_t>(std::stoi(listener_.substr(listener_.rfind(':') + 1)));
+  const LocalRegion memory_ = must(server_.allocate("memory", kSessionSize));
+};
+
+MutatingProxy::Mutation mutationOf(uint64_t seed) {
+  std::mt19937_64 random(seed);
+  MutatingProxy::Mutation mutation;
+  mutation.kind = static_cast<MutatingProxy::Kind>(seed % 6);
+  mutation.connection = random() % 3;
+  mutation.toAcceptor = random() % 2 == 0;
+  // What a control connection carries, and either direction of a stream.
+  mutation.after = random() % (mutation.connection == 0 ? 700 : 300);
+  mutation.seed = random();
+  return mutation;
+}
+
+TEST_F(NodeMutation, passesThroughAProxyThatChangesNothing) {
+  const Outcome outcome = visit({});
+  ASSERT_EQ(outcome.calls.size(), 6u);
+  for (const Status& status : outcome.calls) EXPECT_TRUE(status.ok()) << status.toString();
+}
+
+// HMC_PROXY_ROUNDS for more of them.
+TEST_F(NodeMutation, ofWhatTwoNodesSayEndsCallsInTimeAndGrowsNothing) {
+  const char* set = std::getenv("HMC_PROXY_ROUNDS");
+  const uint64_t rounds = set ? std::strtoull(set, nullptr, 10) : 18;
+  const char* first = std::getenv("HMC_PROXY_FIRST");
+  const uint64_t begin = first ? std::strtoull(first, nullptr, 10) : 0;
+  visit({});
+  const size_t before = residentKilobytes();
+  uint64_t mutated = 0;
+  uint64_t failed = 0;
+  uint64_t timedOut = 0;
+  for (uint64_t seed = begin; seed < begin + rounds; ++seed) {
+    const MutatingProxy::Mutation mutation = mutationOf(seed);
+    const Outcome outcome = visit(mutation);
+    mutated += outcome.mutated ? 1 : 0;
+    bool anyFailed = false;
+    for (const Status& status : outcome.calls) {
+      const bool late = status.code() == Code::deadlineExceeded;
+      EXPECT_TRUE(!late || mutation.connection > 0) << "seed " << seed << ": " << status.toString();
+      timedOut += late ? 1 : 0;
+      anyFailed = anyFailed || !status.ok();
+    }
+    failed += anyFailed ? 1 : 0;
+    while (server_.nextNote(0s).ok()) continue;
+  }
+  expectServed();
+  const size_t after = residentKilobytes();
+  std::printf(
+      "%lu of %lu sessions were changed, %lu had an error, %lu calls timed out, %zu kB then %zu "
+      "kB\n",
+      mutated, rounds, failed, timedOut, before, after);
+  EXPECT_GT(mutated, rounds / 3);
+  EXPECT_GT(failed, mutated / 4);
+  EXPECT_LT(after, before + 32 * 1024);
+}
+
+}  // namespace
+}  // namespace hmc

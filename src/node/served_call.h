@@ -12,7 +12,7 @@
 namespace hmc {
 
 // The peer's user calls ours: name and bytes go over, bytes come back.
-inline constexpr uint16_t kUserCall = 14;
+inline constexpr uint16_t kUserCall = 16;
 std::string encodeUserCall(const std::string& name, const std::string& bytes);
 
 // A peer's call that our user has to answer. One that is destroyed without an answer is refused.

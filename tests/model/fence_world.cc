@@ -71,7 +71,7 @@ void FenceWorld::connect() {
                                                 *exports_, *lease_, "", lastWord(), spare_);
   targetSocket_.sending = [this] { stopTarget(); };
   if (rules_.stopsBetweenLookAndReceive) targetSocket_.receiving = [this] { stopTarget(); };
-  origin_ = std::make_unique<tcp::OriginStream>(own ? rules_.originLease : both);
+  origin_ = std::make_unique<tcp::OriginStream>(own ? rules_.originLease : both, counters_);
   (void)origin_->attach(tcp::Connection(Fd(host_.open(originSocket_))), "the peer",
                         {"", lastWord(), ""}, progress(), 1, 0);
 }
@@ -339,7 +339,7 @@ void FenceWorld::useTheOldHandle() {
   Socket here{&there, &back}, far{&back, &there};
   Lease lease(rules_.targetLease);
   tcp::TargetStream target(tcp::Connection(Fd(host_.open(far))), *exports_, lease, "", "", spare_);
-  tcp::OriginStream origin(rules_.originLease);
+  tcp::OriginStream origin(rules_.originLease, counters_);
   (void)origin.attach(tcp::Connection(Fd(host_.open(here))), "the peer", {}, progress(), 2, 0);
   origin.enqueue(op(put, 0));
   for (int round = 0; round < 4; ++round) {

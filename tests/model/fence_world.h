@@ -10,6 +10,7 @@
 #include "base/lease.h"
 #include "model/choices.h"
 #include "model/simulated_host.h"
+#include "transport/counters.h"
 #include "transport/exports.h"
 #include "transport/tcp/origin.h"
 #include "transport/tcp/target.h"
@@ -125,6 +126,7 @@ class FenceWorld {
 
   Wire toTarget_, toOrigin_;
   Socket originSocket_, targetSocket_;
+  TransportCounters counters_;
   std::unique_ptr<tcp::OriginStream> origin_;
   bool endSaid_ = false;
   bool originTalks_ = true;

@@ -363,6 +363,8 @@ class HMC_API Node {
   // Where nobody listens yet it tries again until the timeout, so that processes start in any
   // order. "host:port" is short for "tcp://host:port".
   Result<Peer> connect(const std::string& address, Timeout timeout = kDefaultTimeout);
+  // Fails at once, with `disconnected`, where nobody listens.
+  Result<Peer> connectOnce(const std::string& address, Timeout timeout = kDefaultTimeout);
   // Waits for a peer of that name to be connected, whoever dialled.
   Result<Peer> peer(const std::string& name, Timeout timeout = kDefaultTimeout);
   std::vector<Peer> peers() const;

@@ -15,7 +15,7 @@ constexpr std::chrono::milliseconds kLease{5000};
 bool answers(Node& node, const std::string& id, const std::string& record) {
   const auto known = Record::decode(record);
   if (!known.ok()) return false;
-  const auto peer = node.connect(known->address, kLease);
+  const auto peer = node.connectOnce(known->address, kLease);
   if (peer.ok()) return peer->name() == id;
   return peer.status().code() != Code::disconnected;
 }

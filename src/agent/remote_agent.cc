@@ -124,7 +124,7 @@ Result<std::shared_ptr<const RemoteRegion>> RemoteAgent::openUnlocked(std::optio
                                                                       uint64_t number,
                                                                       Deadline deadline) {
   if (!peer) {
-    HMC_ASSIGN(peer, node_.connect(record.address, deadline.left()));
+    HMC_ASSIGN(peer, node_.connectOnce(record.address, deadline.left()));
   }
   HMC_ASSIGN(auto region, peer->open(regionName(record.incarnation, number), deadline.left()));
   return std::make_shared<const RemoteRegion>(std::move(region));

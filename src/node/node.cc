@@ -288,6 +288,11 @@ Result<Peer> Node::connect(const std::string& address, Timeout timeout) {
   return Peer(impl_, std::move(state));
 }
 
+Result<Peer> Node::connectOnce(const std::string& address, Timeout timeout) {
+  HMC_ASSIGN(auto state, impl_->connect(address, {}, Deadline(timeout)));
+  return Peer(impl_, std::move(state));
+}
+
 Result<Peer> Node::peer(const std::string& name, Timeout timeout) {
   auto byName = [&](const PeerState& peer) { return peer.channel().peer().name == name; };
   HMC_ASSIGN(auto state, impl_->waitForPeer(byName, "peer \"" + name + "\"", Deadline(timeout)));

@@ -4,14 +4,18 @@
 
 namespace hmc::contract {
 
+namespace {
+// One for the process, as a Node would have it. Never destroyed: it outlives every transport.
+std::string exchange() {
+  static FdExchange* exchange = (*FdExchange::create()).release();
+  return exchange->name();
+}
+}  // namespace
+
 std::vector<Candidate> candidates() {
   Candidate candidate;
   candidate.name = "tcp";
-  candidate.make = [] {
-    // One for the process, as a Node would have it. Never destroyed: it outlives every transport.
-    static FdExchange* exchange = (*FdExchange::create()).release();
-    return tcp::create({.exchange = exchange->name()});
-  };
+  candidate.make = [] { return tcp::create({.exchange = exchange()}); };
   candidate.memories = {heapMemory(), hostMemory()};
   Candidate encrypted = candidate;
   encrypted.name = "tls";
@@ -21,7 +25,7 @@ std::vector<Candidate> candidates() {
   Candidate checked = candidate;
   checked.name = "checked";
   checked.memories = {heapMemory()};
-  checked.make = [] { return tcp::create({.integrity = true}); };
+  checked.make = [] { return tcp::create({.exchange = exchange(), .integrity = true}); };
   return {candidate, encrypted, checked};
 }
 

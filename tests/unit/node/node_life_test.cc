@@ -78,6 +78,7 @@ TEST(NodeLife, aPeerThatListensLaterIsReached) {
     Node early = must(Node::create(named("early")));
     Node late = must(Node::create(named("late")));
     EXPECT_EQ(early.connect(address, 1ms).status().code(), Code::disconnected);
+    EXPECT_EQ(early.connectOnce(address, 600s).status().code(), Code::disconnected);
     std::latch begun(2);
     std::thread listening([&] {
       begun.arrive_and_wait();

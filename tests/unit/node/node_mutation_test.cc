@@ -134,7 +134,7 @@ TEST_F(NodeMutation, ofWhatTwoNodesSayEndsCallsInTimeAndGrowsNothing) {
       "%lu of %lu sessions were changed, %lu had an error, %lu calls timed out, %zu kB then %zu "
       "kB\n",
       mutated, rounds, failed, timedOut, before, after);
-  EXPECT_GT(mutated, rounds / 3);
+  EXPECT_GT(mutated, rounds / 6);
   EXPECT_GT(failed, mutated / 4);
   EXPECT_LT(after, before + 32 * 1024);
 }

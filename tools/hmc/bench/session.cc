@@ -31,7 +31,7 @@ Result<std::unique_ptr<Session>> Session::open(const SessionOptions& options) {
 
   TOOL_ASSIGN(Node node, Node::create(tool::optionsFromEnvironment("bench")));
   session->node_ = std::make_unique<Node>(std::move(node));
-  TOOL_ASSIGN(Peer peer, session->node_->connect(session->address_, kServerTimeout));
+  TOOL_ASSIGN(Peer peer, session->node_->connectOnce(session->address_, kServerTimeout));
   session->peer_ = std::make_unique<Peer>(std::move(peer));
   TOOL_ASSIGN(const PeerFacts facts, session->peer_->probe(kServerTimeout));
   session->away_ = facts.away;

@@ -176,7 +176,7 @@ std::vector<Finding> checkPeer(const std::string& address, const NodeOptions& op
     findings.push_back(judgeNode(node.status()));
     return findings;
   }
-  auto peer = node->connect(target->address, timeout);
+  auto peer = node->connectOnce(target->address, timeout);
   findings.push_back(judgeHello(*target, peer.status(), !options.secret.empty()));
   if (!peer.ok()) return findings;
   findings.push_back(judgeTrust(peer->proven()));

@@ -30,7 +30,7 @@ int runExplain(const ExplainOptions& options) {
   const Timeout timeout(static_cast<int64_t>(options.seconds * 1e9));
   auto node = Node::create(optionsFromEnvironment("hmc explain"));
   const std::string address = withScheme(options.address);
-  auto peer = node.ok() ? node->connect(address, timeout) : Result<Peer>(node.status());
+  auto peer = node.ok() ? node->connectOnce(address, timeout) : Result<Peer>(node.status());
   if (!peer.ok()) {
     fmt::print(stderr, "hmc: {}\n`hmc doctor {}` finds out why\n", peer.status().message(),
                options.address);

@@ -68,7 +68,7 @@ Result<std::unique_ptr<LitmusClient>> LitmusClient::connect(const std::string& a
   options.transports = {transport};
   TOOL_ASSIGN(Node node, Node::create(options));
   TOOL_ASSIGN(LocalRegion local, node.allocate("local", kBytes));
-  TOOL_ASSIGN(Peer server, node.connect(address, kPatience));
+  TOOL_ASSIGN(Peer server, node.connectOnce(address, kPatience));
   TOOL_ASSIGN(RemoteRegion remote, server.open(kRegion, kPatience));
   std::unique_ptr<LitmusClient> client(
       new LitmusClient(std::move(node), std::move(local), std::move(server), std::move(remote)));

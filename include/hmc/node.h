@@ -162,11 +162,13 @@ class HMC_API RemoteRegion {
              Timeout timeout = kDefaultTimeout) const;
 
   // The same when it is nothing but a copy of at most a megabyte into mapped memory. False, and
-  // nothing done, when it is more than that or an error.
+  // nothing done, when it is more than that or an error. Memory of the host need not be registered.
   bool putAtOnce(const LocalRegion& local, size_t localOffset, size_t remoteOffset,
                  size_t size) const;
   bool getAtOnce(const LocalRegion& local, size_t localOffset, size_t remoteOffset,
                  size_t size) const;
+  bool putAtOnce(const void* local, size_t remoteOffset, size_t size) const;
+  bool getAtOnce(void* local, size_t remoteOffset, size_t size) const;
 
   // Start and return. Waiting on the Ticket is what moves it along, or a CompletionQueue that
   // watches it. The first 16,384 blocks of a list are checked before anything moves; where a later

@@ -98,7 +98,35 @@ uintptr_t addressOf(const py::object& object) {
   return address;
 }
 
+// Does it consist of references to Python objects? Letters between colons are names of fields.
+bool holdsObjects(const char* format) {
+  bool name = false;
+  for (; format && *format; ++format) {
+    if (*format == ':') name = !name;
+    if (*format == 'O' && !name) return true;
+  }
+  return false;
+}
+
 }  // namespace
+
+std::optional<HostBytes> hostBytesOf(py::handle object) {
+  if (PyBytes_CheckExact(object.ptr()) && PyBytes_GET_SIZE(object.ptr()) > 0) {
+    return HostBytes{py::reinterpret_borrow<py::object>(object), PyBytes_AS_STRING(object.ptr()),
+                     static_cast<size_t>(PyBytes_GET_SIZE(object.ptr())), true};
+  }
+  if (!PyObject_CheckBuffer(object.ptr())) return {};
+  auto view = py::reinterpret_steal<py::object>(PyMemoryView_FromObject(object.ptr()));
+  if (!view) {
+    PyErr_Clear();  // hmc.arrays knows other ways
+    return {};
+  }
+  const Py_buffer& buffer = *PyMemoryView_GET_BUFFER(view.ptr());
+  if (buffer.len == 0 || !PyBuffer_IsContiguous(&buffer, 'C') || holdsObjects(buffer.format))
+    return {};
+  return HostBytes{std::move(view), static_cast<char*>(buffer.buf), static_cast<size_t>(buffer.len),
+                   buffer.readonly != 0};
+}
 
 py::memoryview viewOf(py::object owner, void* data, size_t size, bool readOnly) {
   return py::memoryview(py::cast(HostView{std::move(owner), data, size, readOnly}));

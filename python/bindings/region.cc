@@ -144,7 +144,8 @@ Region registerObject(const Handle<Node>& node, py::handle object, const std::st
   return registerSpan(node, span, name, access);
 }
 
-LocalSide::LocalSide(const Handle<Node>& node, py::handle object, py::handle stream, bool writes) {
+LocalSide::LocalSide(const Handle<Node>& node, py::handle object, py::handle stream, bool writes)
+    : node_(node), access_(writes ? Access::readWrite : Access::read) {
   const bool named = stream && !stream.is_none();
   if (named) stream_ = streamFrom(callPython(inArrays("stream_handle"), stream));
   if (PyObject_TypeCheck(object.ptr(), regionType)) {
@@ -160,16 +161,28 @@ LocalSide::LocalSide(const Handle<Node>& node, py::handle object, py::handle str
     if (!named && !device.isHost()) stream_ = streamOn(device);
     return;
   }
-  const Access access = writes ? Access::readWrite : Access::read;
-  if (const auto tensor = torch::describe(object)) {
-    region_ = &made_.emplace(registerTensor(node, object, *tensor, "", access));
-    if (!named && !tensor->device.isHost()) stream_ = streamOn(tensor->device);
+  const auto tensor = torch::describe(object);
+  if (tensor && !tensor->device.isHost()) {
+    region_ = &made_.emplace(registerTensor(node, object, *tensor, "", access_));
+    if (!named) stream_ = streamOn(tensor->device);
     return;
   }
+  bytes_ = tensor ? HostBytes{py::reinterpret_borrow<py::object>(object),
+                              static_cast<char*>(tensor->data), tensor->size, false}
+                  : hostBytesOf(object);
+  if (bytes_ && !(writes && bytes_->readOnly)) return;
+  bytes_.reset();
   const py::object span = callPython(inArrays(writes ? "destination" : "source"), object);
-  region_ = &made_.emplace(registerSpan(node, span, "", access));
+  region_ = &made_.emplace(registerSpan(node, span, "", access_));
   if (!named && !made_->memory->device().isHost())
     stream_ = streamFrom(callPython(inArrays("stream_of"), span, object));
+}
+
+void LocalSide::registerBytes() {
+  const Device host;
+  auto memory =
+      registerMemory(node_, "", bytes_->data, bytes_->size, &host, access_, ownedBy(bytes_->owner));
+  region_ = &made_.emplace(Region{node_, std::move(memory), {0, bytes_->size}, access_});
 }
 
 void bindRegion(py::module_& module) {

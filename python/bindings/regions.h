@@ -99,7 +99,18 @@ pybind11::object inArrays(const char* function);
 // The __cuda_array_interface__ of some bytes.
 pybind11::dict cudaArray(void* data, size_t size, bool readOnly);
 
-// The local side of a transfer: a Region, or anything else, which is registered for this transfer.
+// Memory of the host that is one piece, found without a question to hmc.arrays.
+struct HostBytes {
+  pybind11::object owner;  // keeps it alive
+  char* data;
+  size_t size;  // not 0
+  bool readOnly;
+};
+// Of bytes, of anything else with the buffer protocol, or of a torch tensor.
+std::optional<HostBytes> hostBytesOf(pybind11::handle object);
+
+// The local side of a transfer: a Region, or anything else, which is registered for this transfer
+// when that is needed.
 class LocalSide {
  public:
   // With `writes`, it will be written. `stream` is what the caller named, None or null for nothing.
@@ -108,14 +119,25 @@ class LocalSide {
   LocalSide(const LocalSide&) = delete;
   LocalSide& operator=(const LocalSide&) = delete;
 
-  const Region& operator*() const { return *region_; }
-  const Region* operator->() const { return region_; }
+  size_t size() const { return bytes_ ? bytes_->size : region_->range.size; }
+  // Null when it is registered already.
+  const HostBytes* unregistered() const { return bytes_ ? &*bytes_ : nullptr; }
+  const Region& operator*() {
+    if (!region_) registerBytes();
+    return *region_;
+  }
+  const Region* operator->() { return &**this; }
   // The stream that the transfer is ordered with; null: none.
   void* stream() const { return stream_; }
 
  private:
+  void registerBytes();
+
+  const Handle<Node>& node_;
+  Access access_;
   const Region* region_ = nullptr;  // the caller's object, or `made_`
   std::optional<Region> made_;
+  std::optional<HostBytes> bytes_;  // of an object that is not registered
   void* stream_ = nullptr;
 };
 

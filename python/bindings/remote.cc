@@ -30,8 +30,8 @@ struct StreamArgument {
 
 // `shape` is a vector of blocks, or Strided.
 template <class Shape>
-Transfer begin(Direction direction, const Remote& remote, const LocalSide& local,
-               const Shape& shape, bool streamWaits = false) {
+Transfer begin(Direction direction, const Remote& remote, LocalSide& local, const Shape& shape,
+               bool streamWaits = false) {
   const RemoteRegion& there = *remote.memory;
   const LocalRegion& here = *local->memory;
   auto start = [&](const StreamOrder& order) {
@@ -48,25 +48,35 @@ Transfer begin(Direction direction, const Remote& remote, const LocalSide& local
   return {remote.memory, local->memory, check(std::move(ticket))};
 }
 
-Block whole(Direction direction, const Remote& remote, const Region& local) {
-  if (local.range.size > remote.range.size) {
-    raise(Code::outOfRange, sized(direction, local.range.size) + " passes the end of the " +
-                                std::to_string(remote.range.size) + " bytes of " + title(remote));
-  }
-  return {local.range.offset, remote.range.offset, local.range.size};
+void checkFits(Direction direction, const Remote& remote, const LocalSide& local) {
+  if (local.size() <= remote.range.size) return;
+  raise(Code::outOfRange, sized(direction, local.size()) + " passes the end of the " +
+                              std::to_string(remote.range.size) + " bytes of " + title(remote));
 }
 
-bool atOnce(Direction direction, const Remote& remote, const Region& local, const Block& block) {
-  if (block.size > kLargestWithGil) return false;
+Block whole(Direction direction, const Remote& remote, LocalSide& local) {
+  checkFits(direction, remote, local);
+  return {local->range.offset, remote.range.offset, local->range.size};
+}
+
+// All of it, if that is short and waits for no peer. False, and nothing done, if not.
+bool atOnce(Direction direction, const Remote& remote, LocalSide& local) {
+  if (local.size() > kLargestWithGil || local.stream()) return false;
   const RemoteRegion& there = *remote.memory;
-  return direction == Direction::put
-             ? there.putAtOnce(*local.memory, block.localOffset, block.remoteOffset, block.size)
-             : there.getAtOnce(*local.memory, block.localOffset, block.remoteOffset, block.size);
+  const size_t to = remote.range.offset;
+  if (const HostBytes* bytes = local.unregistered()) {
+    return direction == Direction::put ? there.putAtOnce(bytes->data, to, bytes->size)
+                                       : there.getAtOnce(bytes->data, to, bytes->size);
+  }
+  const auto& [offset, size] = local->range;
+  const LocalRegion& here = *local->memory;
+  return direction == Direction::put ? there.putAtOnce(here, offset, to, size)
+                                     : there.getAtOnce(here, offset, to, size);
 }
 
 // All of it, where that waits for no peer and so need not check for Ctrl-C in between. False, and
 // nothing done, where it may.
-bool copyAll(Direction direction, const Remote& remote, const LocalSide& local, const Block& block,
+bool copyAll(Direction direction, const Remote& remote, LocalSide& local, const Block& block,
              Timeout timeout) {
   const RemoteRegion& there = *remote.memory;
   const LocalRegion& here = *local->memory;
@@ -82,9 +92,10 @@ bool copyAll(Direction direction, const Remote& remote, const LocalSide& local, 
 
 void move(Direction direction, const Remote& self, py::handle object, Timeout time,
           py::handle stream) {
-  const LocalSide local(self.node, object, stream, direction == Direction::get);
-  const Block block = whole(direction, self, *local);
-  if (!local.stream() && atOnce(direction, self, *local, block)) return;
+  LocalSide local(self.node, object, stream, direction == Direction::get);
+  checkFits(direction, self, local);
+  if (atOnce(direction, self, local)) return;
+  const Block block = whole(direction, self, local);
   if (copyAll(direction, self, local, block, time)) return;
   Transfer transfer = begin(direction, self, local, std::vector<Block>{block});
   finish(transfer.ticket, time, [&] { return sized(direction, block.size) + ", " + title(self); });
@@ -106,15 +117,15 @@ PyObject* moveMethod(PyObject* self, PyObject* const* given, Py_ssize_t position
 
 template <Direction direction>
 Transfer startMove(const Remote& self, StreamArgument stream, py::handle object) {
-  const LocalSide local(self.node, object, stream.named, direction == Direction::get);
-  return begin(direction, self, local, std::vector<Block>{whole(direction, self, *local)},
+  LocalSide local(self.node, object, stream.named, direction == Direction::get);
+  return begin(direction, self, local, std::vector<Block>{whole(direction, self, local)},
                stream.waits);
 }
 
 template <Direction direction>
 Transfer startBlocks(const Remote& self, StreamArgument stream, py::handle object,
                      py::handle localOffsets, py::handle remoteOffsets, py::handle sizes) {
-  const LocalSide local(self.node, object, stream.named, direction == Direction::get);
+  LocalSide local(self.node, object, stream.named, direction == Direction::get);
   return begin(direction, self, local,
                blocksFrom(localOffsets, remoteOffsets, sizes, local->range, self.range),
                stream.waits);
@@ -141,7 +152,7 @@ template <Direction direction>
 Transfer startStrided(const Remote& self, StreamArgument stream, py::handle object,
                       size_t localOffset, size_t localStride, size_t remoteOffset,
                       size_t remoteStride, size_t count, size_t length) {
-  const LocalSide local(self.node, object, stream.named, direction == Direction::get);
+  LocalSide local(self.node, object, stream.named, direction == Direction::get);
   checkStrided(localOffset, localStride, count, length, local->range.size, "local");
   checkStrided(remoteOffset, remoteStride, count, length, self.range.size, "remote");
   return begin(direction, self, local,

@@ -8,6 +8,7 @@ import argparse
 import array
 import asyncio
 import contextlib
+import importlib
 import json
 import os
 import platform
@@ -137,6 +138,31 @@ def small_puts(server: Server, seconds: float) -> Iterator[Target]:
         local = node.allocate(8)
         yield call_target("put of 8 B through a handle", lambda: remote.put(local),
                        lambda: nothing.put(local), seconds)
+        for what, memory in unregistered(8):
+            yield beside_registered("put of 8 B from %s" % what, lambda: remote.put(memory),
+                                    lambda: remote.put(local), seconds)
+            if what != "bytes":
+                yield beside_registered("get of 8 B into %s" % what, lambda: remote.get(memory),
+                                        lambda: remote.get(local), seconds)
+
+
+def unregistered(size: int) -> Iterator[Tuple[str, Any]]:
+    """Memory that no Node knows, and what it is."""
+    yield "bytes", bytes(size)
+    yield "a bytearray", bytearray(size)
+    for module in ("numpy", "torch"):
+        with contextlib.suppress(ImportError):
+            library = importlib.import_module(module)
+            yield "an array of " + module, library.zeros(size, dtype=library.uint8)
+
+
+def beside_registered(what: str, ours: Callable[[], Any], registered: Callable[[], Any],
+                      seconds: float) -> Target:
+    """A call with memory that is not registered, beside the same with a region."""
+    turns = Turns(lambda: nanoseconds_each(ours, 2000),
+                  lambda: nanoseconds_each(registered, 2000), seconds)
+    return target(what, time_text(turns.ours), "a region %s" % time_text(turns.theirs),
+                  turns.ours / 1000, 1, "us")
 
 
 def call_target(what: str, ours: Callable[[], Any], nothing: Callable[[], Any],

@@ -133,6 +133,15 @@ bool RemoteRegion::getAtOnce(const LocalRegion& local, size_t localOffset, size_
   return mapping_->copyAtOnce(OpKind::get, *local.memory_, localOffset, remoteOffset, size);
 }
 
+bool RemoteRegion::putAtOnce(const void* local, size_t remoteOffset, size_t size) const {
+  auto* from = const_cast<char*>(static_cast<const char*>(local));  // a put only reads it
+  return mapping_->copyAtOnce(OpKind::put, from, remoteOffset, size);
+}
+
+bool RemoteRegion::getAtOnce(void* local, size_t remoteOffset, size_t size) const {
+  return mapping_->copyAtOnce(OpKind::get, static_cast<char*>(local), remoteOffset, size);
+}
+
 Result<Ticket> RemoteRegion::startPut(const LocalRegion& local, const std::vector<Block>& blocks,
                                       const StreamOrder& order) const {
   return RemoteMapping::start(mapping_, OpKind::put, local.memory_, blocks, order);

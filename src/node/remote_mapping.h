@@ -108,6 +108,11 @@ class RemoteMapping {
     mappedCounters_->count(1, size);
     return !takenMeanwhile();
   }
+  // The same for memory of the host that is not registered.
+  bool copyAtOnce(OpKind kind, char* local, uint64_t remoteOffset, size_t size) const {
+    return size - 1 < atOnce_[static_cast<size_t>(kind)].load(std::memory_order_relaxed) &&
+           !fork_.inChild() && copyMapped(kind, local, remoteOffset, size);
+  }
   // The same for any memory of the host, of any size: for callers that bound how long a copy takes.
   bool copyMapped(OpKind kind, char* local, uint64_t remoteOffset, size_t size) const {
     if (!fits(remoteOffset, size, size_) || !mayCopyMapped(kind) || !watched(size)) return false;

@@ -7,6 +7,8 @@
 
 namespace hmc {
 
+inline constexpr size_t kHugePage = size_t{2} << 20;
+
 struct ReservedRange;
 
 // Owns a range of the address space. At the end it is unmapped, or where it is a part of a

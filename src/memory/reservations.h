@@ -27,7 +27,7 @@ Status addressesTaken(size_t size, const void* at);
 // The reservations of a backend whose addresses the kernel hands out. Safe from any thread.
 class Reservations {
  public:
-  static constexpr size_t kAlignment = size_t{2} << 20;  // of a huge page
+  static constexpr size_t kAlignment = kHugePage;
 
   // Addresses that the kernel sets aside, at `at` unless that is null.
   Result<std::unique_ptr<Reservation>> reserve(const Device& device, size_t size, void* at);

@@ -150,6 +150,16 @@ TEST_F(BenchCommand, measuresWhatChecksumsAndTlsCostBesidePlainTcp) {
   EXPECT_THAT(beside.output, HasSubstr("unset both"));
 }
 
+TEST_F(BenchCommand, measuresTheFirstPutIntoNewRegionsBesideLaterOnes) {
+  auto outcome = hmcCommand("bench --first-put --from 32MiB --to 64MiB --json", quiet_);
+  ASSERT_TRUE(json::accept(outcome.output)) << outcome.output;
+  auto run = json::parse(outcome.output);
+  ASSERT_EQ(run["targets"].size(), 2U) << run;
+  EXPECT_EQ(run["targets"][1]["what"], "first put of 64 MiB");
+  EXPECT_GT(run["targets"][1]["ratio"].get<double>(), 0);
+  expectHmc("bench --first-put --targets", 2);
+}
+
 TEST_F(BenchCommand, comparesAllPathsWithTheOneThatIsChosenAndSavesTheTimes) {
   const std::string words = "bench --all-paths --from 8 --to 64 --seconds 0.01 ";
   auto outcome = hmcCommand(words + "--json --save " + file_, quiet_);

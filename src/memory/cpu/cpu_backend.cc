@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "memory/host_copy.h"
-#include "memory/populate.h"
 #include "memory/range_error.h"
 
 namespace hmc {
@@ -65,9 +64,10 @@ Result<Region> CpuBackend::adopt(int fd, size_t size) {
 Region CpuBackend::keep(SharedMemory memory, size_t size) {
   Region region{memory.mapping.get(), size, Device{}};
   // Here and not where a transport registers it: the first transfer over any of them would pay.
-  populate(region, Access::readWrite);
+  Population pages(region, Access::readWrite, Population::From::start);
+  pages.wait(Population::kMaking);
   std::lock_guard lock(mutex_);
-  allocations_.emplace(region.at(0), Allocation{std::move(memory), size});
+  allocations_.emplace(region.at(0), Allocation{std::move(memory), size, std::move(pages)});
   return region;
 }
 

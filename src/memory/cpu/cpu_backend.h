@@ -5,6 +5,7 @@
 
 #include "memory/backend.h"
 #include "memory/cpu/shared_memory.h"
+#include "memory/populate.h"
 
 namespace hmc {
 
@@ -31,6 +32,7 @@ class CpuBackend final : public Backend {
   struct Allocation {
     SharedMemory memory;
     size_t size;
+    Population pages;  // goes before the memory
   };
   Region keep(SharedMemory memory, size_t size);
 

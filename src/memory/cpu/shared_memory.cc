@@ -16,7 +16,6 @@ namespace hmc {
 
 namespace {
 
-constexpr size_t kHugePage = size_t{2} << 20;
 // log2 of the size in the upper bits, as memfd_create(2) says; glibc has no name for it.
 constexpr unsigned kOfHugePages = MFD_HUGETLB | (21u << 26);
 // SEAL as well, so that a peer that has the descriptor cannot forbid others to write.
@@ -37,11 +36,33 @@ uint64_t memoryAndSwap() {
 }
 
 // As the descriptor was opened: an owner gives one for reading to who may only read.
-void* mapShared(int fd, uint64_t offset, size_t size, void* at = nullptr) {
+void* mapShared(int fd, uint64_t offset, size_t size, void* at) {
   const bool writable = (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDWR;
   void* ptr = mmap(at, size, PROT_READ | (writable ? PROT_WRITE : 0),
                    MAP_SHARED | (at ? MAP_FIXED : 0), fd, static_cast<off_t>(offset));
   return ptr == MAP_FAILED ? nullptr : ptr;
+}
+
+// The same where huge pages of the file can be mapped as such: their places in the file and in the
+// address space must fit. So more addresses are taken first, and what is too much is given back.
+void* mapAligned(int fd, uint64_t offset, size_t size) {
+  if (size < kHugePage) return mapShared(fd, offset, size, nullptr);
+  const size_t length = size + kHugePage;
+  void* whole =
+      mmap(nullptr, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (whole == MAP_FAILED) return nullptr;
+  auto* first = static_cast<char*>(whole);
+  const size_t before = (offset - reinterpret_cast<uintptr_t>(first)) % kHugePage;
+  void* ptr = mapShared(fd, offset, size, first + before);
+  if (!ptr) {  // huge pages of another size, perhaps
+    munmap(whole, length);
+    return mapShared(fd, offset, size, nullptr);
+  }
+  const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  char* const end = first + before + roundUp(size, page);
+  if (before > 0) munmap(first, before);
+  if (end < first + length) munmap(end, static_cast<size_t>(first + length - end));
+  return ptr;
 }
 
 // The whole pages of a file around some bytes of it.
@@ -80,7 +101,7 @@ bool makeFile(unsigned flags, size_t size, SharedMemory& made, const char*& what
   what = "ftruncate";
   if (ftruncate(made.fd.get(), static_cast<off_t>(size)) != 0) return false;
   what = "mmap";
-  void* ptr = mapShared(made.fd.get(), 0, size);
+  void* ptr = mapAligned(made.fd.get(), 0, size);
   if (!ptr) return false;
   made.mapping = Mapping(ptr, size);
   what = "seal";
@@ -156,7 +177,8 @@ Result<Window> mapWindow(int fd, uint64_t offset, uint64_t size, void* at,
     }
     HMC_ASSIGN(mapping, reservations->take(at, pages.size));
   }
-  void* ptr = mapShared(fd, pages.first, pages.size, at);
+  void* ptr =
+      at ? mapShared(fd, pages.first, pages.size, at) : mapAligned(fd, pages.first, pages.size);
   if (!ptr) return errnoStatus(fmt::format("map {} shared bytes at offset {}", size, offset));
   if (!at) mapping = Mapping(ptr, pages.size);
   return Window{std::move(mapping), static_cast<char*>(ptr) + pages.before};

@@ -6,7 +6,6 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "memory/backends.h"
-#include "memory/populate.h"
 
 namespace hmc::ipc {
 
@@ -43,7 +42,7 @@ const char* describe(PathKind kind) {
 // to wait for those that copy without asking the gate.
 Status Attached::replacePages() {
   pins.clear();
-  constexpr uintptr_t kHugePage = uintptr_t{2} << 20;
+  pages.stop();
   const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
   // A mapping of huge pages is refused with ordinary ones; then it begins and ends at huge ones.
   if (putEmptyPages(region, page) || putEmptyPages(region, kHugePage)) return Status();
@@ -80,11 +79,15 @@ Result<std::unique_ptr<RemoteMemory>> importMapped(Reached& reached, const LinkS
   share.kind = what.device.kind;
   share.device = what.uuid;
   HMC_ASSIGN(Region region, backend->attach(share, place));
+  auto mapped =
+      std::make_unique<MappedRemote>(what, region, backend, link, reached.owner.pid != getpid());
   // Reading provides sixteen pages at a time where writing provides one, and both make pages of
   // shared memory writable. Whoever says where the memory goes does this when it has the time.
-  if (region.device.isHost() && !place) populate(region, Access::read);
-  return std::unique_ptr<RemoteMemory>(
-      std::make_unique<MappedRemote>(what, region, backend, link, reached.owner.pid != getpid()));
+  if (region.device.isHost() && !place) {
+    mapped->mapping->pages = Population(region, Access::read, Population::From::end);
+    mapped->mapping->pages.wait(Population::kOpening);
+  }
+  return std::unique_ptr<RemoteMemory>(std::move(mapped));
 }
 
 Result<std::unique_ptr<RemoteMemory>> importProcess(Reached& reached, std::string slower) {

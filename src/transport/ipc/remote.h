@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "memory/device_pins.h"
+#include "memory/populate.h"
 #include "transport/ipc/mapping_guard.h"
 #include "transport/ipc/neighbour.h"
 #include "transport/ipc/outgoing.h"
@@ -44,6 +45,7 @@ struct Attached {
   Attached(const Region& here, Backend& by) : region(here), backend(by) {}
   ~Attached() {
     pins.clear();
+    pages = {};
     if (!range || MappingGuard::remove(*range)) (void)backend.detach(region);
   }
   Attached(const Attached&) = delete;
@@ -56,7 +58,8 @@ struct Attached {
 
   const Region region;
   Backend& backend;
-  DevicePins pins;  // of host memory that devices of this process copy straight into
+  DevicePins pins;   // of host memory that devices of this process copy straight into
+  Population pages;  // of host memory; set before the RemoteMemory is given away
   // Where its owner can protect it: set before the RemoteMemory is given away.
   std::shared_ptr<MappingGuard> guard;
   GuardedRange* range = nullptr;

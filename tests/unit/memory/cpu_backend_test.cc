@@ -17,44 +17,6 @@ namespace {
 
 constexpr size_t kPage = 4096;
 
-// Pages that this process had to be given while it wrote to each page of `region`.
-long faultsOfTouching(const Region& region) {
-  rusage before{};
-  rusage after{};
-  getrusage(RUSAGE_SELF, &before);
-  for (size_t at = 0; at < region.size; at += kPage) *region.at(at) = 1;
-  getrusage(RUSAGE_SELF, &after);
-  return after.ru_minflt - before.ru_minflt;
-}
-
-// MADV_POPULATE_WRITE came with Linux 5.14.
-bool kernelPopulates() {
-  constexpr int kPopulateWrite = 23;
-  alignas(kPage) static char page[kPage];
-  return madvise(page, kPage, kPopulateWrite) == 0;
-}
-
-TEST(CpuBackend, memoryThatItAllocatesCostsTheFirstTransferNoPageFaults) {
-#if defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "the sanitizer touches more pages of its own than we do";
-#endif
-  if (!kernelPopulates()) GTEST_SKIP() << "this kernel cannot populate memory";
-  CpuBackend backend;
-  constexpr size_t kSize = size_t{32} << 20;
-  Region region = *backend.allocate(0, kSize - kPage);
-  // A sanitizer's own pages are an eighth.
-  EXPECT_LT(faultsOfTouching(region), static_cast<long>(kSize / kPage / 4));
-}
-
-TEST(CpuBackend, moreThanAGigabyteIsAllocatedWithoutTakingItsPages) {
-  CpuBackend backend;
-  auto region = backend.allocate(0, (size_t{3} << 30) + kPage);
-  if (!region.ok()) GTEST_SKIP() << region.status().message();
-  unsigned char resident = 1;
-  ASSERT_EQ(mincore(region->at(size_t{1} << 30), kPage, &resident), 0);
-  EXPECT_EQ(resident & 1, 0);
-}
-
 TEST(CpuBackend, movesOverlappingMemoryInBothDirections) {
   CpuBackend backend;
   for (size_t size : {size_t{1000}, size_t{6} << 20}) {

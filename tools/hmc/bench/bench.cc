@@ -84,6 +84,10 @@ void describe(const Session& session, const BenchOptions& options,
         "method", fmt::format("{} s per line, the paths in turns, medians", options.seconds));
     return;
   }
+  if (options.firstPut) {
+    run.header.emplace_back("method", "new regions on both sides, one put of everything, once");
+    return;
+  }
   run.header.emplace_back(
       "method",
       fmt::format("{} s per measurement, ours and its ceiling in turns, medians; up to {} "
@@ -136,13 +140,15 @@ Status measure(Session& session, const BenchOptions& options,
                const std::vector<std::string>& transports, Run& run) {
   const Plan plan = planOf(options);
   constexpr size_t kOtherSteps = 7;  // of a transport: batches, tags and verifying
-  Progress progress(options.targets ? targetSteps(transports, session.onDevice())
+  Progress progress(options.targets    ? targetSteps(transports, session.onDevice())
+                    : options.firstPut ? plan.sizes.size()
                     : options.allPaths || options.protections
                         ? 2 * plan.sizes.size()
                         : transports.size() * (4 * plan.sizes.size() + kOtherSteps));
   Bench bench{session, plan, [&](const std::string& what) { progress.next(what); }, run};
   if (options.allPaths) return measureAllPaths(bench, transports);
   if (options.protections) return measureProtections(bench);
+  if (options.firstPut) return measureFirstPuts(bench);
   noteMissingCeiling(session, run);
   if (options.targets) {
     noteMissingTransports(session, options, run);

@@ -18,6 +18,7 @@ struct BenchOptions {
   bool targets = false;
   bool allPaths = false;     // instead of the sweep: every transport, and which one is chosen
   bool protections = false;  // instead of the sweep: tcp plain, with checksums and with TLS
+  bool firstPut = false;     // instead of the sweep: the first put into new regions
   bool compare = false;      // with competitors that are installed,
   std::vector<std::string> against;  // of these names; empty: all
   bool csv = false;

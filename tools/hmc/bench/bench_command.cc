@@ -14,7 +14,7 @@ namespace hmc::tool {
 namespace {
 
 constexpr size_t kSmallest = 1;
-constexpr size_t kLargest = size_t{4} << 30;
+constexpr size_t kLargest = size_t{16} << 30;
 
 struct BenchCommandOptions {
   bench::BenchOptions bench;
@@ -30,7 +30,8 @@ int run(BenchCommandOptions& options) {
   }
   // Batches need 16 MiB, targets of host memory 64. Those of devices make do with what there is.
   const bool needsMore = options.bench.targets && options.bench.session.memory.isHost();
-  const size_t bytes = std::max(options.bench.largest, size_t{needsMore ? 64U : 16U} << 20);
+  const size_t usual = options.bench.firstPut ? 0 : options.bench.largest;
+  const size_t bytes = std::max(usual, size_t{needsMore ? 64U : 16U} << 20);
   if (options.listen.empty()) {
     options.bench.session.bytes = bytes;
     options.bench.session.connect =
@@ -107,6 +108,16 @@ void addWhatToMeasure(CLI::App& bench, BenchCommandOptions& options) {
       ->excludes(bench.get_option("--all-paths"))
       ->excludes(bench.get_option("--memory"))
       ->excludes(bench.get_option("--peer-memory"));
+  bench
+      .add_flag("--first-put", options.bench.firstPut,
+                "Instead of the sweep: the first put of all of a new region beside later ones; "
+                "sizes from 1GiB to 4GiB unless they are named")
+      ->excludes(targets)
+      ->excludes(against)
+      ->excludes(bench.get_option("--all-paths"))
+      ->excludes(bench.get_option("--protections"))
+      ->excludes(bench.get_option("--memory"))
+      ->excludes(bench.get_option("--peer-memory"));
 }
 
 void addWhereTo(CLI::App& bench, BenchCommandOptions& options) {
@@ -127,7 +138,8 @@ void addWhereTo(CLI::App& bench, BenchCommandOptions& options) {
   auto* connect = bench
                       .add_option("--connect", options.bench.session.connect,
                                   "Measure to the `hmc bench --listen` at HOST:PORT")
-                      ->excludes(bench.get_option("--protections"));
+                      ->excludes(bench.get_option("--protections"))
+                      ->excludes(bench.get_option("--first-put"));
   bench
       .add_option("--listen", options.listen,
                   "Serve a --connect from another host at HOST:PORT; port 0 picks one")
@@ -161,6 +173,10 @@ void addBench(CLI::App& app, int& exitStatus) {
   bench->callback([options, bench, &exitStatus] {
     if (!bench->get_subcommands().empty()) return;
     options->bench.compare = bench->count("--against") > 0;
+    if (options->bench.firstPut && bench->count("--to") == 0) {
+      if (bench->count("--from") == 0) options->bench.smallest = size_t{1} << 30;
+      options->bench.largest = std::max(options->bench.smallest, size_t{4} << 30);
+    }
     // Targets of devices need more than those of host memory.
     if (options->bench.targets && !options->bench.session.memory.isHost() &&
         bench->count("--to") == 0) {

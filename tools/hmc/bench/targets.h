@@ -38,6 +38,9 @@ Status measureStreamTargets(Bench& bench, const Path& toHost, Device there);
 Status measureScaling(Bench& bench);
 inline constexpr size_t kScalingSteps = 4;
 
+// In their place for --first-put: the first put of all of a new region beside later ones.
+Status measureFirstPuts(Bench& bench);
+
 // Our time is at most `limit` times the ceiling's.
 Target timeAtMost(std::string what, const Compared& compared, const std::string& ceiling,
                   double limit);

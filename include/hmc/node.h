@@ -21,6 +21,8 @@
 #include "hmc/device.h"
 #include "hmc/export.h"
 #include "hmc/grant.h"
+#include "hmc/region_info.h"
+#include "hmc/reports.h"
 #include "hmc/result.h"
 #include "hmc/tls.h"
 #include "hmc/trace.h"
@@ -188,37 +190,6 @@ class HMC_API RemoteRegion {
   std::shared_ptr<RemoteMapping> mapping_;
 };
 
-// One transport as seen from a pair of peers.
-struct PathReport {
-  std::string transport;
-  bool usable = false;
-  bool preferred = false;  // what a put takes, of the size that was asked about or else a small one
-  std::string reason;      // why it is, or why it is not
-  // How it has reached the peer's regions that were opened so far: "mapped", "process_vm, ring".
-  std::string used;
-  // One blocking put of the size that was asked about, in nanoseconds: what such a transport
-  // typically takes, which is no promise, and what `hmc bench` measured on this host.
-  std::optional<double> predictedNs;
-  std::optional<double> measuredNs;
-};
-
-// What one transport of a Node did so far.
-struct TransportCounts {
-  std::string transport;
-  uint64_t operations = 0;  // pieces that it accepted or that were copied into mapped memory
-  uint64_t bytes = 0;       // of those
-  uint64_t retries = 0;     // operations that it had to start again
-  uint64_t stalls = 0;      // how often it took fewer operations than it was offered
-  uint64_t altered = 0;  // pieces that did not fit their checksum when they came here (integrity)
-};
-
-struct PeerFacts {
-  std::string version;                     // of HMC over there
-  std::chrono::nanoseconds clockOffset{};  // its wall clock minus ours
-  std::chrono::nanoseconds roundTrip{};    // of a request on the control channel, the best of a few
-  bool away = false;                       // it is on another host, as far as addresses tell
-};
-
 class HMC_API Peer {
  public:
   const std::string& name() const;
@@ -234,6 +205,12 @@ class HMC_API Peer {
   Result<RemoteRegion> open(const std::string& name, Timeout timeout = kDefaultTimeout) const;
   // What a grant of the peer's is for, whoever we have it from.
   Result<RemoteRegion> open(const Grant& grant, Timeout timeout = kDefaultTimeout) const;
+
+  // What the peer has registered under names, in their order. `permissionDenied` where it opens
+  // regions by grants alone, or does not know who we are.
+  Result<std::vector<RegionInfo>> regions(Timeout timeout = kDefaultTimeout) const;
+  // The same of one region that it would let us open.
+  Result<RegionInfo> describe(const std::string& name, Timeout timeout = kDefaultTimeout) const;
 
   // Sends bytes that arrive in the peer's Node::nextNote(), after the data of every put to it that
   // was started or done before.
@@ -351,16 +328,18 @@ class HMC_API Node {
   // `owner`, if there is one, is let go when it may go, by any thread. Names are unique in a Node;
   // memory without one serves transfers that start here, and no peer can open it. Without a device
   // the pointer is looked up: one that is neither readable host memory nor memory of an accelerator
-  // that HMC can use here is an error.
+  // that HMC can use here is an error. Peers are told the type.
   Result<LocalRegion> registerMemory(const std::string& name, void* data, size_t size,
                                      Access access = Access::readWrite,
-                                     std::shared_ptr<const void> owner = nullptr);
+                                     std::shared_ptr<const void> owner = nullptr,
+                                     const ArrayType& type = {});
   Result<LocalRegion> registerMemory(const std::string& name, void* data, size_t size,
                                      Device device, Access access = Access::readWrite,
-                                     std::shared_ptr<const void> owner = nullptr);
+                                     std::shared_ptr<const void> owner = nullptr,
+                                     const ArrayType& type = {});
   // Memory that the Node allocates: same-host peers map it, which is the fastest way there is.
   Result<LocalRegion> allocate(const std::string& name, size_t size, Device device = {},
-                               Access access = Access::readWrite);
+                               Access access = Access::readWrite, const ArrayType& type = {});
 
   // Where nobody listens yet it tries again until the timeout, so that processes start in any
   // order. "host:port" is short for "tcp://host:port".

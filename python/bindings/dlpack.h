@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-// The exchange format of array libraries (DLPack), as far as we read it.
+// The exchange format of array libraries (DLPack), as far as we use it.
 namespace hmc::python::dlpack {
 
 enum DeviceType : int32_t { kCpu = 1, kCuda = 2, kRocm = 10 };
@@ -12,7 +12,7 @@ struct DLDevice {
   int32_t id;
 };
 
-enum TypeCode : uint8_t { kInt = 0, kUInt = 1, kBool = 6 };
+enum TypeCode : uint8_t { kInt = 0, kUInt = 1, kFloat = 2, kBfloat = 4, kComplex = 5, kBool = 6 };
 
 struct DLDataType {
   uint8_t code;
@@ -40,6 +40,28 @@ struct VersionedHead {
 };
 constexpr uint64_t kReadOnly = 1;
 constexpr uint32_t kNewestMajor = 1;
+
+// What __dlpack__ gives to a consumer, which calls the deleter when it needs it no more: before
+// version 1.0, and since.
+struct Managed {
+  static constexpr const char* kName = "dltensor";
+  DLTensor tensor;
+  void* context;
+  void (*deleter)(Managed*);
+
+  void markReadOnly(bool /*unknown to it*/) {}
+};
+struct VersionedManaged {
+  static constexpr const char* kName = "dltensor_versioned";
+  uint32_t major = kNewestMajor;
+  uint32_t minor = 0;
+  void* context;
+  void (*deleter)(VersionedManaged*);
+  uint64_t flags;
+  DLTensor tensor;
+
+  void markReadOnly(bool readOnly) { flags = readOnly ? kReadOnly : 0; }
+};
 
 // From version 1.3 on: functions of the library, in a capsule at the class of its arrays. They
 // answer 0, or raise an exception of Python.

@@ -3,6 +3,7 @@
 #include "documented.h"
 #include "hmc/version.h"
 #include "pool.h"
+#include "prepared.h"
 #include "regions.h"
 
 PYBIND11_MODULE(_core, module) {
@@ -19,6 +20,7 @@ PYBIND11_MODULE(_core, module) {
   hmc::python::bindGrant(module);
   hmc::python::bindRegion(module);
   hmc::python::bindRemote(module);
+  hmc::python::bindPrepared(module);
   hmc::python::bindPeer(module);
   hmc::python::bindNode(module);
   hmc::python::bindPool(module);

@@ -9,6 +9,8 @@
 #include "event_loop.h"
 #include "interruptible.h"
 #include "messages.h"
+#include "prepared.h"
+#include "region_type.h"
 #include "transfer.h"
 
 namespace hmc::python {
@@ -16,13 +18,6 @@ namespace hmc::python {
 namespace py = pybind11;
 
 namespace {
-
-// The class behind hmc.Node.
-struct NodeOf {
-  Handle<Node> node;
-  std::optional<std::string> address;
-  std::map<std::string, Handle<LocalRegion>> named;  // kept for peers until unregister()
-};
 
 std::string listen(NodeOf& self, const std::string& address) {
   Node& node = *self.node;
@@ -68,14 +63,18 @@ void unregister(NodeOf& self, const std::string& name) {
   if (found.empty()) raise(Code::notFound, "no region called \"" + name + "\" is registered here");
 }
 
-Region allocate(NodeOf& self, size_t nbytes, const std::string& name, py::handle device,
-                const std::string& access) {
+Region allocate(NodeOf& self, py::handle nbytes, const std::string& name, py::handle device,
+                const std::string& access, py::handle dtype, py::handle shape) {
   const Device where = deviceFrom(device);
   const Access allowed = accessFrom(access);
+  const WantedArray wanted = arrayFrom(dtype, shape, nbytes);
   Node& node = *self.node;
-  auto made = withoutGil([&] { return node.allocate(name, nbytes, where, allowed); });
+  auto made = withoutGil([&] {
+    return node.allocate(name, wanted.size, where, allowed,
+                         wanted.type ? *wanted.type : ArrayType());
+  });
   Handle<LocalRegion> memory(check(std::move(made)));
-  return keep(self, {self.node, std::move(memory), {0, nbytes}, allowed, false});
+  return keep(self, {self.node, std::move(memory), {0, wanted.size}, allowed, false, wanted.type});
 }
 
 PeerOf peerOf(const NodeOf& self, Result<Peer> peer) {
@@ -145,8 +144,6 @@ void close(NodeOf& self) {
   std::exchange(self.named, {});
 }
 
-using NodeClass = PublicClass<NodeOf>;
-
 void bindNodeMemory(NodeClass& node) {
   node.def(
           "register",
@@ -160,7 +157,7 @@ void bindNodeMemory(NodeClass& node) {
 Make an array-like object's memory reachable, without a copy; return a Region.
 
 `obj` has the buffer protocol, DLPack or __cuda_array_interface__. The region keeps it
-alive. Peers open it by its name, which is unique in the Node, until the Node is
+alive. Peers see the array's dtype and shape, and open it by its name, which is unique in the Node, until the Node is
 closed or `unregister` is called. Without a name it only serves transfers that start
 here. `access` is what peers may do, "r" or "rw"; a read-only object needs "r".)")
       .def(
@@ -177,15 +174,18 @@ Stop keeping the region of that name for peers.
 
 The name becomes free, and the memory out of peers' reach, when no region, slice or
 view of it and no transfer is in use any more.)")
-      .def("allocate", allocate, py::arg("nbytes"), py::arg("name") = "", py::arg("device") = "cpu",
-           py::arg("access") = "rw",
-           R"(allocate(self, nbytes, name='', device='cpu', access='rw')
+      .def(
+          "allocate", allocate, py::arg("nbytes") = py::none(), py::arg("name") = "",
+          py::arg("device") = "cpu", py::arg("access") = "rw", py::arg("dtype") = py::none(),
+          py::arg("shape") = py::none(),
+          R"(allocate(self, nbytes=None, name='', device='cpu', access='rw', dtype=None, shape=None)
 --
 
 Allocate memory and return it as a Region. CPU memory is zeroed.
 
-Peers on the same host map it, which is the fastest path there is.
-numpy.asarray(region) shows it as an array of bytes.)");
+Peers on the same host map it, which is the fastest path there is. The size is `nbytes`,
+or that of an array of `dtype`, such as "float32", and `shape`: region.numpy() then shows
+that array, and numpy.asarray(region) the bytes.)");
 }
 
 void bindNodePeers(NodeClass& node) {
@@ -361,6 +361,7 @@ Close all listeners, peers and transfers. Handles that are left raise PeerLost.)
       });
   bindNodeMemory(node);
   bindNodePeers(node);
+  bindPairs(node);
 }
 
 }  // namespace hmc::python

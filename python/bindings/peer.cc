@@ -3,7 +3,7 @@
 #include "errors.h"
 #include "event_loop.h"
 #include "interruptible.h"
-#include "regions.h"
+#include "region_type.h"
 
 namespace hmc::python {
 
@@ -24,7 +24,8 @@ Remote openAs(const PeerOf& self, const What& what, std::string name, py::handle
       interruptible([kept = self.peer, &peer, what, time] { return peer.open(what, time); });
   Handle<RemoteRegion> memory(check(std::move(opened)));
   const size_t size = memory->size();
-  return {self.node, std::move(memory), std::move(name), {0, size}};
+  const bool granted = !std::is_same_v<What, std::string>;  // which says nothing of the type
+  return {self.node, self.peer, std::move(memory), std::move(name), {0, size}, granted, nullptr};
 }
 
 Remote open(const PeerOf& self, const py::object& what, py::handle timeout) {
@@ -56,6 +57,35 @@ std::vector<PathReport> explain(const PeerOf& self, const py::object& device, si
   const Peer& peer = *self.peer;
   if (device.is_none()) return withoutGil([&] { return peer.explain(); });
   return withoutGil([&, where = deviceFrom(device)] { return peer.explain(where, nbytes); });
+}
+
+std::vector<RegionInfo> regions(const PeerOf& self, py::handle timeout) {
+  const Timeout time = timeoutFrom(timeout);
+  const Peer& peer = *self.peer;
+  return check(interruptible([kept = self.peer, &peer, time] { return peer.regions(time); }));
+}
+
+void bindRegionInfo(py::module_& module) {
+  auto typeOfInfo = [](const RegionInfo& info) {
+    return info.type.dtype.empty() ? nullptr : std::make_shared<const ArrayType>(info.type);
+  };
+  PublicClass<RegionInfo> info(module, "RegionInfo", "A region of a peer's: Peer.regions.");
+  info.property("name", "What Peer.open takes.", &RegionInfo::name)
+      .property("nbytes", "Its length in bytes.", &RegionInfo::size)
+      .property("device", "Where it lies at the peer: \"cpu\", \"cuda:0\".",
+                [](const RegionInfo& self) { return self.device.toString(); })
+      .property("access", "What we may do: \"r\" or \"rw\".",
+                [](const RegionInfo& self) { return accessWord(self.access); })
+      .property("dtype", "Of the array that it is: \"float32\"; \"uint8\" for bytes.",
+                [=](const RegionInfo& self) { return dtypeOf(typeOfInfo(self)); })
+      .property("shape", "Of that array; (nbytes,) for bytes.",
+                [=](const RegionInfo& self) { return shapeOf(typeOfInfo(self), self.size); })
+      .def("__repr__", [=](const RegionInfo& self) {
+        return "<hmc.RegionInfo \"" + self.name +
+               "\": " + py::cast<std::string>(dtypeOf(typeOfInfo(self))) + " " +
+               py::cast<std::string>(py::repr(shapeOf(typeOfInfo(self), self.size))) + " on " +
+               self.device.toString() + ">";
+      });
 }
 
 void bindPathReport(py::module_& module) {
@@ -106,6 +136,7 @@ void bindPeerFacts(py::module_& module) {
 
 void bindPeer(py::module_& module) {
   bindPathReport(module);
+  bindRegionInfo(module);
   bindCounts(module);
   bindPeerFacts(module);
 
@@ -132,6 +163,16 @@ Or, with a Grant or its bytes, the part of a region that it is for.)")
           },
           py::arg("name"), py::arg("timeout") = 30,
           "open_async(self, name, timeout=30)\n--\n\nopen() for `await`.")
+      .def("regions", regions, py::arg("timeout") = 30, R"(regions(self, timeout=30)
+--
+
+What the peer has registered under names: a RegionInfo for each.)")
+      .def(
+          "regions_async",
+          [](const py::object& self, py::handle timeout) {
+            return inThread(self, "regions", timeout);
+          },
+          py::arg("timeout") = 30, "regions_async(self, timeout=30)\n--\n\nregions() for `await`.")
       .def("notify", notify, py::arg("data"), py::arg("timeout") = 30,
            R"(notify(self, data, timeout=30)
 --

@@ -5,7 +5,7 @@
 #include "errors.h"
 #include "event_loop.h"
 #include "quick_method.h"
-#include "regions.h"
+#include "region_type.h"
 #include "torch.h"
 
 namespace hmc::python {
@@ -23,10 +23,12 @@ char* startOf(const Region& region) {
 // `device` is null where the memory has to be asked for it.
 Handle<LocalRegion> registerMemory(const Handle<Node>& node, const std::string& name, void* data,
                                    size_t size, const Device* device, Access access,
-                                   std::shared_ptr<const void> owner) {
+                                   std::shared_ptr<const void> owner,
+                                   const TypeHandle& type = nullptr) {
   auto add = [&, &to = *node] {
-    return device ? to.registerMemory(name, data, size, *device, access, std::move(owner))
-                  : to.registerMemory(name, data, size, access, std::move(owner));
+    const ArrayType& array = type ? *type : ArrayType();
+    return device ? to.registerMemory(name, data, size, *device, access, std::move(owner), array)
+                  : to.registerMemory(name, data, size, access, std::move(owner), array);
   };
   // For one transfer nobody is asked, which is quicker than releasing the GIL.
   const bool atOnce = name.empty() && device;
@@ -36,15 +38,15 @@ Handle<LocalRegion> registerMemory(const Handle<Node>& node, const std::string& 
 // Anew for every transfer: torch frees memory and uses its addresses again between two calls, so
 // what was registered for an address says nothing about what lies there now.
 Region registerTensor(const Handle<Node>& node, py::handle object, const torch::Tensor& tensor,
-                      const std::string& name, Access access) {
+                      const std::string& name, Access access, const TypeHandle& type = nullptr) {
   auto memory = registerMemory(node, name, tensor.data, tensor.size, &tensor.device, access,
-                               ownedBy(py::reinterpret_borrow<py::object>(object)));
-  return {node, std::move(memory), {0, tensor.size}, access};
+                               ownedBy(py::reinterpret_borrow<py::object>(object)), type);
+  return {node, std::move(memory), {0, tensor.size}, access, false, type};
 }
 
 // What hmc.arrays.Span says of an object.
 Region registerSpan(const Handle<Node>& node, const py::object& span, const std::string& name,
-                    Access access) {
+                    Access access, const TypeHandle& type = nullptr) {
   static char nothing = 0;  // what an empty object is registered as
   const auto size = py::cast<size_t>(span.attr("nbytes"));
   auto* data = reinterpret_cast<void*>(py::cast<uintptr_t>(span.attr("pointer")));  // NOLINT
@@ -53,9 +55,9 @@ Region registerSpan(const Handle<Node>& node, const py::object& span, const std:
   const bool exact = size != 0 && (device == "cpu" || device.find(':') != std::string::npos);
   const Device where = exact ? deviceFrom(span.attr("device")) : Device();
   auto memory = registerMemory(node, name, data, size == 0 ? 1 : size, exact ? &where : nullptr,
-                               access, ownedBy(span.attr("owner")));
+                               access, ownedBy(span.attr("owner")), type);
   const bool readOnly = !py::cast<bool>(span.attr("writable"));
-  return {node, std::move(memory), {0, size}, access, readOnly};
+  return {node, std::move(memory), {0, size}, access, readOnly, type};
 }
 
 // Of what hmc.arrays says: 0 is none.
@@ -127,7 +129,7 @@ std::string title(const Region& region) {
 Region registerObject(const Handle<Node>& node, py::handle object, const std::string& name,
                       Access access) {
   if (const auto tensor = torch::describe(object))
-    return registerTensor(node, object, *tensor, name, access);
+    return registerTensor(node, object, *tensor, name, access, typeOfObject(object));
   const py::object span = callPython(inArrays("span_of"), object);
   const std::string kind = Py_TYPE(object.ptr())->tp_name;
   if (!py::cast<bool>(span.attr("contiguous"))) {
@@ -141,7 +143,13 @@ Region registerObject(const Handle<Node>& node, py::handle object, const std::st
   }
   if (py::cast<size_t>(span.attr("nbytes")) == 0)
     raise(Code::invalidArgument, "this " + kind + " is empty: register at least one byte");
-  return registerSpan(node, span, name, access);
+  return registerSpan(node, span, name, access, typeOfObject(object));
+}
+
+void* streamFor(const Region& region, py::handle named) {
+  if (named && !named.is_none()) return streamFrom(callPython(inArrays("stream_handle"), named));
+  const Device device = region.memory->device();
+  return device.isHost() ? nullptr : streamOn(device);
 }
 
 LocalSide::LocalSide(const Handle<Node>& node, py::handle object, py::handle stream, bool writes)
@@ -157,8 +165,7 @@ LocalSide::LocalSide(const Handle<Node>& node, py::handle object, py::handle str
                 "object");
     }
     region_ = &region;
-    const Device device = region.memory->device();
-    if (!named && !device.isHost()) stream_ = streamOn(device);
+    if (!named) stream_ = streamFor(region, stream);
     return;
   }
   const auto tensor = torch::describe(object);
@@ -182,7 +189,8 @@ void LocalSide::registerBytes() {
   const Device host;
   auto memory =
       registerMemory(node_, "", bytes_->data, bytes_->size, &host, access_, ownedBy(bytes_->owner));
-  region_ = &made_.emplace(Region{node_, std::move(memory), {0, bytes_->size}, access_});
+  region_ = &made_.emplace(
+      Region{node_, std::move(memory), {0, bytes_->size}, access_, bytes_->readOnly, nullptr});
 }
 
 void bindRegion(py::module_& module) {
@@ -253,6 +261,7 @@ is taken back by itself.)")
                self.memory->device().toString() + (name.empty() ? "" : ", \"" + name + "\"") + ">";
       });
   bindRange(region);
+  bindType(region);
 }
 
 }  // namespace hmc::python

@@ -2,6 +2,7 @@
 
 #include <pybind11/pybind11.h>
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -20,15 +21,29 @@ struct Region {
   Handle<LocalRegion> memory;
   Range range;
   Access access = Access::readWrite;
-  bool readOnly = false;  // we may not write it
+  bool readOnly = false;                  // we may not write it
+  std::shared_ptr<const ArrayType> type;  // null for bytes
 };
 
 struct Remote {
   Handle<Node> node;
+  Handle<Peer> peer;
   Handle<RemoteRegion> memory;
   std::string name;
   Range range;
+  bool typeKnown = false;  // what its owner says of it (typeOf)
+  std::shared_ptr<const ArrayType> type;
 };
+// The parts of both are bytes. What else is sliced has no type.
+template <class T>
+void forgetType(T& /*slice*/) {}
+inline void forgetType(Region& region) {
+  region.type.reset();
+}
+inline void forgetType(Remote& remote) {
+  remote.typeKnown = true;
+  remote.type.reset();
+}
 
 // The class behind hmc.Peer.
 struct PeerOf {
@@ -80,6 +95,7 @@ void bindRange(PublicClass<T>& type) {
             const Range part = sliceFrom(index, self.range.size, title(self));
             T slice = self;
             slice.range = {self.range.offset + part.offset, part.size};
+            forgetType(slice);
             return slice;
           },
           pybind11::arg("index"),
@@ -98,6 +114,10 @@ pybind11::object inArrays(const char* function);
 
 // The __cuda_array_interface__ of some bytes.
 pybind11::dict cudaArray(void* data, size_t size, bool readOnly);
+
+// The stream that a transfer of the region is ordered with: the one that the caller named, or
+// torch's current one. Null for none.
+void* streamFor(const Region& region, pybind11::handle named);
 
 // Memory of the host that is one piece, found without a question to hmc.arrays.
 struct HostBytes {

@@ -2,8 +2,8 @@
 
 from ._core import (
     Buffer, Call, Communicator, ConnBuffer, CtrlLink, Grant, Memory, Node, Note, PathReport, Peer,
-    PeerEvent, PeerFacts, Pool, PoolEvent, PoolTransfer, Region, RemoteRegion, Slot, Transfer,
-    TransportCounts, __version__, memory_supported,
+    PeerEvent, PeerFacts, Pool, PoolEvent, PoolTransfer, Prepared, Region, RegionInfo, RemoteRegion,
+    Slot, Transfer, TransportCounts, __version__, memory_supported,
 )
 from .enums import ConnType, CtrlTransport, MemoryType, Status
 from .errors import (
@@ -22,7 +22,7 @@ __all__ = [
     "Grant", "HMCError", "HMCStatusError", "InvalidArgument", "IOBuffer", "Memory", "memory_supported",
     "memory_type_from_torch_tensor", "MemoryType", "Node", "NotConnected", "Note", "NotFound",
     "OutOfRange", "PathReport", "Peer", "PeerEvent", "PeerFacts", "PeerLost", "PermissionDenied", "Pool",
-    "PoolEvent", "PoolTransfer", "Region", "RemoteRegion", "Session", "Slot", "Status", "status_t", "Transfer",
+    "PoolEvent", "PoolTransfer", "Prepared", "Region", "RegionInfo", "RemoteRegion", "Session", "Slot", "Status", "status_t", "Transfer",
     "TransportCounts", "Unsupported", "wait_all", "wait_any",
 ]
 

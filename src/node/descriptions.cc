@@ -7,16 +7,12 @@
 
 namespace hmc {
 
-namespace {
-
 Result<DeviceKind> kindFromName(const std::string& name) {
   if (const DeviceKind* kind = findDeviceKind(name)) return *kind;
   return error(Code::unsupported,
                "the peer has memory on a device of kind \"{}\", which this version does not know",
                printable(name));
 }
-
-}  // namespace
 
 std::string Attributes::encode() const {
   Writer out;

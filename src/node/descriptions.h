@@ -27,6 +27,9 @@ struct Attributes {
   static Result<Attributes> decode(std::string_view bytes);
 };
 
+// A kind of device that a peer names.
+Result<DeviceKind> kindFromName(const std::string& name);
+
 // What the owner of a region tells a peer that opens it.
 struct RegionDescription {
   struct Offer {

@@ -27,12 +27,13 @@ std::string titles(const std::vector<std::shared_ptr<PeerState>>& peers) {
 }  // namespace
 
 ExportedMemory::ExportedMemory(const Engines& engines, std::string name, const Region& region,
-                               Access access, uint64_t number, Exposure exposure)
+                               Access access, uint64_t number, Exposure exposure, ArrayType type)
     : engines_(engines),
       name_(std::move(name)),
       region_(region),
       access_(access),
       number_(number),
+      type_(std::move(type)),
       registrations_(engines, region, access, exposure) {}
 
 Status ExportedMemory::gone() const {
@@ -239,6 +240,14 @@ Result<MemoryTable::Memory> MemoryTable::find(const std::string& name, bool tell
     names += (names.empty() ? "\"" : ", \"") + known + "\"";
   return error(Code::notFound, "{} has no region called \"{}\"; it has {}", owner_, name,
                names.empty() ? "none" : names);
+}
+
+std::vector<RegionInfo> MemoryTable::listAfter(const std::string& name, size_t most) const {
+  std::lock_guard lock(mutex_);
+  std::vector<RegionInfo> regions;
+  for (auto at = byName_.upper_bound(name); at != byName_.end() && regions.size() < most; ++at)
+    regions.push_back(at->second->info());
+  return regions;
 }
 
 Result<MemoryTable::Memory> MemoryTable::find(const std::string& name, uint64_t number) const {

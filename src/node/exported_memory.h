@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "hmc/deadline.h"
+#include "hmc/region_info.h"
 #include "node/registrations.h"
 
 namespace hmc {
@@ -23,12 +24,13 @@ class ExportedMemory : public std::enable_shared_from_this<ExportedMemory> {
   // No other memory of the Node ever has the same `number`. With Exposure::exact, it is what one
   // peer opened by a grant.
   ExportedMemory(const Engines& engines, std::string name, const Region& region, Access access,
-                 uint64_t number, Exposure exposure = Exposure::peers);
+                 uint64_t number, Exposure exposure = Exposure::peers, ArrayType type = {});
 
   const std::string& name() const { return name_; }
   const Region& region() const { return region_; }
   Access access() const { return access_; }
   uint64_t number() const { return number_; }
+  RegionInfo info() const { return {name_, region_.size, region_.device, access_, type_}; }
 
   // What that peer needs to open it over these transports; from then on it is asked when the memory
   // is taken back. Empty when that takes long: the peer is told (kRegionReady) when it is worth
@@ -76,6 +78,7 @@ class ExportedMemory : public std::enable_shared_from_this<ExportedMemory> {
   const Region region_;
   const Access access_;
   const uint64_t number_;
+  const ArrayType type_;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
@@ -106,6 +109,8 @@ class MemoryTable {
   Status add(const Memory& memory);
   // Where it is not there, the sentence has the names of those that are, if whoever asks may know.
   Result<Memory> find(const std::string& name, bool tellNames) const;
+  // Those whose names follow that one, in their order, `most` at most.
+  std::vector<RegionInfo> listAfter(const std::string& name, size_t most) const;
   // The same if it is still the one of that number.
   Result<Memory> find(const std::string& name, uint64_t number) const;
 

@@ -11,13 +11,15 @@ namespace hmc {
 std::shared_ptr<LocalMemory> LocalMemory::create(std::shared_ptr<NodeImpl> node,
                                                  const std::string& name, const Region& region,
                                                  Access access, bool owned,
-                                                 std::shared_ptr<const void> owner) {
-  return ownedHere(new LocalMemory(std::move(node), name, region, access, owned, std::move(owner)));
+                                                 std::shared_ptr<const void> owner,
+                                                 const ArrayType& type) {
+  return ownedHere(
+      new LocalMemory(std::move(node), name, region, access, owned, std::move(owner), type));
 }
 
 LocalMemory::LocalMemory(std::shared_ptr<NodeImpl> node, const std::string& name,
                          const Region& region, Access access, bool owned,
-                         std::shared_ptr<const void> owner)
+                         std::shared_ptr<const void> owner, const ArrayType& type)
     : owner_(std::move(owner)),
       node_(std::move(node)),
       name_(name),
@@ -25,10 +27,10 @@ LocalMemory::LocalMemory(std::shared_ptr<NodeImpl> node, const std::string& name
       host_(region.device.isHost() ? region.at(0) : nullptr),
       owned_(owned),
       registrations_(node_->engines(), region, access, Exposure::ours),
-      exported_(name.empty()
-                    ? nullptr
-                    : std::make_shared<ExportedMemory>(node_->engines(), name, region, access,
-                                                       node_->nextMemoryNumber())) {}
+      exported_(name.empty() ? nullptr
+                             : std::make_shared<ExportedMemory>(node_->engines(), name, region,
+                                                                access, node_->nextMemoryNumber(),
+                                                                Exposure::peers, type)) {}
 
 Status LocalMemory::revoke(std::chrono::nanoseconds timeout) const {
   return exported_ ? node_->revoke(exported_, timeout) : Status();

@@ -21,7 +21,8 @@ class LocalMemory {
   static std::shared_ptr<LocalMemory> create(std::shared_ptr<NodeImpl> node,
                                              const std::string& name, const Region& region,
                                              Access access, bool owned,
-                                             std::shared_ptr<const void> owner);
+                                             std::shared_ptr<const void> owner,
+                                             const ArrayType& type);
   // Revokes it; that takes the lease at most. Not on the control thread.
   ~LocalMemory();
 
@@ -46,7 +47,7 @@ class LocalMemory {
 
  private:
   LocalMemory(std::shared_ptr<NodeImpl> node, const std::string& name, const Region& region,
-              Access access, bool owned, std::shared_ptr<const void> owner);
+              Access access, bool owned, std::shared_ptr<const void> owner, const ArrayType& type);
 
   const std::shared_ptr<const void> owner_;  // first: goes last
   const std::shared_ptr<NodeImpl> node_;

@@ -190,6 +190,16 @@ Result<RemoteRegion> Peer::open(const Grant& grant, Timeout timeout) const {
   return RemoteRegion(std::move(mapping));
 }
 
+Result<std::vector<RegionInfo>> Peer::regions(Timeout timeout) const {
+  HMC_TRY(node_->checkFork());
+  return node_->regionsOf(*state_, Deadline(timeout));
+}
+
+Result<RegionInfo> Peer::describe(const std::string& name, Timeout timeout) const {
+  HMC_TRY(node_->checkFork());
+  return node_->regionOf(*state_, name, Deadline(timeout));
+}
+
 Status Peer::notify(const std::string& bytes, Timeout timeout) const {
   HMC_TRY(node_->checkFork());
   Deadline deadline(timeout);
@@ -270,25 +280,27 @@ Result<std::string> Node::listen(const std::string& address) {
 }
 
 Result<LocalRegion> Node::registerMemory(const std::string& name, void* data, size_t size,
-                                         Access access, std::shared_ptr<const void> owner) {
+                                         Access access, std::shared_ptr<const void> owner,
+                                         const ArrayType& type) {
   HMC_ASSIGN(Device device, deviceOf(data));
-  return registerMemory(name, data, size, device, access, std::move(owner));
+  return registerMemory(name, data, size, device, access, std::move(owner), type);
 }
 
 Result<LocalRegion> Node::registerMemory(const std::string& name, void* data, size_t size,
                                          Device device, Access access,
-                                         std::shared_ptr<const void> owner) {
+                                         std::shared_ptr<const void> owner, const ArrayType& type) {
   HMC_ASSIGN(auto memory, impl_->registerMemory(name, {data, size, device}, access,
-                                                /*owned=*/false, std::move(owner)));
+                                                /*owned=*/false, std::move(owner), type));
   return LocalRegion(std::move(memory));
 }
 
 Result<LocalRegion> Node::allocate(const std::string& name, size_t size, Device device,
-                                   Access access) {
+                                   Access access, const ArrayType& type) {
   HMC_TRY(impl_->checkFork());
+  HMC_TRY(checkType(type));
   HMC_ASSIGN(Backend * backend, findBackend(device));
   HMC_ASSIGN(Region region, backend->allocate(device.index, size));
-  HMC_ASSIGN(auto memory, impl_->registerMemory(name, region, access, /*owned=*/true));
+  HMC_ASSIGN(auto memory, impl_->registerMemory(name, region, access, /*owned=*/true, {}, type));
   return LocalRegion(std::move(memory));
 }
 

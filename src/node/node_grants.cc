@@ -9,6 +9,9 @@ namespace hmc {
 
 namespace {
 
+// A peer has no more than that under names, or lies.
+constexpr size_t kMostRegions = 1000000;
+
 // The transports that a peer asks about.
 std::vector<std::string> readNames(Reader& in) {
   std::vector<std::string> names;
@@ -32,14 +35,67 @@ Result<std::string> NodeImpl::describeRegion(const std::shared_ptr<PeerState>& p
   const std::string wanted = in.string();
   const auto transports = readNames(in);
   HMC_TRY(in.finish("the request for a region"));
-  if (grantsOnly_) {
-    return error(Code::permissionDenied,
-                 "{} opens its regions by grants alone, not by name: ask its owner for a grant "
-                 "(LocalRegion::grant, region.grant) and open that",
-                 name_);
-  }
+  HMC_TRY(checkOpensByName());
   HMC_ASSIGN(auto memory, memory_.find(wanted, peer->channel().proven()));
   return memory->describe(peer, served(*peer, transports));
+}
+
+Status NodeImpl::checkOpensByName() const {
+  if (!grantsOnly_) return Status();
+  return error(Code::permissionDenied,
+               "{} opens its regions by grants alone, not by name: ask its owner for a grant "
+               "(LocalRegion::grant, region.grant) and open that",
+               name_);
+}
+
+Result<std::string> NodeImpl::listRegions(const PeerState& peer, std::string_view request) const {
+  HMC_ASSIGN(const auto question, RegionQuestion::decode(request));
+  HMC_TRY(checkOpensByName());
+  const bool proven = peer.channel().proven();
+  if (question.which == RegionQuestion::Which::named) {
+    HMC_ASSIGN(const auto memory, memory_.find(question.name, proven));
+    return encodeRegions({memory->info()});
+  }
+  if (proven) return encodeRegions(memory_.listAfter(question.name, kMostListed));
+  return error(Code::permissionDenied,
+               "{} tells the names of its regions only to peers that know its secret", name_);
+}
+
+Result<std::vector<RegionInfo>> NodeImpl::askForRegions(const PeerState& peer,
+                                                        const RegionQuestion& what,
+                                                        Deadline deadline) const {
+  const auto reply = peer.channel().call(kListRegions, what.encode(), deadline);
+  if (reply.status().code() == Code::unsupported)
+    return error(Code::unsupported, "{} runs an HMC that does not list its regions", peer.title());
+  HMC_TRY(reply.status());
+  auto regions = decodeRegions(*reply);
+  if (!regions.ok()) return regions.status().within(peer.title());
+  return regions;
+}
+
+Result<std::vector<RegionInfo>> NodeImpl::regionsOf(const PeerState& peer,
+                                                    Deadline deadline) const {
+  std::vector<RegionInfo> all;
+  for (std::string last;; last = all.back().name) {
+    HMC_ASSIGN(auto more, askForRegions(peer, {RegionQuestion::Which::after, last}, deadline));
+    for (RegionInfo& region : more) {
+      // Names that do not grow would never end.
+      if (region.name <= (all.empty() ? "" : all.back().name) || all.size() == kMostRegions) {
+        return error(Code::failed, "{} does not end the list of its regions after {}", peer.title(),
+                     all.size());
+      }
+      all.push_back(std::move(region));
+    }
+    if (more.size() < kMostListed) return all;
+  }
+}
+
+Result<RegionInfo> NodeImpl::regionOf(const PeerState& peer, const std::string& name,
+                                      Deadline deadline) const {
+  HMC_ASSIGN(auto found, askForRegions(peer, {RegionQuestion::Which::named, name}, deadline));
+  if (found.size() == 1) return std::move(found.front());
+  return error(Code::failed, "{} answers a question about region \"{}\" with {} regions",
+               peer.title(), name, found.size());
 }
 
 Result<std::string> NodeImpl::describeGranted(const std::shared_ptr<PeerState>& peer,

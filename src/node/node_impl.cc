@@ -166,8 +166,10 @@ Status NodeImpl::closeListener(const std::string& address) {
 Result<std::shared_ptr<LocalMemory>> NodeImpl::registerMemory(const std::string& name,
                                                               const Region& region, Access access,
                                                               bool owned,
-                                                              std::shared_ptr<const void> owner) {
+                                                              std::shared_ptr<const void> owner,
+                                                              const ArrayType& type) {
   HMC_TRY(checkUsable());
+  HMC_TRY(checkType(type));
   if (!region.ptr || region.size == 0) {
     return error(Code::invalidArgument,
                  "region \"{}\" is {} bytes at {}: memory to register needs both", name,
@@ -179,7 +181,7 @@ Result<std::shared_ptr<LocalMemory>> NodeImpl::registerMemory(const std::string&
                  region.size, region.ptr);
   }
   auto memory =
-      LocalMemory::create(shared_from_this(), name, region, access, owned, std::move(owner));
+      LocalMemory::create(shared_from_this(), name, region, access, owned, std::move(owner), type);
   HMC_TRY(checkUsable());
   if (memory->exported()) HMC_TRY(memory_.add(memory->exported()));
   return memory;
@@ -307,6 +309,7 @@ Result<std::string> NodeImpl::answerNow(const std::shared_ptr<PeerState>& peer, 
   if (method == kProbe) return describeSelf();
   if (!peer) return error(Code::disconnected, "{} no longer knows the peer that asks", name_);
   if (method == kOpenRegion) return describeRegion(peer, request);
+  if (method == kListRegions) return listRegions(*peer, request);
   if (method == kOpenGrant) return describeGranted(peer, request);
   if (method == kCloseGrant) return closeGranted(*peer, request);
   if (method == kOpenLink) return peer->acceptLink(request);

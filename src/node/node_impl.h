@@ -22,6 +22,7 @@
 #include "node/local_memory.h"
 #include "node/measurements.h"
 #include "node/peer_state.h"
+#include "node/region_list.h"
 #include "node/remote_mapping.h"
 #include "node/served_call.h"
 #include "node/stream_order.h"
@@ -40,6 +41,7 @@ inline constexpr uint16_t kOpenRegion = 4;
 // more.
 inline constexpr uint16_t kOpenGrant = 14;
 inline constexpr uint16_t kCloseGrant = 15;
+inline constexpr uint16_t kListRegions = 17;
 
 // What a facade adds to a Node. Both are called on the control thread and must not block.
 class NodeExtension {
@@ -93,7 +95,8 @@ class NodeImpl final : public control::ControlEvents,
   // peer can open it. `owner` goes last.
   Result<std::shared_ptr<LocalMemory>> registerMemory(const std::string& name, const Region& region,
                                                       Access access, bool owned,
-                                                      std::shared_ptr<const void> owner = nullptr);
+                                                      std::shared_ptr<const void> owner = nullptr,
+                                                      const ArrayType& type = {});
   // Takes memory back from peers, and what they have opened of it by grants: see
   // ExportedMemory::revoke().
   Status revoke(const std::shared_ptr<ExportedMemory>& memory, std::chrono::nanoseconds timeout);
@@ -130,6 +133,11 @@ class NodeImpl final : public control::ControlEvents,
                                               const WantedRegion& region,
                                               const std::vector<std::string>& transports,
                                               Deadline deadline, void* place = nullptr);
+
+  // Of Peer.
+  Result<std::vector<RegionInfo>> regionsOf(const PeerState& peer, Deadline deadline) const;
+  Result<RegionInfo> regionOf(const PeerState& peer, const std::string& name,
+                              Deadline deadline) const;
 
   // Every transport that there is, usable or not, with the reason: in this process, and to a peer.
   std::vector<PathReport> transports() const;
@@ -179,6 +187,10 @@ class NodeImpl final : public control::ControlEvents,
   std::vector<std::string> served(const PeerState& peer, std::vector<std::string> transports) const;
   Result<std::string> describeRegion(const std::shared_ptr<PeerState>& peer,
                                      std::string_view request);
+  Result<std::string> listRegions(const PeerState& peer, std::string_view request) const;
+  Status checkOpensByName() const;
+  Result<std::vector<RegionInfo>> askForRegions(const PeerState& peer, const RegionQuestion& what,
+                                                Deadline deadline) const;
   Result<std::string> describeGranted(const std::shared_ptr<PeerState>& peer,
                                       std::string_view request);
   Result<std::string> closeGranted(const PeerState& peer, std::string_view request);

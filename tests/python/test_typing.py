@@ -11,7 +11,8 @@ import pytest
 import hmc
 
 CLASSES = [hmc.Node, hmc.Peer, hmc.Region, hmc.RemoteRegion, hmc.Transfer, hmc.Note,
-           hmc.PathReport, hmc.PeerFacts, hmc.Grant, hmc.Pool, hmc.Slot, hmc.PoolTransfer, hmc.PoolEvent]
+           hmc.PathReport, hmc.PeerFacts, hmc.Grant, hmc.Prepared, hmc.RegionInfo,
+           hmc.Pool, hmc.Slot, hmc.PoolTransfer, hmc.PoolEvent]
 
 GOOD = """
 import asyncio
@@ -29,6 +30,13 @@ async def use(address: str) -> Optional[bytes]:
         await transfer
         await asyncio.gather(transfer, remote.start_put(b"12345678"))
         hmc.wait_all([transfer], timeout=1)
+        node.put([(b"abc", remote), [region, remote[1:]]], note=b"both")
+        await node.start_get([(bytearray(8), remote)])
+        again: hmc.Prepared = remote.prepare(region[:8])
+        await again.start_put()
+        made: hmc.Region = node.allocate(dtype="float32", shape=(2, 3))
+        names: List[str] = [info.name for info in peer.regions()]
+        print(names, made.numpy().sum(), made.dtype, remote.shape[0], len(again))
         reasons: List[str] = [path.reason for path in peer.explain() if path.usable]
         first: hmc.Transfer = hmc.wait_any([transfer])
         print(len(region), first.path, reasons, node.address)
@@ -160,7 +168,7 @@ def test_every_method_shows_its_arguments_and_what_it_does(kind):
 
 def test_help_reads_well():
     text = pydoc.render_doc(hmc.RemoteRegion, renderer=pydoc.plaintext)
-    assert "put(self, /, local, timeout=30, stream=None)" in text
+    assert "put(self, /, local, timeout=30, stream=None, note=None)" in text
     assert "Copy all bytes of `local` to the beginning of this region." in text
     assert "hmc._core" not in text
     text = pydoc.render_doc(hmc.Node, renderer=pydoc.plaintext)

@@ -160,7 +160,7 @@ std::vector<PathReport> NodeImpl::explain(const PeerState& peer) const {
 std::vector<PathReport> NodeImpl::explain(const PeerState& peer, Device local, size_t size) const {
   auto report = explain(peer);
   const Status there = findBackend(local).status();
-  const auto used = taken(peer, local.kind, size);
+  const auto used = there.ok() ? taken(peer, local.kind, size) : std::nullopt;
   const PathChooser chooser(measurements_, peer.away(), DeviceKind::cpu);
   for (size_t i = 0; i < engines_.size(); ++i) {
     PathReport& path = report[i];  // engines come first, in their order

@@ -73,7 +73,7 @@ size_t Copier::copyRun(std::span<const PoolCopy> copies, bool much) const {
   size_t count = 0;
   size_t bytes = 0;
   for (const PoolCopy& copy : copies) {
-    if (copy.size == 0 || copy.size > std::min(kAtOnce, kChunk - bytes) ||
+    if (copy.size == 0 || !copy.to || !copy.from || copy.size > std::min(kAtOnce, kChunk - bytes) ||
         !to.has(copy.to, copy.size) || !from.has(copy.from, copy.size)) {
       break;
     }
@@ -183,18 +183,25 @@ Status Copier::copy2d(const Rows& rows, Timeout timeout) {
                  rows.width, rows.toPitch, rows.fromPitch);
   }
   if (rows.width == 0 || rows.count == 0) return Status();
+  if (!rows.to || !rows.from) {
+    return error(Code::invalidArgument, "{} rows of {} bytes: a pointer to them is null",
+                 rows.count, rows.width);
+  }
   HMC_TRY(checkRows(rows.to, rows.toPitch, rows));
   HMC_TRY(checkRows(rows.from, rows.fromPitch, rows));
-  std::vector<PoolCopy> copies;
-  copies.reserve(rows.count);
-  for (size_t row = 0; row < rows.count; ++row) {
-    copies.push_back({static_cast<char*>(rows.to) + row * rows.toPitch,
-                      static_cast<const char*>(rows.from) + row * rows.fromPitch, rows.width});
-  }
   const Deadline deadline(timeout);
-  HMC_ASSIGN(const auto state, start(copies, deadline));
-  const Status outcome = state->wait(deadline);
-  return state->done() ? outcome : state->cancel();
+  std::vector<PoolCopy> copies;
+  for (size_t row = 0; row < rows.count;) {
+    copies.clear();
+    for (const size_t end = row + std::min(kMostRows, rows.count - row); row < end; ++row) {
+      copies.push_back({static_cast<char*>(rows.to) + row * rows.toPitch,
+                        static_cast<const char*>(rows.from) + row * rows.fromPitch, rows.width});
+    }
+    HMC_ASSIGN(const auto state, start(copies, deadline));
+    const Status outcome = state->wait(deadline);
+    HMC_TRY(state->done() ? outcome : state->cancel());
+  }
+  return Status();
 }
 
 // Before there is a list of them: a count that cannot be would fill the memory.

@@ -76,6 +76,8 @@ class Copier {
   // Up to here a copy is short against anything that would look at a deadline.
   static constexpr size_t kAtOnce = size_t{1} << 20;
   static constexpr size_t kChunk = size_t{8} << 20;
+  // Of a copy2d() that are listed at a time: a count that cannot be shall not fill the memory.
+  static constexpr size_t kMostRows = size_t{1} << 20;
 
   // Which members the pieces of one copy go between: Slot::opening().
   struct Between {

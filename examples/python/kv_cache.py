@@ -1,4 +1,4 @@
-"""Prefill to decode: the pages of a KV cache, one transfer and one note for each layer.
+"""Prefill to decode: the pages of a KV cache, one call for each layer.
 
     python kv_cache.py            # the decode side, which starts the prefill side
     python kv_cache.py ADDRESS    # the prefill side
@@ -18,8 +18,8 @@ LAYERS, PAGES, PAGE = 8, 512, 16 * 1024
 REQUEST = 100  # pages of the request that moves
 
 
-def page_offsets(layer, pages):
-    return (layer * PAGES + pages).astype(numpy.int64) * PAGE
+def allocate_cache(node):
+    return node.allocate(name="cache", dtype="uint8", shape=(LAYERS, PAGES, PAGE))
 
 
 def content(layer):
@@ -30,8 +30,7 @@ def content(layer):
 def decode():
     table = numpy.random.default_rng(100).permutation(PAGES)[:REQUEST]
     with hmc.Node(listen="tcp://127.0.0.1:0") as node:
-        cache = node.allocate(LAYERS * PAGES * PAGE, name="cache")
-        pages = numpy.asarray(cache).reshape(LAYERS, PAGES, PAGE)
+        pages = allocate_cache(node).numpy()
         node.register(table, name="page table", access="r")
         prefill = subprocess.Popen([sys.executable, __file__, node.address])
         for _ in range(LAYERS):
@@ -44,20 +43,15 @@ def decode():
 def prefill(address):
     table = numpy.random.default_rng(200).permutation(PAGES)[:REQUEST]
     with hmc.Node() as node:
-        cache = node.allocate(LAYERS * PAGES * PAGE)
-        pages = numpy.asarray(cache).reshape(LAYERS, PAGES, PAGE)
+        cache = allocate_cache(node)
         peer = node.connect(address)
-        remote = peer.open("cache")
-        theirs = numpy.empty(REQUEST, dtype=numpy.int64)
-        peer.open("page table").get(theirs)
-        under_way = []
+        remote, their_table = peer.open("cache"), peer.open("page table")
+        theirs = numpy.empty(their_table.shape, their_table.dtype)
+        their_table.get(theirs)
         for layer in range(LAYERS):
-            pages[layer, table] = content(layer)  # the model computes
-            here, there = page_offsets(layer, table), page_offsets(layer, theirs)
-            under_way.append(remote.start_put_blocks(cache, here, there, PAGE))
-        for layer, transfer in enumerate(under_way):
-            transfer.wait(timeout=60)
-            peer.notify(str(layer).encode())
+            cache.numpy()[layer, table] = content(layer)  # the model computes
+            here, there = (layer * PAGES + table) * PAGE, (layer * PAGES + theirs) * PAGE
+            remote.put_blocks(cache, here, there, PAGE, note=str(layer).encode())
         print("{} pages by {}".format(LAYERS * REQUEST, remote.path), flush=True)
 
 

@@ -18,10 +18,14 @@ SAYS = {
     "hello": "received: hello, memory",
     "kv_cache": "decoded with 8 layers of 100 pages",
     "kv_pool": "3 workers put 24 blocks and fetched all of them",
+    "object_store": "fetched half, tokens",
     "numpy_ring": "4 processes added 1000000 numbers each",
     "shm_allgather": "4 ranks know all process ids",
     "torch_tensors": "went there and back",
+    "weights": "pushed 4 steps to 3 workers",
 }
+# Of these the length is a promise: what a newcomer has to write for such a task.
+LONGEST = {"kv_cache": 60, "object_store": 50, "weights": 35}
 
 
 def test_every_example_is_known_here():
@@ -43,4 +47,4 @@ def test_runs_and_verifies_what_it_moved(path):
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_is_short(path):
-    assert len(path.read_text().splitlines()) < 80
+    assert len(path.read_text().splitlines()) <= LONGEST.get(path.stem, 79)

@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <limits>
 #include <optional>
@@ -168,6 +170,24 @@ void walkNodes(const Walk& walk, const NodeOptions& options) {
   if (region && region->ok()) walk("revoke", [&] { return (*region)->revoke(kSoon); });
 }
 
+// Some settings name files, which are made: they go with the folder.
+class NoExceptions : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::filesystem::create_directories(folder_);
+    std::filesystem::current_path(folder_);
+  }
+  void TearDown() override {
+    std::filesystem::current_path(before_);
+    std::filesystem::remove_all(folder_);
+  }
+
+ private:
+  const std::filesystem::path before_ = std::filesystem::current_path();
+  const std::filesystem::path folder_ = std::filesystem::temp_directory_path() /
+                                        ("hmc-no-exceptions-" + std::to_string(getpid()));
+};
+
 // Settings that were there before are there again afterwards.
 class Setting {
  public:
@@ -184,7 +204,7 @@ class Setting {
   std::optional<std::string> before_;
 };
 
-TEST(NoExceptions, ofNodesWithAnyTransports) {
+TEST_F(NoExceptions, ofNodesWithAnyTransports) {
   for (const std::vector<std::string>& transports :
        std::vector<std::vector<std::string>>{{"ipc"},
                                              {"tcp"},
@@ -206,7 +226,7 @@ TEST(NoExceptions, ofNodesWithAnyTransports) {
   }
 }
 
-TEST(NoExceptions, ofNodesWithAnySetting) {
+TEST_F(NoExceptions, ofNodesWithAnySetting) {
   for (const Variable* variable : kVariables) {
     for (const std::string& value :
          {std::string(), std::string("-1"), std::string(","), std::string("\xff"),
@@ -224,7 +244,7 @@ TEST(NoExceptions, ofNodesWithAnySetting) {
   }
 }
 
-TEST(NoExceptions, ofNodesWithOddOptions) {
+TEST_F(NoExceptions, ofNodesWithOddOptions) {
   for (const int number : {-1, 0, 17, std::numeric_limits<int>::max()}) {
     NodeOptions options;
     options.transports = {"tcp"};
@@ -242,7 +262,7 @@ TEST(NoExceptions, ofNodesWithOddOptions) {
   }
 }
 
-TEST(NoExceptions, ofOddAddresses) {
+TEST_F(NoExceptions, ofOddAddresses) {
   NodeOptions options;
   options.transports = {"tcp"};
   auto node = Node::create(options);
@@ -261,7 +281,7 @@ TEST(NoExceptions, ofOddAddresses) {
   }
 }
 
-TEST(NoExceptions, ofPools) {
+TEST_F(NoExceptions, ofPools) {
   auto store = StoreServer::start();
   ASSERT_TRUE(store.ok());
   for (const char* transports : {"", "tcp", "nonsense"}) {
@@ -308,7 +328,7 @@ TEST(NoExceptions, ofPools) {
   }
 }
 
-TEST(NoExceptions, ofTheDocumentedClasses) {
+TEST_F(NoExceptions, ofTheDocumentedClasses) {
   for (const char* transports : {"", "tcp", "verbs", "nonsense", ","}) {
     const Setting setting("HMC_TRANSPORTS", transports);
     const Setting connecting("HMC_CONNECT_TIMEOUT_MS", "5");

@@ -80,7 +80,7 @@ Result<std::unique_ptr<RemoteMemory>> UcxLink::importKey(std::string_view bytes,
   HMC_TRY(checkPlace(place, "ucx"));
   HMC_ASSIGN(const Key key, Key::decode(bytes));
   // First the connection that tells when the peer dies.
-  if (connected_) HMC_TRY(service_.awaitPeer(number_, deadline));
+  if (connected_) HMC_TRY(service_.announce(number_, deadline));
   HMC_TRY(awaitPath(earlier(deadline, Deadline(kHelloTimeout))));
   std::lock_guard lock(progress_.mutex_);
   if (!why_.ok()) return why_;

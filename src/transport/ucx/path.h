@@ -61,8 +61,9 @@ class Target final : public Worker {
   // A process that was stopped for longer than the lease must not apply what it finds when it
   // wakes up. Looked at before every request, too.
   bool expired() const { return !lease_->mayApply(); }
-  // The peer has said hello and was answered.
-  bool settled() const override { return greeted_; }
+  // The peer has announced a hello.
+  void expectHello() { expected_ = true; }
+  bool settled() const override { return greeted_ || !expected_; }
   // From now on nothing is applied, and every request is refused.
   void refuse() { refusing_ = true; }
 
@@ -88,6 +89,7 @@ class Target final : public Worker {
   Exports& exports_;
   const std::shared_ptr<Lease> lease_;
   RowCopy row_;  // of its puts
+  bool expected_ = false;
   bool greeted_ = false;
   bool refusing_ = false;
 };

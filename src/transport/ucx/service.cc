@@ -15,9 +15,9 @@ namespace {
 
 constexpr std::chrono::microseconds kServiceSpin{50};
 
-constexpr std::chrono::seconds kLastHellos{2};
-// How long a target stays for a hello: whether the peer sends one we do not know.
-constexpr std::chrono::milliseconds kLastHello{100};
+constexpr std::chrono::milliseconds kLastHellos{2000};
+// How long our end waits for hellos of services that may have never heard of us.
+constexpr std::chrono::milliseconds kUnmetHellos{200};
 // How often what is draining is polled: the loop does not watch its descriptors.
 constexpr std::chrono::milliseconds kDrainingStep{1};
 
@@ -26,11 +26,14 @@ constexpr std::chrono::milliseconds kDrainingStep{1};
 constexpr std::chrono::milliseconds kTcpSilence{10000};
 
 constexpr unsigned kControlMessage = 0;  // the only kind of active message between services
-// A hello brings up the connection that tells when the peer dies. It carries the number of a
-// PeerService, and so does the answer; a goodbye carries the peer's number of a link.
+// Each carries a number, and the peer's number of a link or 0. A hello brings up the connection
+// that tells when the peer dies; its number is that of a PeerService, and so is the answer's. An
+// announcement has our number of the link, which the answer brings back.
 constexpr uint8_t kHello = 1;
 constexpr uint8_t kHelloAnswer = 2;
 constexpr uint8_t kGoodbye = 3;
+constexpr uint8_t kAnnouncement = 4;
+constexpr uint8_t kExpected = 5;
 
 }  // namespace
 
@@ -59,6 +62,8 @@ struct Service::ServedLink {
   std::unique_ptr<Loop::Watch> watch;
   PeerService* peer = nullptr;  // none before connect(), or when it is lost
   uint64_t peerLink = 0;        // the peer's number of this link
+  bool announced = false;
+  bool expected = false;  // the peer has answered the announcement
   bool saidGoodbye = false;
 };
 
@@ -87,10 +92,13 @@ Service::~Service() {
   if (!loop_) return;
   loop_->stop();
   const Deadline deadline = kLastHellos;
-  while ((!settled() || draining_.step()) && !deadline.passed()) {
+  const Deadline unmet = kUnmetHellos;
+  while ((!settled() && !unmet.passed()) || !peersAnswered() || draining_.step()) {
+    if (deadline.passed()) break;
     pollfd waiting{fd(), POLLIN, 0};
     if (!step()) ::poll(&waiting, 1, kDrainingStep.count());
   }
+  if (!settled()) abandon();
 }
 
 Status Service::call(const std::function<Status()>& task) {
@@ -120,6 +128,7 @@ Result<std::string> Service::open(uint64_t number, Member& member, std::shared_p
     HMC_ASSIGN(link->watch, loop_->watch(link->target->fd(), EPOLLIN, startPolling));
     startPolling(0);
     links_[number] = std::move(link);
+    unmet_.insert(number);
     return Status();
   }));
   return address;
@@ -131,25 +140,29 @@ Status Service::connect(uint64_t number, const Address& peer) {
     if (!link) return error(Code::disconnected, "this ucx link is closed");
     HMC_ASSIGN(link->peer, reach(peer.control));
     link->peerLink = peer.link;
+    send(link->peer->endpoint, kHello, link->peer->number, link->peerLink);
     if (!link->target) leave(*link);
     return Status();
   });
 }
 
-Status Service::awaitPeer(uint64_t number, Deadline deadline) {
+Status Service::announce(uint64_t number, Deadline deadline) {
   while (true) {
-    bool answered = false;
+    bool expected = false;
     uint64_t seen = 0;
     HMC_TRY(call([&] {
-      const ServedLink* link = find(number);
-      if (!link || !link->peer) {
+      ServedLink* link = find(number);
+      if (!link || !link->peer || !link->target) {
         return error(Code::disconnected, "the peer of this ucx link is gone");
       }
-      answered = link->peer->answered;
+      if (!std::exchange(link->announced, true)) {
+        send(link->peer->endpoint, kAnnouncement, number, link->peerLink);
+      }
+      expected = link->expected;
       seen = changes_;
       return Status();
     }));
-    if (answered) return Status();
+    if (expected) return Status();
     std::unique_lock lock(mutex_);
     if (!changed_.wait_until(lock, deadline.at(), [&] { return changes_ != seen; })) {
       return error(Code::deadlineExceeded, "the peer's ucx service did not answer in time");
@@ -177,13 +190,12 @@ void Service::leave(ServedLink& link) {
     link.watch.reset();
     std::erase(polledLinks_, &link);
     link.target->refuse();
-    if (link.peer && !link.target->settled()) {
-      draining_.add(std::move(link.target), kLastHello);
-    }
+    if (!link.target->settled()) draining_.add(std::move(link.target), kLastHellos);
     link.target.reset();
+    peerChanged_ = true;
   }
   if (!link.peer || std::exchange(link.saidGoodbye, true)) return;
-  send(link.peer->endpoint, kGoodbye, link.peerLink);
+  send(link.peer->endpoint, kGoodbye, 0, link.peerLink);
 }
 
 void Service::remove(uint64_t number) {
@@ -194,7 +206,7 @@ void Service::remove(uint64_t number) {
   });
 }
 
-// The service at that address, to which a hello is sent unless it has answered one.
+// The service at that address.
 Result<Service::PeerService*> Service::reach(const std::string& address) {
   std::unique_ptr<PeerService>& known = peers_[address];
   if (!known) {
@@ -208,12 +220,11 @@ Result<Service::PeerService*> Service::reach(const std::string& address) {
     made->lane = laneOf(api(), made->endpoint);
     known = std::move(made);
   }
-  if (!known->answered) send(known->endpoint, kHello, known->number);
   return known.get();
 }
 
-void Service::send(ucp_ep_h endpoint, uint8_t kind, uint64_t number) {
-  post(endpoint, kControlMessage, Writer().u8(kind).u64(number).bytes());
+void Service::send(ucp_ep_h endpoint, uint8_t kind, uint64_t number, uint64_t link) {
+  post(endpoint, kControlMessage, Writer().u8(kind).u64(number).u64(link).bytes());
   polled_ = true;
 }
 
@@ -221,18 +232,34 @@ void Service::received(const Message& message) {
   Reader reader(message.header);
   const uint8_t kind = reader.u8();
   const uint64_t number = reader.u64();
+  const uint64_t link = reader.u64();
   if (!reader.finish("a ucx control message").ok()) return;
-  if (kind == kGoodbye) goodbyes_.push_back(number);
+  if (kind == kGoodbye) goodbyes_.push_back(link);
+  if (kind == kExpected) {
+    if (ServedLink* ours = find(link)) ours->expected = true;
+    peerChanged_ = true;
+  }
+  if (kind == kAnnouncement) {
+    ServedLink* ours = find(link);
+    if (!ours || !ours->target || !message.replyTo) return;
+    ours->target->expectHello();
+    send(message.replyTo, kExpected, 0, number);
+  }
   if (kind == kHelloAnswer) {
     for (auto& [address, peer] : peers_) {
       if (peer->number == number) peer->answered = true;
     }
     peerChanged_ = true;
   }
+  if (kind == kHello) unmet_.erase(link);
   if (kind == kHello && message.replyTo) send(message.replyTo, kHelloAnswer, number);
 }
 
 bool Service::settled() const {
+  return peersAnswered() && unmet_.empty();
+}
+
+bool Service::peersAnswered() const {
   return std::all_of(peers_.begin(), peers_.end(), [](const auto& entry) {
     return entry.second->answered || entry.second->lost != UCS_OK;
   });
@@ -252,6 +279,7 @@ void Service::dropLost() {
     PeerService* peer = link->peer;
     if (!peer || peer->lost == UCS_OK) continue;
     link->peer = nullptr;
+    unmet_.erase(number);
     leave(*link);
     const bool byTcp = isTcp(peer->lane) && link->lease->length() <= kTcpSilence;
     link->member.peerLeft(error(Code::disconnected, "lost the peer's ucx service over {}: {}",

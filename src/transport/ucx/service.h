@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -29,7 +30,7 @@ class Service final : private Worker {
   // Must not outlive any of these.
   static Result<std::unique_ptr<Service>> create(Context& context, Exports& exports,
                                                  Draining& draining);
-  // Waits a little for outstanding hellos.
+  // Waits a little for outstanding hellos, and is abandoned if they do not come.
   ~Service() override;
 
   // Makes a worker that serves the peer of `link` while its lease holds; answers its address.
@@ -38,8 +39,8 @@ class Service final : private Worker {
   using Worker::address;
   // From now on we can say goodbye to the peer, and notice that it is gone.
   Status connect(uint64_t link, const Address& peer);
-  // Waits until the peer's service has answered.
-  Status awaitPeer(uint64_t link, Deadline deadline);
+  // Tells the peer's service that a path to its target comes up, and waits until it expects that.
+  Status announce(uint64_t link, Deadline deadline);
   // Serves that peer no longer and says so. When it returns, no byte that it asked for moves.
   void leave(uint64_t link);
   // The same, a moment later: does not wait.
@@ -63,8 +64,9 @@ class Service final : private Worker {
   bool armAll();
   void received(const Message& message);
   bool settled() const override;
+  bool peersAnswered() const;
   Result<PeerService*> reach(const std::string& address);
-  void send(ucp_ep_h endpoint, uint8_t kind, uint64_t number);
+  void send(ucp_ep_h endpoint, uint8_t kind, uint64_t number, uint64_t link = 0);
   void takeGoodbyes();
   void dropLost();
   void leave(ServedLink& link);
@@ -76,10 +78,10 @@ class Service final : private Worker {
   std::atomic<int> callers_{1};  // that wait for the thread, which lets them go first; and create()
   std::mutex mutex_;
   std::condition_variable changed_;
-  uint64_t changes_ = 0;  // guarded by mutex_: peers' services that have answered, or are lost
+  uint64_t changes_ = 0;  // guarded by mutex_: peers' services have answered, left, or are lost
   Clock::time_point lastTraffic_;
   bool polled_ = true;                    // our own worker: not armed
-  bool peerChanged_ = false;              // one has answered or was lost
+  bool peerChanged_ = false;              // one has answered, left, or was lost
   std::vector<uint64_t> goodbyes_;        // links whose peer has said it
   std::vector<ServedLink*> polledLinks_;  // whose target is not armed
   std::shared_ptr<Loop> loop_;
@@ -87,6 +89,9 @@ class Service final : private Worker {
   std::unique_ptr<Loop::Timer> timer_;                         // for draining_
   std::map<std::string, std::unique_ptr<PeerService>> peers_;  // by address
   std::map<uint64_t, std::unique_ptr<ServedLink>> links_;
+  // Links whose peer knows our address, but whose service has not said hello yet: it may be
+  // connecting to us.
+  std::set<uint64_t> unmet_;
 };
 
 }  // namespace hmc::ucx

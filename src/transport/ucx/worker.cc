@@ -93,6 +93,7 @@ void disableRegistrationCache(const Api& api, ucp_config_t* config) {
 }  // namespace
 
 Context::~Context() {
+  if (abandoned_) return;
   if (copied_) api_->ucp_dt_destroy(copied_);
   api_->ucp_cleanup(handle_);
 }
@@ -193,7 +194,13 @@ Result<ucp_ep_h> Worker::connect(const std::string& address, EndpointOwner& owne
   return endpoint;
 }
 
+void Worker::abandon() {
+  handle_ = nullptr;
+  context_.abandon();
+}
+
 void Worker::drop(ucp_ep_h endpoint) {
+  if (!handle_) return;
   ucp_request_param_t params{};
   params.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
   params.flags = UCP_EP_CLOSE_FLAG_FORCE;
@@ -206,11 +213,18 @@ void Draining::add(std::unique_ptr<Worker> worker, Deadline deadline) {
   all_.push_back({std::move(worker), deadline});
 }
 
+Draining::~Draining() {
+  for (Entry& one : all_) one.worker->abandon();
+}
+
 bool Draining::step() {
   std::lock_guard lock(mutex_);
-  for (Entry& one : all_) one.worker->progress();
-  std::erase_if(all_,
-                [](const Entry& one) { return one.worker->settled() || one.deadline.passed(); });
+  std::erase_if(all_, [](const Entry& one) {
+    one.worker->progress();
+    if (one.worker->settled()) return true;
+    if (one.deadline.passed()) one.worker->abandon();
+    return one.deadline.passed();
+  });
   return !all_.empty();
 }
 

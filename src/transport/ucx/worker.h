@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -40,6 +41,8 @@ class Context {
   bool hasHardware() const { return hasHardware_; }
   // Do our largest messages go over tcp in one piece, if the peer has the same settings?
   bool wholeOverTcp() const { return wholeOverTcp_; }
+  // UCX keeps it for good, because a worker of it was abandoned.
+  void abandon() { abandoned_ = true; }
 
  private:
   Context(std::shared_ptr<const Api> api, ucp_context_h handle)
@@ -50,6 +53,7 @@ class Context {
   ucp_datatype_t copied_ = 0;
   bool hasHardware_ = false;
   bool wholeOverTcp_ = false;
+  std::atomic<bool> abandoned_{false};
 };
 
 // Called when an endpoint has failed, from inside of progress().
@@ -77,8 +81,11 @@ class Worker {
   // False when there is something to do already. Polls once more after arming: soft-RoCE announces
   // only completions that come after it, so one that came just before would wait forever.
   bool arm() { return api().ucp_worker_arm(handle_) == UCS_OK && !progress(); }
-  // No answer to a hello is outstanding.
+  // No answer to a hello is outstanding, neither from the peer nor from us.
   virtual bool settled() const = 0;
+  // Never destroys it, nor moves it along: the only safe end of a worker that is not settled. UCX
+  // 1.13 aborts the process that has not sent an answer yet when its worker or connection ends.
+  void abandon();
 
   // If it answers a request, the message's parts have to stay until `callback` is called.
   ucs_status_ptr_t send(ucp_ep_h endpoint, unsigned number, const void* header, size_t headerSize,
@@ -132,13 +139,18 @@ class Worker {
   int fd_ = -1;
 };
 
-// Workers that were closed before a hello was answered. UCX 1.13 aborts the process that is about
-// to answer on a connection that goes away, so these stay until the answer has come. No operation
-// is under way over them. Safe from any thread.
+// Workers that were closed before a hello was answered: they stay until the answer has come, and
+// are abandoned if it does not. No operation is under way over them. Safe from any thread.
 class Draining {
  public:
+  Draining() = default;
+  ~Draining();
+  Draining(const Draining&) = delete;
+  Draining& operator=(const Draining&) = delete;
+
   void add(std::unique_ptr<Worker> worker, Deadline deadline);
-  // Moves them along, and drops those that are settled or have timed out. False when none is left.
+  // Moves them along, and lets go of those that are settled or have timed out. False when none is
+  // left.
   bool step();
 
  private:

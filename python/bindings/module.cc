@@ -25,5 +25,6 @@ PYBIND11_MODULE(_core, module) {
   hmc::python::bindNode(module);
   hmc::python::bindPool(module);
   hmc::python::bindGathering(module);
+  hmc::python::bindCollective(module);
   hmc::python::bindBaselines(module);
 }

@@ -82,5 +82,6 @@ void bindPoolTransfer(pybind11::module_& module);
 void bindPoolCopies(PublicClass<PoolOf>& pool);
 void bindPool(pybind11::module_& module);
 void bindGathering(pybind11::module_& module);
+void bindCollective(pybind11::module_& module);
 
 }  // namespace hmc::python

@@ -1,8 +1,8 @@
 """Types of the C++ side. Import its classes from hmc."""
 
 from typing import (
-    Any, AsyncIterator, Callable, Coroutine, Dict, Generator, Iterable, List, Optional, Sequence, Tuple,
-    TypeVar, Union, final, overload,
+    Any, AsyncIterator, Callable, Coroutine, Dict, FrozenSet, Generator, Iterable, List, Optional, Sequence,
+    Tuple, TypeVar, Union, final, overload,
 )
 
 from .enums import ConnType, CtrlTransport, MemoryType, Status
@@ -422,6 +422,40 @@ class Gathering:
     @property
     def host(self) -> str: ...
     def wait(self, mine: bytes, timeout: Optional[float] = 30) -> List[bytes]: ...
+
+class Collective:
+    """One rank of a group; see hmc/collective.h."""
+
+    TYPES: FrozenSet[str]
+    def __init__(
+        self, rank: int, size: int, name: str = "default", listen: str = "tcp://127.0.0.1:0",
+        secret: str = "", insecure: bool = False
+    ) -> None: ...
+    @property
+    def rank(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def address(self) -> str: ...
+    def path(self, rank: int) -> str: ...
+    def connect(self, addresses: List[str], timeout: Optional[float] = 30) -> None: ...
+    def barrier(self, timeout: Optional[float] = 30) -> None: ...
+    def broadcast(
+        self, data: int, nbytes: int, root: int, timeout: Optional[float] = 30
+    ) -> None: ...
+    def allgather(
+        self, sent: int, received: int, nbytes: int, timeout: Optional[float] = 30
+    ) -> None: ...
+    def exchange(
+        self, parts: List[Tuple[int, int, int, int]], timeout: Optional[float] = 30
+    ) -> None: ...
+    def allreduce(
+        self, data: int, count: int, type: str, op: str, timeout: Optional[float] = 30
+    ) -> None: ...
+    def reduce_scatter(
+        self, sent: int, received: int, count: int, type: str, op: str,
+        timeout: Optional[float] = 30
+    ) -> None: ...
 
 class Pool:
     """Memory of many processes in one address space."""

@@ -1,17 +1,21 @@
 """Collective operations of a group of sessions: every rank calls the same ones in the same order.
 
-Each rank copies its part into its own buffer and tells the others where it is; they fetch what they
-need and report that they have it. Any number of ranks works. Arrays pass through the session's
-buffer, whose contents from `send_bias` on are overwritten.
+Any number of ranks works. Host memory moves in pieces between the arrays themselves
+(hmc/collective.h); what lies on an accelerator passes through the session's buffer, whose contents
+from `send_bias` on are overwritten. Where the session's buffer lies on an accelerator, or `conn` or
+`algo` is named, or the numbers are of another type, each rank copies its part into that buffer and
+tells the others where it is; they fetch what they need and report that they have it. So all ranks
+name the same.
 """
 
 from __future__ import annotations
 
 import sys
 
-from . import arrays
+from . import _core, arrays
 from .enums import ConnType
 from .group import READY, TAKEN, Group, GroupMember, barrier, init_group
+from .host_array import HostArray, apart, receive_timeout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +27,8 @@ __all__ = ["Group", "GroupMember", "allgather", "allreduce", "alltoall", "barrie
            "init_group", "reduce_scatter"]
 
 _CHUNK = 4 * 1024 * 1024
+# Our names and those of numpy and torch.
+_OPS = {"sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum"}
 
 
 def _conn(conn: _Conn) -> ConnType:
@@ -77,6 +83,29 @@ def _areas(group: Group, send_bias: int, recv_bias: Optional[int], send_bytes: i
     return send_bias, recv_bias
 
 
+def _in_core(group: Group, conn: _Conn) -> bool:
+    """The same at all ranks that call the same operation."""
+    return group.core is not None and conn in ("auto", ConnType.AUTO)
+
+
+def _core_of(group: Group) -> _core.Collective:
+    assert group.core is not None
+    return group.core
+
+
+def _after(source: HostArray, recv_bias: Optional[int]) -> int:
+    """Where an array on an accelerator is received, in the session's buffer."""
+    return source.end if recv_bias is None else recv_bias
+
+
+def _number_type(data: _Array, op: str) -> str:
+    """What C++ calls these numbers, empty if it cannot reduce them."""
+    if op not in _OPS:
+        raise ValueError("op is %r: it must be one of %s" % (op, ", ".join(sorted(_OPS))))
+    name = str(getattr(data, "dtype", "")).rpartition(".")[2]
+    return name if name in _core.Collective.TYPES else ""
+
+
 def alltoall(group: Group, send: _Array, recv: _Array, *, algo: str = "auto", conn: _Conn = "auto",
              send_bias: int = 0, recv_bias: Optional[int] = None, chunk_bytes: int = _CHUNK,
              do_self_copy: bool = True, timeout: Optional[float] = None) -> None:
@@ -94,6 +123,9 @@ def alltoall(group: Group, send: _Array, recv: _Array, *, algo: str = "auto", co
         raise ValueError("send has %d bytes and recv %d: both must be the same multiple of the %d "
                          "ranks" % (total, room, group.world))
     part = total // group.world
+    if _in_core(group, conn) and algo == "auto":
+        _alltoall_in_core(group, send, recv, part, send_bias, recv_bias, do_self_copy, timeout)
+        return
     send_at, recv_at = _areas(group, send_bias, recv_bias, total, total)
     buf = group.session.buf
     buf.put(send, offset=send_at)
@@ -107,6 +139,22 @@ def alltoall(group: Group, send: _Array, recv: _Array, *, algo: str = "auto", co
     buf.get_into(recv, offset=recv_at)
 
 
+def _alltoall_in_core(group: Group, send: _Array, recv: _Array, part: int, send_bias: int,
+                      recv_bias: Optional[int], do_self_copy: bool,
+                      timeout: Optional[float]) -> None:
+    source = HostArray.read(group.session, send, send_bias)
+    target = HostArray.write(group.session, recv, _after(source, recv_bias))
+    source = apart(source, target)
+    parts = [(source.pointer + part * rank, part, target.pointer + part * rank, part)
+             for rank in range(group.world)]
+    if not do_self_copy:
+        parts[group.rank] = (0, 0, 0, 0)
+        if not target.direct:
+            target.load()
+    _core_of(group).exchange(parts, receive_timeout(timeout))
+    target.store()
+
+
 def allgather(group: Group, send: _Array, recv: _Array, *, conn: _Conn = "auto", send_bias: int = 0,
               recv_bias: Optional[int] = None, chunk_bytes: int = _CHUNK,
               timeout: Optional[float] = None) -> None:
@@ -116,6 +164,13 @@ def allgather(group: Group, send: _Array, recv: _Array, *, conn: _Conn = "auto",
     if room != part * group.world:
         raise ValueError("send has %d bytes, so recv must have %d, not %d"
                          % (part, part * group.world, room))
+    if _in_core(group, conn):
+        source = HostArray.read(group.session, send, send_bias)
+        target = HostArray.write(group.session, recv, _after(source, recv_bias))
+        source = apart(source, target, part * group.rank)
+        _core_of(group).allgather(source.pointer, target.pointer, part, receive_timeout(timeout))
+        target.store()
+        return
     send_at, recv_at = _areas(group, send_bias, recv_bias, part, room)
     buf = group.session.buf
     buf.put(send, offset=send_at)
@@ -131,6 +186,13 @@ def broadcast(group: Group, data: _Array, *, root: int = 0, conn: _Conn = "auto"
     """Copy the root's `data` into every other rank's."""
     if not 0 <= root < group.world:
         raise ValueError("root is %d: the group has ranks 0 to %d" % (root, group.world - 1))
+    if _in_core(group, conn):
+        make = HostArray.read if group.rank == root else HostArray.write
+        host = make(group.session, data, bias)
+        _core_of(group).broadcast(host.pointer, host.nbytes, root, receive_timeout(timeout))
+        if group.rank != root:
+            host.store()
+        return
     span = arrays.span_of(data) if group.rank == root else arrays.destination(data)
     _check_buffer(group, bias + span.nbytes)
     place = (group.rank - root) % group.world  # in a binomial tree with the root at 0
@@ -167,6 +229,15 @@ def reduce_scatter(group: Group, send: _Array, recv: _Array, *, op: str = "sum",
     if total != part * group.world:
         raise ValueError("recv has %d bytes, so send must have %d, not %d"
                          % (part, part * group.world, total))
+    number = _number_type(data=send, op=op)
+    if _in_core(group, conn) and number:
+        source = HostArray.read(group.session, send, send_bias)
+        target = HostArray.write(group.session, recv, _after(source, recv_bias))
+        source = apart(source, target, -part * group.rank)
+        _core_of(group).reduce_scatter(source.pointer, target.pointer, part // source.itemsize,
+                                       number, op, receive_timeout(timeout))
+        target.store()
+        return
     bounds = [part * rank for rank in range(group.world + 1)]
     send_at, recv_at = _areas(group, send_bias, recv_bias, total, total)
     group.session.buf.put(send, offset=send_at)
@@ -184,6 +255,13 @@ def allreduce(group: Group, data: _Array, *, op: str = "sum", conn: _Conn = "aut
     """
     span = arrays.destination(data)
     items = span.nbytes // span.itemsize
+    number = _number_type(data, op)
+    if _in_core(group, conn) and number:
+        host = HostArray.write(group.session, data, send_bias)
+        host.load()
+        _core_of(group).allreduce(host.pointer, items, number, op, receive_timeout(timeout))
+        host.store()
+        return
     each = -(-items // group.world)
     bounds = [min(each * rank, items) * span.itemsize for rank in range(group.world + 1)]
     # The result needs room for a part of every rank, and the last part may be short.
@@ -230,10 +308,7 @@ def _arithmetic(data: _Array,
     if library is None or not hasattr(data, "dtype"):
         raise TypeError("a %s has no numbers to reduce: pass a numpy array or a torch tensor"
                         % type(data).__name__)
-    names = {"sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum"}
-    if op not in names:
-        raise ValueError("op is %r: it must be one of %s" % (op, ", ".join(sorted(names))))
-    function = getattr(library, names[op])
+    function = getattr(library, _OPS[op])
 
     def combine(total: _Array, other: _Array) -> None:
         function(total, other, out=total)

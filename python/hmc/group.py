@@ -71,6 +71,8 @@ class Group:
         self.group_id = group_id
         self._mark = zlib.crc32(group_id.encode()) & 0xff
         self._step = 0
+        # Moves host memory without the session's buffer; init_group() makes it.
+        self.core: Optional[_core.Collective] = None
 
     @property
     def world(self) -> int:
@@ -188,6 +190,9 @@ def init_group(*, session: Session, my_ip: str = "", port_ucx: int = 0, port_rdm
             dist.all_gather_object(members, me)
         group = Group(session=session, members=members or [me], rank=rank, group_id=group_id)
         _connect(group, folder, end)
+        # An accelerator's buffers are fetched from each other, without the host.
+        if all(member.mem_type == MemoryType.CPU for member in group.members):
+            group.core = _meet_in_core(group, end)
     finally:
         # Rank 0's store ends here: every rank that has greeted it needs the store no more.
         gathering = None
@@ -235,6 +240,24 @@ def _connect(group: Group, folder: str, end: float) -> None:
                 raise
             raise DeadlineExceeded("rank %d of %d did not connect in time: %s"
                                    % (peer.rank, group.world, error)) from None
+
+
+def _meet_in_core(group: Group, end: float) -> _core.Collective:
+    """Tell each other a port by tags, and connect the collectives of C++."""
+    host = "[%s]" % group.me.ip if ":" in group.me.ip else group.me.ip
+    # Without a secret they listen on networks, too, as the sessions do.
+    core = _core.Collective(group.rank, group.world, group.group_id, "tcp://%s:0" % host,
+                            insecure=True)
+    group.begin()
+    addresses = [core.address] * group.world
+    for rank in group.others():
+        group.say(rank, READY, int(core.address.rpartition(":")[2]))
+    for rank in group.others():
+        port = group.hear(rank, READY, _left(end))
+        ip = group.members[rank].ip
+        addresses[rank] = ("tcp://[%s]:%d" if ":" in ip else "tcp://%s:%d") % (ip, port)
+    core.connect(addresses, _left(end))
+    return core
 
 
 def _left(end: float) -> float:

@@ -60,9 +60,58 @@ for dtype in (torch.bfloat16, torch.float32, torch.int64):
 """
 
 
+# Through the sessions' buffers, as where they lie on an accelerator.
+THROUGH_BUFFERS = "group.core = None\n"
+# Into the memory that is sent, or a part of it.
+IN_PLACE = """
+import numpy as np
+def check(name, got, wanted):
+    if not (got == wanted).all(): raise AssertionError("%s at rank %d: %s" % (name, rank, got))
+
+mine = np.arange(world * 3) + 100 * rank
+collective.alltoall(group, mine, mine)
+wanted = np.concatenate([np.arange(3) + 3 * rank + 100 * r for r in range(world)])
+check("alltoall", mine, wanted)
+kept = np.full(world * 3, -1)
+collective.alltoall(group, mine, kept, do_self_copy=False)
+check("alltoall without our own part", kept[rank * 3:rank * 3 + 3], -1)
+for place in (rank, 0):
+    whole = np.zeros((world, 5))
+    whole[place] = rank + 1
+    collective.allgather(group, whole[place], whole)
+    check("allgather", whole, np.arange(1, world + 1)[:, None])
+for place in (rank, 0):
+    sent = np.arange(world * 7.0)
+    collective.reduce_scatter(group, sent, sent[place * 7:place * 7 + 7])
+    check("reduce_scatter", sent[place * 7:place * 7 + 7], (np.arange(7) + 7 * rank) * world)
+strided = np.arange(world * 4)[::2]
+collective.allgather(group, strided, np.zeros(2 * world * world, strided.dtype))
+"""
+LARGE = """
+import numpy as np
+for dtype in ("f2", "f4", "i8"):
+    data = (np.arange(700001) % 50).astype(dtype) + rank
+    collective.allreduce(group, data)
+    assert (data == (np.arange(700001) % 50) * world + world * (world - 1) // 2).all(), dtype
+"""
+
+
 @pytest.mark.parametrize("world", [1, 2, 3, 4, 5, 8, 9])
 def test_every_operation_is_right(world, tmp_path):
     run_all(HEAD + MEET + EVERYTHING + END, world, tmp_path)
+
+
+@pytest.mark.parametrize("world", [1, 3, 9])
+def test_every_operation_is_right_through_the_sessions_buffers(world, tmp_path):
+    run_all(HEAD + MEET + THROUGH_BUFFERS + EVERYTHING + END, world, tmp_path)
+
+
+def test_memory_that_is_sent_may_receive(tmp_path):
+    run_all(HEAD + MEET + IN_PLACE + END, 3, tmp_path)
+
+
+def test_arrays_may_be_larger_than_the_sessions_buffer(tmp_path):
+    run_all(HEAD + MEET + LARGE + END, 3, tmp_path)
 
 
 def test_operations_work_over_sockets(tmp_path):
@@ -112,7 +161,8 @@ def test_a_group_knows_its_members():
 @pytest.mark.parametrize("call, sentence", [
     (lambda g: collective.alltoall(g, np.zeros(4), np.zeros(5)), "send has 32 bytes and recv 40"),
     (lambda g: collective.alltoall(g, b"x", bytearray(1), algo="tree"), "algo is 'tree'"),
-    (lambda g: collective.alltoall(g, np.zeros(400), np.zeros(400)), "needs 6400 bytes.*has 4096"),
+    (lambda g: collective.alltoall(g, np.zeros(400), np.zeros(400), algo="ring"),
+     "needs 6400 bytes.*has 4096"),
     (lambda g: collective.allgather(g, b"ab", bytearray(3)), "recv must have 2, not 3"),
     (lambda g: collective.broadcast(g, bytearray(1), root=1), "root is 1"),
     (lambda g: collective.reduce_scatter(g, np.zeros(3), np.zeros(2)), "send must have 16, not 24"),

@@ -123,6 +123,8 @@ def test_groups_follow_each_other_in_the_same_processes(tmp_path):
     run_all(HEAD + TWICE + END, 4, tmp_path)
 
 
+# Through the sessions' buffers, whose messages show how far a rank is.
+MEET_THROUGH_BUFFERS = MEET + "group.core = None\n"
 # A rank that says when it has entered an operation, and hears the others out when it is told to.
 SLOWLY = """
 if rank == int(sys.argv[1]):
@@ -147,7 +149,7 @@ assert all.tolist() == list(range(1, world + 1))
 @pytest.mark.parametrize("slow", [0, 1])
 def test_who_is_done_may_leave_while_others_are_not(world, last, operation, slow, tmp_path):
     store = "unix://%s/store" % tmp_path
-    code = HEAD + MEET + SLOWLY.replace("{last}", last) + operation + "print('done')"
+    code = HEAD + MEET_THROUGH_BUFFERS + SLOWLY.replace("{last}", last) + operation + "print('done')"
     with Ranks(code, world, lambda rank: placed(rank, world, store),
                lambda rank: (slow,)) as ranks:
         assert ranks[slow].answer() == "entered"
@@ -240,13 +242,64 @@ except hmc.HMCError as error:
 
 def test_a_rank_that_is_killed_in_mid_operation_is_named(tmp_path):
     store = "unix://%s/store" % tmp_path
-    with Ranks(HEAD + MEET + DIES, 3, lambda rank: placed(rank, 3, store)) as ranks:
+    with Ranks(HEAD + MEET_THROUGH_BUFFERS + DIES, 3, lambda rank: placed(rank, 3, store)) as ranks:
         assert ranks[2].answer() == "offered"
         ranks[2].send(signal.SIGKILL)
         answers = [ranks[rank].answer() for rank in (0, 1)]
         # One of them may hear first that the other has given up.
         assert all(re.match("PeerLost rank [0-2]: ", answer) for answer in answers), answers
         assert any(answer.startswith("PeerLost rank 2: ") for answer in answers), answers
+
+
+# Rank 2 dies while the others wait for it.
+DIES_FIRST = """
+import numpy as np
+if rank == 2:
+    print("here")
+    input()
+try:
+    collective.allreduce(group, np.zeros(100000), timeout=100)
+except hmc.HMCError as error:
+    print(type(error).__name__, error)
+try:
+    collective.broadcast(group, np.zeros(1))
+except hmc.HMCError as error:
+    print(type(error).__name__, error)
+"""
+
+
+@pytest.mark.parametrize("transports", ["", "tcp"])
+def test_all_learn_which_rank_was_killed(transports, tmp_path):
+    store = "unix://%s/store" % tmp_path
+    with Ranks(HEAD + MEET + DIES_FIRST, 3, lambda rank: {
+            **placed(rank, 3, store), "HMC_TRANSPORTS": transports}) as ranks:
+        assert ranks[2].answer() == "here"
+        ranks[2].send(signal.SIGKILL)
+        for rank in (0, 1):
+            answer = ranks[rank].answer()
+            assert answer.startswith("PeerLost rank 2: "), answer
+            assert ranks[rank].answer() == answer
+
+
+WAITS = """
+import numpy as np
+if rank == 0:
+    try:
+        print("entered")
+        collective.allreduce(group, np.zeros(10))
+    except KeyboardInterrupt:
+        print("interrupted")
+else:
+    input()
+"""
+
+
+def test_control_c_ends_an_operation(tmp_path):
+    store = "unix://%s/store" % tmp_path
+    with Ranks(HEAD + MEET + WAITS, 2, lambda rank: placed(rank, 2, store)) as ranks:
+        assert ranks[0].answer() == "entered"
+        interrupt(ranks[0])
+        ranks[1].tell()
 
 
 def test_a_wrong_secret_is_refused(tmp_path):

@@ -15,6 +15,7 @@ ALLOWED = {
     "control": {"base"},
     "store": {"control", "base"},
     "node": {"transfer", "control", "transport", "memory", "base"},
+    "collective": {"node", "memory", "base"},
     "pool": {"store", "node", "transfer", "memory", "base"},
     "agent": {"pool", "store", "node", "base"},
     # The facades convert and call: node and pool do the work.
@@ -25,7 +26,7 @@ ALLOWED = {
 # Public headers that are words, not classes. The others belong to the folders that implement them.
 VOCABULARY = {"hmc/access.h", "hmc/block.h", "hmc/deadline.h", "hmc/device.h", "hmc/export.h", "hmc/result.h",
               "hmc/status.h", "hmc/tls.h", "hmc/trace.h", "hmc/version.h"}
-FACADES = {"agent", "api", "capi", "node", "pool", "store"}
+FACADES = {"agent", "api", "capi", "collective", "node", "pool", "store"}
 
 # Headers of a library, and the folders of src/ where they may appear.
 LIBRARIES = [

@@ -15,9 +15,9 @@ namespace py = pybind11;
 namespace {
 
 // By the names that numpy and torch have, in the order of DataType.
-constexpr std::array<const char*, 12> kNumberTypes{"int8",    "uint8",    "int16",   "uint16",
-                                                   "int32",   "uint32",   "int64",   "uint64",
-                                                   "float16", "bfloat16", "float32", "float64"};
+constexpr std::array<const char*, 12> kReducibleTypes{"int8",    "uint8",    "int16",   "uint16",
+                                                      "int32",   "uint32",   "int64",   "uint64",
+                                                      "float16", "bfloat16", "float32", "float64"};
 constexpr std::array<const char*, 4> kReduceOps{"sum", "prod", "min", "max"};
 
 template <size_t size>
@@ -108,7 +108,7 @@ void exchange(const Ranks& self, const std::vector<PartOf>& given, py::handle ti
 
 void allreduce(const Ranks& self, uintptr_t data, size_t count, const std::string& type,
                const std::string& op, py::handle timeout) {
-  const auto kind = static_cast<DataType>(indexIn(kNumberTypes, type));
+  const auto kind = static_cast<DataType>(indexIn(kReducibleTypes, type));
   const auto what = static_cast<ReduceOp>(indexIn(kReduceOps, op));
   operate(self, timeout, [&](Collective& one, Timeout time) {
     return one.allreduce(pointerFrom(data), count, kind, what, time);
@@ -117,7 +117,7 @@ void allreduce(const Ranks& self, uintptr_t data, size_t count, const std::strin
 
 void reduceScatter(const Ranks& self, uintptr_t sent, uintptr_t received, size_t count,
                    const std::string& type, const std::string& op, py::handle timeout) {
-  const auto kind = static_cast<DataType>(indexIn(kNumberTypes, type));
+  const auto kind = static_cast<DataType>(indexIn(kReducibleTypes, type));
   const auto what = static_cast<ReduceOp>(indexIn(kReduceOps, op));
   operate(self, timeout, [&](Collective& one, Timeout time) {
     return one.reduceScatter(pointerFrom(sent), pointerFrom(received), count, kind, what, time);
@@ -130,7 +130,7 @@ void bindCollective(py::module_& module) {
   py::class_<Ranks> type(module, "Collective", R"(One rank of a group; see hmc/collective.h.
 
 Memory is given by its address and has to stay where it is until the call returns.)");
-  type.attr("TYPES") = py::frozenset(py::cast(kNumberTypes));
+  type.attr("TYPES") = py::frozenset(py::cast(kReducibleTypes));
   const auto timeout = py::arg("timeout") = 30;
   type.def(py::init(&beginGroup), py::arg("rank"), py::arg("size"), py::arg("name") = "default",
            py::arg("listen") = "tcp://127.0.0.1:0", py::arg("secret") = "",

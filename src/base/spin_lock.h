@@ -5,16 +5,9 @@
 #include <atomic>
 #include <cstdint>
 
-namespace hmc {
+#include "base/relax.h"
 
-// Lets the other thread of this core run for a moment.
-inline void relax() {
-#if defined(__x86_64__) || defined(__i386__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
+namespace hmc {
 
 // A lock for moments: one locked instruction to take it and none to give it back, where a mutex
 // needs two. Who waits for it spins and yields, so never hold it over a system call.

@@ -3,21 +3,10 @@
 #include <sched.h>
 
 #include "base/error.h"
+#include "base/relax.h"
 #include "memory/host_copy.h"
 
 namespace hmc::collective {
-
-namespace {
-
-void relax() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
-
-}  // namespace
 
 void Operation::begin(uint64_t number) {
   number_ = number;

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/futex.h"
+#include "base/relax.h"
 
 namespace hmc::pool {
 
@@ -20,14 +21,6 @@ uint32_t spinsFor(uint32_t ranks) {
   cpu_set_t cores;
   if (sched_getaffinity(0, sizeof(cores), &cores) != 0) return 0;
   return static_cast<uint32_t>(CPU_COUNT(&cores)) >= ranks ? kSpins : 0;
-}
-
-void relax() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
 }
 
 // Numbers may pass zero.

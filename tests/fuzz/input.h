@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 // What the fuzz targets share.
 namespace hmc::test {
@@ -12,6 +13,13 @@ namespace hmc::test {
 // Ends the program, which the fuzzer reports with the input that did it.
 inline void check(bool so) {
   if (!so) std::abort();
+}
+
+// The value of a Result that a target cannot do without.
+template <class Made>
+auto must(Made made) {
+  check(made.ok());
+  return *std::move(made);
 }
 
 // Takes a fuzzer's bytes one field after the other; when they are used up, zeros.

@@ -13,14 +13,9 @@ namespace {
 
 using test::check;
 using test::Input;
+using test::must;
 
 constexpr size_t kServed = 4096;  // and as much in front of it and behind
-
-template <class Made>
-auto must(Made made) {
-  check(made.ok());
-  return *std::move(made);
-}
 
 // The target, and its ring as the origin has mapped it.
 class Target {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/environment.h"
+#include "base/scoped_variable.h"
 #include "hmc/communicator.h"
 #include "hmc/ctrl_socket_manager.h"
 #include "hmc/info.h"
@@ -184,24 +185,8 @@ class NoExceptions : public testing::Test {
 
  private:
   const std::filesystem::path before_ = std::filesystem::current_path();
-  const std::filesystem::path folder_ = std::filesystem::temp_directory_path() /
-                                        ("hmc-no-exceptions-" + std::to_string(getpid()));
-};
-
-// Settings that were there before are there again afterwards.
-class Setting {
- public:
-  Setting(const char* name, const std::string& value) : name_(name) {
-    if (const char* before = getenv(name)) before_ = before;
-    setenv(name, value.c_str(), 1);
-  }
-  ~Setting() { before_ ? setenv(name_, before_->c_str(), 1) : unsetenv(name_); }
-  Setting(const Setting&) = delete;
-  Setting& operator=(const Setting&) = delete;
-
- private:
-  const char* const name_;
-  std::optional<std::string> before_;
+  const std::filesystem::path folder_ =
+      std::filesystem::temp_directory_path() / ("hmc-no-exceptions-" + std::to_string(getpid()));
 };
 
 TEST_F(NoExceptions, ofNodesWithAnyTransports) {
@@ -221,7 +206,7 @@ TEST_F(NoExceptions, ofNodesWithAnyTransports) {
     std::string title = "transports";
     for (const std::string& name : transports) title += " \"" + name + "\"";
     walkNodes(Walk(title), options);
-    const Setting setting("HMC_TRANSPORTS", transports.front());
+    const ScopedVariable setting("HMC_TRANSPORTS", transports.front());
     walkNodes(Walk("HMC_TRANSPORTS=" + transports.front()), {});
   }
 }
@@ -231,7 +216,7 @@ TEST_F(NoExceptions, ofNodesWithAnySetting) {
     for (const std::string& value :
          {std::string(), std::string("-1"), std::string(","), std::string("\xff"),
           std::string("99999999999999999999"), std::string("/no/such/file")}) {
-      const Setting setting(variable->name, value);
+      const ScopedVariable setting(variable->name, value);
       const Walk walk(std::string(variable->name) + "=" + value);
       NodeOptions options;
       options.transports = {"tcp"};
@@ -330,10 +315,10 @@ TEST_F(NoExceptions, ofPools) {
 
 TEST_F(NoExceptions, ofTheDocumentedClasses) {
   for (const char* transports : {"", "tcp", "verbs", "nonsense", ","}) {
-    const Setting setting("HMC_TRANSPORTS", transports);
-    const Setting connecting("HMC_CONNECT_TIMEOUT_MS", "5");
-    const Setting moving("HMC_TIMEOUT_MS", "5");
-    const Setting receiving("HMC_RECV_TIMEOUT_MS", "5");
+    const ScopedVariable setting("HMC_TRANSPORTS", transports);
+    const ScopedVariable connecting("HMC_CONNECT_TIMEOUT_MS", "5");
+    const ScopedVariable moving("HMC_TIMEOUT_MS", "5");
+    const ScopedVariable receiving("HMC_RECV_TIMEOUT_MS", "5");
     const Walk walk(std::string("HMC_TRANSPORTS=") + transports);
     auto buffer = std::make_shared<ConnBuffer>(0, 4096, MemoryType::CPU);
     walk("ConnBuffer", [&] { return buffer->writeFromCpu(nullptr, kHuge, kHuge); });

@@ -3,11 +3,11 @@
 #include <sys/socket.h>
 
 #include <cstdlib>
-#include <fstream>
 
 #include "control/frame.h"
 #include "control/handshake.h"
 #include "control/socket.h"
+#include "fakes/resident.h"
 #include "test_peer.h"
 
 // Strangers who take a listener's places, in four ways. HMC_FLOOD says how many of them; what they
@@ -17,6 +17,7 @@ namespace hmc::control {
 namespace {
 
 using namespace test;
+using hmc::test::residentKilobytes;
 using std::chrono::steady_clock;
 
 constexpr const char* kSecret = "hush";
@@ -40,14 +41,6 @@ std::string wrongHandshake() {
 int strangers() {
   const char* set = std::getenv("HMC_FLOOD");
   return set ? std::atoi(set) : 400;
-}
-
-size_t residentKilobytes() {
-  std::ifstream file("/proc/self/statm");
-  size_t total = 0;
-  size_t resident = 0;
-  file >> total >> resident;
-  return resident * 4;
 }
 
 double milliseconds(steady_clock::duration time) {

@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <fstream>
 
+#include "fakes/resident.h"
 #include "unit/node/mutating_proxy.h"
 #include "unit/node/node_pair.h"
 
@@ -16,6 +16,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using test::MutatingProxy;
+using test::residentKilobytes;
 
 constexpr std::chrono::seconds kSessionPatience{5};
 constexpr size_t kSessionSize = 100000;
@@ -26,14 +27,6 @@ NodeOptions withShortLease(const std::string& name) {
   options.heartbeat = 100ms;
   options.lease = 2s;
   return options;
-}
-
-size_t residentKilobytes() {
-  std::ifstream file("/proc/self/statm");
-  size_t total = 0;
-  size_t resident = 0;
-  file >> total >> resident;
-  return resident * 4;
 }
 
 class NodeMutation : public testing::Test {

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include "base/scoped_variable.h"
 #include "bench/measure.h"
 
 namespace hmc::bench {
@@ -11,22 +12,6 @@ namespace {
 constexpr const char* kTls = "HMC_TLS";
 constexpr const char* kIntegrity = "HMC_INTEGRITY";
 constexpr const char* kSecret = "HMC_SECRET";
-
-// A variable of the environment, while this lives: Nodes read it when they are made.
-class Setting {
- public:
-  Setting(const char* name, const std::string& value) : name_(name) {
-    if (const char* before = std::getenv(name)) before_ = before;
-    setenv(name, value.c_str(), 1);
-  }
-  ~Setting() { before_ ? setenv(name_, before_->c_str(), 1) : unsetenv(name_); }
-  Setting(const Setting&) = delete;
-  Setting& operator=(const Setting&) = delete;
-
- private:
-  const char* const name_;
-  std::optional<std::string> before_;
-};
 
 bool isSet(const char* name, const std::string& usual) {
   const char* value = std::getenv(name);
@@ -46,7 +31,7 @@ Status measureProtections(Bench& bench) {
   TOOL_ASSIGN(auto plain, bench.session.path("tcp"));
   paths.push_back(std::move(plain));
   {
-    const Setting checked(kIntegrity, "true");
+    const ScopedVariable checked(kIntegrity, "true");
     TOOL_ASSIGN(auto path, bench.session.path("tcp"));
     paths.push_back(std::move(path));
   }
@@ -54,8 +39,9 @@ Status measureProtections(Bench& bench) {
   std::unique_ptr<Session> encrypted;
   {
     const char* known = std::getenv(kSecret);
-    const Setting tls(kTls, "required");
-    const Setting secret(kSecret, known ? known : "known to the two processes of a benchmark");
+    const ScopedVariable tls(kTls, "required");
+    const ScopedVariable secret(kSecret,
+                                known ? known : "known to the two processes of a benchmark");
     TOOL_ASSIGN(encrypted, Session::open({"", bench.session.server().bytes, {}, {}}));
     TOOL_ASSIGN(auto path, encrypted->path("tcp"));
     paths.push_back(std::move(path));

@@ -11,13 +11,13 @@
 #include <vector>
 
 #include "base/environment.h"
-#include "base/scoped_variable.h"
 #include "hmc/communicator.h"
 #include "hmc/ctrl_socket_manager.h"
 #include "hmc/info.h"
 #include "hmc/node.h"
 #include "hmc/pool.h"
 #include "hmc/store.h"
+#include "scoped_variable.h"
 
 // Walks through the public API with transports, devices and settings of the machine switched off
 // one by one or misspelt: every call answers, and none lets an exception out.
@@ -206,7 +206,7 @@ TEST_F(NoExceptions, ofNodesWithAnyTransports) {
     std::string title = "transports";
     for (const std::string& name : transports) title += " \"" + name + "\"";
     walkNodes(Walk(title), options);
-    const ScopedVariable setting("HMC_TRANSPORTS", transports.front());
+    const tool::ScopedVariable setting("HMC_TRANSPORTS", transports.front());
     walkNodes(Walk("HMC_TRANSPORTS=" + transports.front()), {});
   }
 }
@@ -216,7 +216,7 @@ TEST_F(NoExceptions, ofNodesWithAnySetting) {
     for (const std::string& value :
          {std::string(), std::string("-1"), std::string(","), std::string("\xff"),
           std::string("99999999999999999999"), std::string("/no/such/file")}) {
-      const ScopedVariable setting(variable->name, value);
+      const tool::ScopedVariable setting(variable->name, value);
       const Walk walk(std::string(variable->name) + "=" + value);
       NodeOptions options;
       options.transports = {"tcp"};
@@ -315,10 +315,10 @@ TEST_F(NoExceptions, ofPools) {
 
 TEST_F(NoExceptions, ofTheDocumentedClasses) {
   for (const char* transports : {"", "tcp", "verbs", "nonsense", ","}) {
-    const ScopedVariable setting("HMC_TRANSPORTS", transports);
-    const ScopedVariable connecting("HMC_CONNECT_TIMEOUT_MS", "5");
-    const ScopedVariable moving("HMC_TIMEOUT_MS", "5");
-    const ScopedVariable receiving("HMC_RECV_TIMEOUT_MS", "5");
+    const tool::ScopedVariable setting("HMC_TRANSPORTS", transports);
+    const tool::ScopedVariable connecting("HMC_CONNECT_TIMEOUT_MS", "5");
+    const tool::ScopedVariable moving("HMC_TIMEOUT_MS", "5");
+    const tool::ScopedVariable receiving("HMC_RECV_TIMEOUT_MS", "5");
     const Walk walk(std::string("HMC_TRANSPORTS=") + transports);
     auto buffer = std::make_shared<ConnBuffer>(0, 4096, MemoryType::CPU);
     walk("ConnBuffer", [&] { return buffer->writeFromCpu(nullptr, kHuge, kHuge); });

@@ -2,8 +2,8 @@
 
 #include <fmt/core.h>
 
-#include "base/scoped_variable.h"
 #include "bench/measure.h"
+#include "scoped_variable.h"
 
 namespace hmc::bench {
 
@@ -31,7 +31,7 @@ Status measureProtections(Bench& bench) {
   TOOL_ASSIGN(auto plain, bench.session.path("tcp"));
   paths.push_back(std::move(plain));
   {
-    const ScopedVariable checked(kIntegrity, "true");
+    const tool::ScopedVariable checked(kIntegrity, "true");
     TOOL_ASSIGN(auto path, bench.session.path("tcp"));
     paths.push_back(std::move(path));
   }
@@ -39,9 +39,9 @@ Status measureProtections(Bench& bench) {
   std::unique_ptr<Session> encrypted;
   {
     const char* known = std::getenv(kSecret);
-    const ScopedVariable tls(kTls, "required");
-    const ScopedVariable secret(kSecret,
-                                known ? known : "known to the two processes of a benchmark");
+    const tool::ScopedVariable tls(kTls, "required");
+    const tool::ScopedVariable secret(kSecret,
+                                      known ? known : "known to the two processes of a benchmark");
     TOOL_ASSIGN(encrypted, Session::open({"", bench.session.server().bytes, {}, {}}));
     TOOL_ASSIGN(auto path, encrypted->path("tcp"));
     paths.push_back(std::move(path));

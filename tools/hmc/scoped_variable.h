@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-namespace hmc {
+namespace hmc::tool {
 
 // Sets an environment variable as long as it lives. What was there before is there again
 // afterwards.
@@ -23,4 +23,4 @@ class ScopedVariable {
   std::optional<std::string> before_;
 };
 
-}  // namespace hmc
+}  // namespace hmc::tool

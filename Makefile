@@ -18,11 +18,12 @@ RELEASE := -DCMAKE_BUILD_TYPE=Release -DBUILD_PYTHON_MOD=ON
 TESTED := -DCMAKE_BUILD_TYPE=Debug -DHMC_BUILD_TESTS=ON -DCMAKE_CXX_FLAGS_DEBUG
 DEV := $(TESTED)="-O1 -g1" -DBUILD_PYTHON_MOD=ON
 # Clang compiles with these checks in half the time that GCC takes. Looked for after the set-up.
-CLANG = $(if $(shell echo 'int main() {}' | clang++ -fsanitize=address$(comma)undefined -x c++ - -o /dev/null 2>/dev/null && echo yes),\
+clang = $(if $(shell echo 'int main() {}' | clang++ -fsanitize=$(1) -x c++ - -o /dev/null 2>/dev/null && echo yes),\
   -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++)
-ASAN = $(TESTED)="-O0 -g1" -DHMC_SANITIZE=address$(comma)undefined $(CLANG)
+sanitized = $(TESTED)=$(2) -DHMC_SANITIZE=$(1) $(call clang,$(1))
+ASAN = $(call sanitized,address$(comma)undefined,"-O0 -g1")
 # Without UCX, whose hooks and mappings the sanitizer does not survive every time.
-TSAN := $(TESTED)="-O1 -g1" -DHMC_SANITIZE=thread -DHMC_UCX_INCLUDE=OFF
+TSAN = $(call sanitized,thread,"-O1 -g1") -DHMC_UCX_INCLUDE=OFF
 
 .PHONY: help setup setup-tests build build-dev build-asan build-tsan demo test test-rdma quick asan tsan soak check install clean
 

@@ -17,8 +17,16 @@ endif()
 set(HMC_LIBFUZZER FALSE)
 if(HMC_SANITIZE MATCHES "address" AND CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   set(HMC_LIBFUZZER TRUE)
-  # As GCC says it, and later versions of Clang: tests do less, and expect memory to be kept.
-  target_compile_definitions(hmc_flags INTERFACE __SANITIZE_ADDRESS__=1)
+endif()
+
+# As GCC says it, and later versions of Clang: tests do less, and expect memory to be kept.
+if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  foreach(sanitizer address thread)
+    if(HMC_SANITIZE MATCHES ${sanitizer})
+      string(TOUPPER ${sanitizer} name)
+      target_compile_definitions(hmc_flags INTERFACE __SANITIZE_${name}__=1)
+    endif()
+  endforeach()
 endif()
 
 # Collecting its garbage is up to a tenth of what GCC does. Without it the largest batches take 0.9 GiB

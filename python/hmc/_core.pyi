@@ -95,12 +95,12 @@ class Grant:
         lifetime: Optional[float] = None, peer: Optional[Peer] = None,
     ) -> Grant: ...
 
-# What Region and RemoteRegion share; no class of its own at run time.
-class _Range:
-    @property
-    def nbytes(self) -> int: ...
+# What the descriptions of memory share; no classes of their own at run time.
+class _Described:
     @property
     def name(self) -> str: ...
+    @property
+    def nbytes(self) -> int: ...
     @property
     def device(self) -> str: ...
     @property
@@ -109,6 +109,8 @@ class _Range:
     def dtype(self) -> str: ...
     @property
     def shape(self) -> Tuple[int, ...]: ...
+
+class _Range(_Described):
     def __len__(self) -> int: ...
     def numpy(self) -> Any: ...  # numpy's array, which need not be installed
     def __dlpack__(
@@ -213,21 +215,8 @@ class Prepared:
     def start_get(self, stream: object = None) -> Transfer: ...
 
 @final
-class RegionInfo:
+class RegionInfo(_Described):
     """A region of a peer's: Peer.regions."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def nbytes(self) -> int: ...
-    @property
-    def device(self) -> str: ...
-    @property
-    def access(self) -> str: ...
-    @property
-    def dtype(self) -> str: ...
-    @property
-    def shape(self) -> Tuple[int, ...]: ...
 
 @final
 class Peer:
@@ -408,22 +397,24 @@ class PoolEvent:
 # A Slot, an array-like object or an address.
 _End = Any
 
+class _Rank:
+    @property
+    def rank(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+
 @final
-class Gathering:
+class Gathering(_Rank):
     """Processes that meet at a store once."""
 
     def __init__(
         self, store: str = "", rank: Optional[int] = None, size: int = 0, name: str = "default"
     ) -> None: ...
     @property
-    def rank(self) -> int: ...
-    @property
-    def size(self) -> int: ...
-    @property
     def host(self) -> str: ...
     def wait(self, mine: bytes, timeout: Optional[float] = 30) -> List[bytes]: ...
 
-class Collective:
+class Collective(_Rank):
     """One rank of a group; see hmc/collective.h."""
 
     TYPES: FrozenSet[str]
@@ -431,10 +422,6 @@ class Collective:
         self, rank: int, size: int, name: str = "default", listen: str = "tcp://127.0.0.1:0",
         secret: str = "", insecure: bool = False
     ) -> None: ...
-    @property
-    def rank(self) -> int: ...
-    @property
-    def size(self) -> int: ...
     @property
     def address(self) -> str: ...
     def path(self, rank: int) -> str: ...

@@ -23,6 +23,20 @@ using testing::Not;
 
 constexpr size_t kChoiceSize = size_t{1} << 20;
 
+// Two Nodes of which b has opened a region of a's.
+struct OpenedPair : FakePair {
+  struct Memory {
+    std::shared_ptr<LocalMemory> target;
+    std::shared_ptr<LocalMemory> local;
+    std::shared_ptr<RemoteMapping> remote;
+  };
+  explicit OpenedPair(std::vector<FakeTransport> transports)
+      : FakePair(std::move(transports)),
+        memory{allocate(*a, "target", kChoiceSize), allocate(*b, "local", kChoiceSize),
+               open("target")} {}
+  const Memory memory;
+};
+
 class NodeChoice : public WithMeasurements {
  protected:
   static FakeTransport shy() {
@@ -53,10 +67,8 @@ class NodeChoice : public WithMeasurements {
 };
 
 TEST_F(NodeChoice, aTransportThatChangesTheProcessIsLeftAloneUntilItIsNamed) {
-  FakePair nodes({shy(), plain()});
-  auto target = FakePair::allocate(*nodes.a, "target", kChoiceSize);
-  auto local = FakePair::allocate(*nodes.b, "local", kChoiceSize);
-  auto remote = nodes.open("target");
+  OpenedPair nodes({shy(), plain()});
+  const auto& [target, local, remote] = nodes.memory;
   EXPECT_EQ(remote->path(), "plain");
   EXPECT_TRUE(put(*remote, *local, kChoiceSize).ok());
   EXPECT_EQ(*nodes.fake("shy").a.registered, 0);
@@ -172,10 +184,8 @@ TEST_F(NodeChoice, memoryThatCannotBeRegisteredIsAReasonAndNoFailure) {
 }
 
 TEST_F(NodeChoice, ofTwoTransportsEachServesTheSizesThatItIsQuickerFor) {
-  FakePair nodes({wide(), nimble()});
-  auto target = FakePair::allocate(*nodes.a, "target", kChoiceSize);
-  auto local = FakePair::allocate(*nodes.b, "local", kChoiceSize);
-  auto remote = nodes.open("target");
+  OpenedPair nodes({wide(), nimble()});
+  const auto& [target, local, remote] = nodes.memory;
   EXPECT_EQ(remote->path(), "nimble up to 65536 bytes, wide");
   EXPECT_EQ(remote->transport(), "nimble");
   EXPECT_EQ(carrier(remote, local, {{0, 0, kSmall}}), "nimble");
@@ -190,10 +200,8 @@ TEST_F(NodeChoice, ofTwoTransportsEachServesTheSizesThatItIsQuickerFor) {
 }
 
 TEST_F(NodeChoice, aBatchTakesThePathOfItsTypicalPiece) {
-  FakePair nodes({nimble(), wide()});
-  auto target = FakePair::allocate(*nodes.a, "target", kChoiceSize);
-  auto local = FakePair::allocate(*nodes.b, "local", kChoiceSize);
-  auto remote = nodes.open("target");
+  OpenedPair nodes({nimble(), wide()});
+  const auto& [target, local, remote] = nodes.memory;
   std::vector<Block> small(kChoiceSize / kSmall);
   for (size_t i = 0; i < small.size(); ++i) small[i] = {i * kSmall, i * kSmall, kSmall};
   EXPECT_EQ(carrier(remote, local, small), "nimble") << "as much as two large ones in all";
@@ -212,10 +220,8 @@ TEST_F(NodeChoice, measuredTimesDecideWhereThereAreSome) {
             {"wide", DeviceKind::cpu, "put", 8, 100},
             {"nimble", DeviceKind::cpu, "put", kChoiceSize, 1000},
             {"wide", DeviceKind::cpu, "put", kChoiceSize, 90000}});
-  FakePair nodes({nimble(), wide()});
-  auto target = FakePair::allocate(*nodes.a, "target", kChoiceSize);
-  auto local = FakePair::allocate(*nodes.b, "local", kChoiceSize);
-  auto remote = nodes.open("target");
+  OpenedPair nodes({nimble(), wide()});
+  const auto& [target, local, remote] = nodes.memory;
   EXPECT_EQ(carrier(remote, local, {{0, 0, kSmall}}), "wide");
   EXPECT_EQ(carrier(remote, local, {{0, 0, kChoiceSize}}), "nimble");
   EXPECT_EQ(nodes.used(kSmall), "wide");
@@ -253,10 +259,8 @@ TEST_F(NodeChoice, aFileThatNobodyNamedDecidesNothing) {
 }
 
 TEST_F(NodeChoice, aPathThatFailsSaysSoAndLeavesTheOtherInItsPlace) {
-  FakePair nodes({nimble(), wide()});
-  auto target = FakePair::allocate(*nodes.a, "target", kChoiceSize);
-  auto local = FakePair::allocate(*nodes.b, "local", kChoiceSize);
-  auto remote = nodes.open("target");
+  OpenedPair nodes({nimble(), wide()});
+  const auto& [target, local, remote] = nodes.memory;
   nodes.fake("wide").faults->die(error(Code::disconnected, "the wide road is closed"));
   EXPECT_TRUE(put(*remote, *local, kSmall).ok()) << "the other path goes on";
   Status failed = put(*remote, *local, kLarge);
@@ -274,10 +278,8 @@ TEST_F(NodeChoice, aPathThatFailsSaysSoAndLeavesTheOtherInItsPlace) {
 }
 
 TEST_F(NodeChoice, aBatchOverAFailedPathMovesOverTheNextTime) {
-  FakePair nodes({nimble(), wide()});
-  auto target = FakePair::allocate(*nodes.a, "target", kChoiceSize);
-  auto local = FakePair::allocate(*nodes.b, "local", kChoiceSize);
-  auto remote = nodes.open("target");
+  OpenedPair nodes({nimble(), wide()});
+  const auto& [target, local, remote] = nodes.memory;
   nodes.fake("wide").faults->die(error(Code::disconnected, "the wide road is closed"));
   Ticket ticket =
       must(RemoteMapping::start(remote, OpKind::put, local, std::vector<Block>{{0, 0, kLarge}}));

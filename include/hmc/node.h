@@ -172,6 +172,16 @@ class HMC_API RemoteRegion {
   bool putAtOnce(const void* local, size_t remoteOffset, size_t size) const;
   bool getAtOnce(void* local, size_t remoteOffset, size_t size) const;
 
+  // Change eight bytes of the peer's host memory at once, and answer what was there before: add
+  // (modulo 2^64); store `desired` where `expected` is there. They begin at a multiple of eight and
+  // hold a number as the owner's processor has it. Changes by any peer over any transport, and the
+  // owner's own std::atomic, never lose one another. Puts that were done before are there by then.
+  // After deadlineExceeded or disconnected it may have happened or not.
+  Result<uint64_t> fetchAdd(size_t remoteOffset, uint64_t value,
+                            Timeout timeout = kDefaultTimeout) const;
+  Result<uint64_t> compareSwap(size_t remoteOffset, uint64_t expected, uint64_t desired,
+                               Timeout timeout = kDefaultTimeout) const;
+
   // Start and return. Waiting on the Ticket is what moves it along, or a CompletionQueue that
   // watches it. The first 16,384 blocks of a list are checked before anything moves; where a later
   // one does not fit, the Ticket says so, and blocks before it may have moved.

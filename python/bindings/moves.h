@@ -98,5 +98,6 @@ using RemoteClass = PublicClass<Remote>;
 // remote_lists.cc: blocks and strided copies. prepared.cc: prepare().
 void bindLists(RemoteClass& remote);
 void bindPrepare(RemoteClass& remote);
+void bindAtomics(RemoteClass& remote);
 
 }  // namespace hmc::python

@@ -188,6 +188,7 @@ gone or has revoked the region, the bytes are no longer the peer's.)")
   bindMoves(remote);
   bindLists(remote);
   bindPrepare(remote);
+  bindAtomics(remote);
 }
 
 }  // namespace hmc::python

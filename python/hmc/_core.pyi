@@ -199,6 +199,20 @@ class RemoteRegion(_Range):
         self, local: _Array, local_offsets: Optional[_Integers] = None,
         remote_offsets: Optional[_Integers] = None, sizes: Union[int, _Integers, None] = None,
     ) -> Prepared: ...
+    def fetch_add(
+        self, offset: int, value: int, timeout: Optional[float] = 30
+    ) -> int: ...
+    async def fetch_add_async(
+        self, offset: int, value: int, timeout: Optional[float] = 30
+    ) -> int: ...
+    def compare_swap(
+        self, offset: int, expected: int, desired: int,
+        timeout: Optional[float] = 30,
+    ) -> int: ...
+    async def compare_swap_async(
+        self, offset: int, expected: int, desired: int,
+        timeout: Optional[float] = 30,
+    ) -> int: ...
 
 @final
 class Prepared:

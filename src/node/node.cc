@@ -142,6 +142,17 @@ bool RemoteRegion::getAtOnce(void* local, size_t remoteOffset, size_t size) cons
   return mapping_->copyAtOnce(OpKind::get, static_cast<char*>(local), remoteOffset, size);
 }
 
+Result<uint64_t> RemoteRegion::fetchAdd(size_t remoteOffset, uint64_t value,
+                                        Timeout timeout) const {
+  return mapping_->changeAtomically({AtomicChange::Kind::add, remoteOffset, value}, timeout);
+}
+
+Result<uint64_t> RemoteRegion::compareSwap(size_t remoteOffset, uint64_t expected, uint64_t desired,
+                                           Timeout timeout) const {
+  return mapping_->changeAtomically(
+      {AtomicChange::Kind::compareSwap, remoteOffset, desired, expected}, timeout);
+}
+
 Result<Ticket> RemoteRegion::startPut(const LocalRegion& local, const std::vector<Block>& blocks,
                                       const StreamOrder& order) const {
   return RemoteMapping::start(mapping_, OpKind::put, local.memory_, blocks, order);

@@ -151,6 +151,13 @@ Result<std::shared_ptr<const ExportedMemory>> NodeImpl::registered(const PeerSta
   return memory->use();
 }
 
+Result<std::string> NodeImpl::changeAtomically(const PeerState& peer,
+                                               std::string_view request) const {
+  HMC_ASSIGN(const auto wanted, AtomicRequest::decode(request));
+  HMC_ASSIGN(const auto memory, registered(peer, wanted.region, wanted.number));
+  return wanted.serve(memory->region(), memory->access());
+}
+
 Result<GrantToken> NodeImpl::grant(const ExportedMemory& memory,
                                    const GrantOptions& options) const {
   if (memory.revoked())

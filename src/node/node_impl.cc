@@ -318,6 +318,7 @@ Result<std::string> NodeImpl::answerNow(const std::shared_ptr<PeerState>& peer, 
   if (method == kRegionReleased) return hearRelease(*peer, request);
   if (method == kRegionReady) return peer->hearRegionReady();
   if (method == kOpenStage) return peer->offerStage(request);
+  if (method == kChangeAtomically) return changeAtomically(*peer, request);
   if (!extension_) return error(Code::unsupported, "{} does not know request {}", name_, method);
   auto answer = extension_->answer(*peer, method, request);
   std::lock_guard lock(mutex_);

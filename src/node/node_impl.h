@@ -191,6 +191,7 @@ class NodeImpl final : public control::ControlEvents,
   Status checkOpensByName() const;
   Result<std::vector<RegionInfo>> askForRegions(const PeerState& peer, const RegionQuestion& what,
                                                 Deadline deadline) const;
+  Result<std::string> changeAtomically(const PeerState& peer, std::string_view request) const;
   Result<std::string> describeGranted(const std::shared_ptr<PeerState>& peer,
                                       std::string_view request);
   Result<std::string> closeGranted(const PeerState& peer, std::string_view request);

@@ -182,8 +182,8 @@ Result<std::shared_ptr<RemoteMapping>> Opening::finish(const PathChooser& choose
   const bool best = first.far && !first.engine.touches(description.device.kind);
   const std::string slower = best ? "" : first.slowerBecause();
   auto mapping =
-      ownedHere(new RemoteMapping(node_, peer_, region_, std::move(granted_), std::move(paths),
-                                  chooser.quickest(options), description.device));
+      ownedHere(new RemoteMapping(node_, peer_, region_, description.number, std::move(granted_),
+                                  std::move(paths), chooser.quickest(options), description.device));
   HMC_TRY(peer_->regions().add(*mapping, description.number));
   peer_->paths().tellIfSlow(peer_->title(), description.device.kind, mapping->path(), passed_,
                             slower);

@@ -66,12 +66,14 @@ std::string OpenPath::describe() const {
 }
 
 RemoteMapping::RemoteMapping(std::shared_ptr<NodeImpl> node, std::shared_ptr<PeerState> peer,
-                             std::string name, std::unique_ptr<GrantedOpening> granted,
+                             std::string name, uint64_t number,
+                             std::unique_ptr<GrantedOpening> granted,
                              std::vector<std::unique_ptr<OpenPath>> paths, PathTables tables,
                              Device device)
     : node_(std::move(node)),
       peer_(std::move(peer)),
       name_(std::move(name)),
+      number_(number),
       granted_(std::move(granted)),
       paths_(std::move(paths)),
       tables_(std::move(tables)),
@@ -222,6 +224,26 @@ bool RemoteMapping::copyAtOnce(OpKind kind, const LocalMemory& local,
   }
   mappedCounters_->count(blocks.size(), total);
   return !takenMeanwhile();
+}
+
+Result<uint64_t> RemoteMapping::changeAtomically(const AtomicChange& change,
+                                                 Deadline deadline) const {
+  HMC_TRY(checkFork());
+  Status allowed = change.check(device_, size_, access());
+  if (!allowed.ok()) return allowed.within(peer_->title());
+  if (revoked_.load()) return revokedStatus();
+  if (mayCopyMapped(OpKind::put)) {
+    auto before = change.apply(mapped_.data);
+    if (before.ok() && !takenMeanwhile()) return before;
+    if (!before.ok()) return before.status().within(peer_->title());
+    if (revoked_.load()) return revokedStatus();
+    return error(Code::disconnected, "{} with {}: the connection ended meanwhile", change.name(),
+                 peer_->title());
+  }
+  const AtomicRequest request{name_, number_, change};
+  auto answer = peer_->channel().call(kChangeAtomically, request.encode(), deadline);
+  if (answer.ok()) return AtomicRequest::decodeAnswer(*answer);
+  return revoked_.load() ? revokedStatus() : answer.status().within(change.name());
 }
 
 Result<Ticket> RemoteMapping::start(const Self& self, OpKind kind,

@@ -10,6 +10,7 @@
 
 #include "base/fork_guard.h"
 #include "hmc/node.h"
+#include "node/atomic_change.h"
 #include "node/descriptions.h"
 #include "node/local_memory.h"
 #include "node/path_chooser.h"
@@ -61,9 +62,9 @@ struct OpenPath {
 // A peer's region, opened over one path or several that share the sizes. Safe from any thread.
 class RemoteMapping {
  public:
-  // At least one path; the tables hold indexes of them.
+  // At least one path; the tables hold indexes of them. `number` is what the owner calls it.
   RemoteMapping(std::shared_ptr<NodeImpl> node, std::shared_ptr<PeerState> peer, std::string name,
-                std::unique_ptr<GrantedOpening> granted,
+                uint64_t number, std::unique_ptr<GrantedOpening> granted,
                 std::vector<std::unique_ptr<OpenPath>> paths, PathTables tables, Device device);
   ~RemoteMapping();
 
@@ -142,6 +143,8 @@ class RemoteMapping {
     mappedCounters_->count(copies.size(), total);
     return !takenMeanwhile();
   }
+  // Where the region is mapped, our processor does it, else the owner's: see RemoteRegion.
+  Result<uint64_t> changeAtomically(const AtomicChange& change, Deadline deadline) const;
   // For the handles of node.h; `self` is what they share.
   using Self = std::shared_ptr<RemoteMapping>;
   static Result<Ticket> start(const Self& self, OpKind kind,
@@ -211,6 +214,7 @@ class RemoteMapping {
   const std::shared_ptr<NodeImpl> node_;
   const std::shared_ptr<PeerState> peer_;
   const std::string name_;
+  const uint64_t number_;
   const std::unique_ptr<GrantedOpening> granted_;  // goes after the paths; none by name
   const std::vector<std::unique_ptr<OpenPath>> paths_;
   const PathTables tables_;

@@ -2,6 +2,7 @@
 
 #include "agent/record.h"
 #include "fuzz/input.h"
+#include "node/atomic_change.h"
 #include "node/descriptions.h"
 #include "node/grant_token.h"
 #include "node/measurements.h"
@@ -106,7 +107,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   hmc::test::Input input(data, size);
   const auto which = input.number<uint8_t>();
   const std::string_view bytes = input.rest();
-  switch (which % 17) {
+  switch (which % 18) {
     case 0:
       decoded<hmc::Attributes>(bytes);
       break;
@@ -156,8 +157,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     case 15:
       etcd(bytes);
       break;
-    default:
+    case 16:
       grants(bytes);
+      break;
+    default:
+      decoded<hmc::AtomicRequest>(bytes);
       break;
   }
   return 0;

@@ -9,13 +9,15 @@ namespace hmc::collective {
 
 namespace {
 
-// The next piece of a rank if it is this one; another one fails the operation.
-bool hasPiece(Operation& operation, uint32_t rank, uint32_t phase, size_t offset, size_t most) {
+// The next piece of a rank if it is this one; another one fails the operation. The rank could change
+// its header, so nobody reads that again after this check.
+std::optional<PieceHeader> nextPiece(Operation& operation, uint32_t rank, uint32_t phase,
+                                     size_t offset, size_t most) {
   const auto header = operation.head(rank);
-  if (!header) return false;
-  if (header->phase == phase && header->offset == offset && header->size <= most) return true;
+  if (!header) return std::nullopt;
+  if (header->phase == phase && header->offset == offset && header->size <= most) return header;
   operation.refuse(rank);
-  return false;
+  return std::nullopt;
 }
 
 // Sends the next piece of data[0..end) if there is room and something left.
@@ -31,11 +33,12 @@ bool sendNext(Operation& operation, uint32_t rank, uint32_t phase, const char* d
 // Takes the next piece of data[0..end), if it is there.
 bool takeNext(Operation& operation, uint32_t rank, uint32_t phase, char* data, size_t& taken,
               size_t end) {
-  if (taken >= end || !hasPiece(operation, rank, phase, taken, end - taken)) return false;
-  const size_t size = operation.head(rank)->size;
-  copyHost(data + taken, operation.bytes(rank), size);
+  if (taken >= end) return false;
+  const auto header = nextPiece(operation, rank, phase, taken, end - taken);
+  if (!header) return false;
+  copyHost(data + taken, operation.bytes(rank), header->size);
   operation.take(rank);
-  taken += size;
+  taken += header->size;
   return true;
 }
 
@@ -63,9 +66,10 @@ class Sources {
   bool arrived(uint32_t phase, size_t offset, size_t most) {
     for (uint32_t step = 1; step < operation_.ranks(); ++step) {
       const uint32_t rank = operation_.right(step);
-      const auto header = operation_.head(rank);
-      if (!header || header->phase != phase) return false;
-      if (!hasPiece(operation_, rank, phase, offset, most)) return false;
+      const auto next = operation_.head(rank);
+      if (!next || next->phase != phase) return false;
+      const auto header = nextPiece(operation_, rank, phase, offset, most);
+      if (!header) return false;
       if (header->size != std::min(operation_.piece(), most)) {
         operation_.refuse(rank);
         return false;
@@ -100,7 +104,7 @@ Status meet(Operation& operation) {
     while (!sent || !heard) {
       bool moved = false;
       if (!sent) moved = sent = operation.send(to, round, 0, nullptr, 0);
-      if (!heard && hasPiece(operation, from, round, 0, 0)) {
+      if (!heard && nextPiece(operation, from, round, 0, 0)) {
         operation.take(from);
         moved = heard = true;
       }

@@ -102,7 +102,7 @@ Names namesFrom(py::handle given, const char* what) {
 }
 
 TlsOptions tlsFrom(const std::optional<std::string>& mode, py::handle givenCertificates,
-                   py::handle exceptions) {
+                   const std::string& keyPassword, py::handle crl, py::handle exceptions) {
   const Names certificates = namesFrom(givenCertificates, "certificates");
   TlsOptions options;
   if (mode && *mode != "off" && *mode != "required")
@@ -118,6 +118,9 @@ TlsOptions tlsFrom(const std::optional<std::string>& mode, py::handle givenCerti
     options.certificate = certificates->at(1);
     options.key = certificates->at(2);
   }
+  options.keyPassword = keyPassword;
+  for (const std::string& list : namesFrom(crl, "tls_crl").value_or(Names::value_type()))
+    options.crl += (options.crl.empty() ? "" : ":") + list;
   if (auto names = namesFrom(exceptions, "tls_exceptions")) options.exceptions = *std::move(names);
   return options;
 }

@@ -34,8 +34,9 @@ size_t sizeFrom(pybind11::handle number, const char* what);
 using Names = std::optional<std::vector<std::string>>;
 Names namesFrom(pybind11::handle given, const char* what);
 
-// tls=, certificates= and tls_exceptions= of a constructor.
+// tls=, certificates=, tls_key_password=, tls_crl= and tls_exceptions= of a constructor.
 TlsOptions tlsFrom(const std::optional<std::string>& mode, pybind11::handle certificates,
+                   const std::string& keyPassword, pybind11::handle crl,
                    pybind11::handle exceptions);
 
 struct Range {

@@ -30,7 +30,8 @@ NodeOf makeNode(const std::string& name, const std::optional<std::string>& liste
                 const std::string& secret, py::handle transports, int channels, double heartbeat,
                 double lease, bool insecure, const std::string& advertise,
                 const std::optional<std::string>& tls, py::handle certificates,
-                py::handle tlsExceptions, bool grantsOnly, std::optional<bool> integrity) {
+                py::handle tlsExceptions, const std::string& keyPassword, py::handle crl,
+                bool grantsOnly, std::optional<bool> integrity) {
   NodeOptions options;
   options.integrity = integrity;
   options.name = name;
@@ -38,7 +39,7 @@ NodeOf makeNode(const std::string& name, const std::optional<std::string>& liste
   options.insecure = insecure;
   options.advertise = advertise;
   options.grantsOnly = grantsOnly;
-  options.tls = tlsFrom(tls, certificates, tlsExceptions);
+  options.tls = tlsFrom(tls, certificates, keyPassword, crl, tlsExceptions);
   if (auto names = namesFrom(transports, "transports")) options.transports = *std::move(names);
   if (channels < 1 || channels > 16) {
     raise(Code::invalidArgument,
@@ -316,6 +317,8 @@ insecure    without a secret: listen also where other hosts reach it, for everyb
 tls         "required": all that leaves the host is encrypted; None is what HMC_TLS says, or "off"
 certificates    PEM files for TLS: the CA, our certificate, its key; None: the secret is the key
 tls_exceptions  transports that may move bytes unencrypted all the same
+tls_key_password    of an encrypted key; HMC_TLS_KEY_PASSWORD if empty
+tls_crl     PEM files of the CAs' revocation lists; None is what HMC_TLS_CRL says
 grants_only     peers open regions by a Grant alone, not by name
 integrity   what tcp moves without TLS has checksums; None is what HMC_INTEGRITY says
 
@@ -329,8 +332,9 @@ is in use any more.)");
           py::arg("heartbeat") = 1.0, py::arg("lease") = 10.0, py::arg("insecure") = false,
           py::arg("advertise") = "", py::arg("tls") = py::none(),
           py::arg("certificates") = py::none(), py::arg("tls_exceptions") = py::none(),
+          py::arg("tls_key_password") = "", py::arg("tls_crl") = py::none(),
           py::arg("grants_only") = false, py::arg("integrity") = py::none(),
-          R"(__init__(self, *, name='', listen=None, secret='', transports=None, channels=1, heartbeat=1.0, lease=10.0, insecure=False, advertise='', tls=None, certificates=None, tls_exceptions=None, grants_only=False, integrity=None)
+          R"(__init__(self, *, name='', listen=None, secret='', transports=None, channels=1, heartbeat=1.0, lease=10.0, insecure=False, advertise='', tls=None, certificates=None, tls_exceptions=None, tls_key_password='', tls_crl=None, grants_only=False, integrity=None)
 --
 
 )")

@@ -32,7 +32,8 @@ PoolOf joinPool(const std::string& store, const std::string& name, py::handle ra
                 const std::optional<std::string>& listen, const std::string& secret,
                 py::handle transports, double heartbeat, double lease, py::handle timeout,
                 bool insecure, const std::optional<std::string>& tls, py::handle certificates,
-                py::handle tlsExceptions, std::optional<bool> integrity) {
+                py::handle tlsExceptions, const std::string& keyPassword, py::handle crl,
+                std::optional<bool> integrity) {
   PoolOptions options;
   options.name = name;
   if (!rank.is_none()) options.rank = rankFrom(rank, "rank");
@@ -47,7 +48,7 @@ PoolOf joinPool(const std::string& store, const std::string& name, py::handle ra
   options.listen = listen.value_or("");
   options.node.secret = secret;
   options.node.insecure = insecure;
-  options.node.tls = tlsFrom(tls, certificates, tlsExceptions);
+  options.node.tls = tlsFrom(tls, certificates, keyPassword, crl, tlsExceptions);
   options.node.integrity = integrity;
   if (auto names = namesFrom(transports, "transports")) options.node.transports = *std::move(names);
   options.node.heartbeat = millisecondsFrom(heartbeat, "a heartbeat");
@@ -203,7 +204,7 @@ heartbeat      seconds between signs of life
 lease          seconds of silence after which a member is gone
 timeout        seconds that joining may take
 insecure       without a secret: listen also where other hosts reach it, for everybody there
-tls, certificates, tls_exceptions  as Node has them; also for the store
+tls, certificates, tls_exceptions, tls_key_password, tls_crl  as Node has them; also for the store
 integrity   as Node has it
 
 Leaving the `with` block leaves the pool.)");
@@ -216,8 +217,9 @@ Leaving the `with` block leaves the pool.)");
       py::arg("transports") = py::none(), py::arg("heartbeat") = 1.0, py::arg("lease") = 10.0,
       py::arg("timeout") = 30, py::arg("insecure") = false, py::arg("tls") = py::none(),
       py::arg("certificates") = py::none(), py::arg("tls_exceptions") = py::none(),
+      py::arg("tls_key_password") = "", py::arg("tls_crl") = py::none(),
       py::arg("integrity") = py::none(),
-      R"(__init__(self, store='', *, name='pool', rank=None, capacity=0, host_size=0, device_size=0, host_stride=0, device_stride=0, device=None, numa_node=None, serve_store=False, listen=None, secret='', transports=None, heartbeat=1.0, lease=10.0, timeout=30, insecure=False, tls=None, certificates=None, tls_exceptions=None, integrity=None)
+      R"(__init__(self, store='', *, name='pool', rank=None, capacity=0, host_size=0, device_size=0, host_stride=0, device_stride=0, device=None, numa_node=None, serve_store=False, listen=None, secret='', transports=None, heartbeat=1.0, lease=10.0, timeout=30, insecure=False, tls=None, certificates=None, tls_exceptions=None, tls_key_password='', tls_crl=None, integrity=None)
 --
 
 )");

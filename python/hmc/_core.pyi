@@ -313,7 +313,8 @@ class Node:
         transports: Union[str, Sequence[str], None] = None, channels: int = 1, heartbeat: float = 1.0,
         lease: float = 10.0, insecure: bool = False, advertise: str = "",
         tls: Optional[str] = None, certificates: Optional[Sequence[str]] = None,
-        tls_exceptions: Union[str, Sequence[str], None] = None, grants_only: bool = False,
+        tls_exceptions: Union[str, Sequence[str], None] = None, tls_key_password: str = "",
+        tls_crl: Union[str, Sequence[str], None] = None, grants_only: bool = False,
         integrity: Optional[bool] = None,
     ) -> None: ...
     @property
@@ -469,7 +470,8 @@ class Pool:
         transports: Union[str, Sequence[str], None] = None, heartbeat: float = 1.0, lease: float = 10.0,
         timeout: Optional[float] = 30, insecure: bool = False, tls: Optional[str] = None,
         certificates: Optional[Sequence[str]] = None,
-        tls_exceptions: Union[str, Sequence[str], None] = None,
+        tls_exceptions: Union[str, Sequence[str], None] = None, tls_key_password: str = "",
+        tls_crl: Union[str, Sequence[str], None] = None,
         integrity: Optional[bool] = None,
     ) -> None: ...
     @property

@@ -50,11 +50,18 @@ inline constexpr Variable kSecurity{
 inline constexpr Variable kTls{"HMC_TLS",
                                "required: everything that leaves the process is encrypted", "off",
                                Variable::Form::choice, "off required"};
-inline constexpr Variable kTlsCa{"HMC_TLS_CA", "the CA of all sides' certificates, a PEM file",
+inline constexpr Variable kTlsCa{"HMC_TLS_CA",
+                                 "the CA of all sides' certificates, a PEM file, or several "
+                                 "separated by :",
                                  "none: the secret is the key"};
 inline constexpr Variable kTlsCertificate{"HMC_TLS_CERT", "this side's certificate, a PEM file",
                                           "none"};
 inline constexpr Variable kTlsKey{"HMC_TLS_KEY", "the key of that certificate, a PEM file", "none"};
+inline constexpr Variable kTlsKeyPassword{"HMC_TLS_KEY_PASSWORD",
+                                          "the password of that key, if it is encrypted", "none",
+                                          Variable::Form::secret};
+inline constexpr Variable kTlsCrl{"HMC_TLS_CRL",
+                                  "PEM files of the CAs' revocation lists, separated by :", "none"};
 inline constexpr Variable kTlsExceptions{
     "HMC_TLS_EXCEPTIONS", "transports that may move bytes unencrypted all the same: verbs,ucx",
     "none"};
@@ -102,6 +109,8 @@ inline constexpr const Variable* kVariables[] = {
     &variable::kTlsCa,
     &variable::kTlsCertificate,
     &variable::kTlsKey,
+    &variable::kTlsKeyPassword,
+    &variable::kTlsCrl,
     &variable::kTlsExceptions,
     &variable::kIntegrity,
     &variable::kEtcdPassword,

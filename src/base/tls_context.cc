@@ -1,8 +1,14 @@
 #include "base/tls_context.h"
 
 #include <openssl/err.h>
+#include <openssl/pem.h>
 #include <sys/stat.h>
 
+#include <cstring>
+#include <sstream>
+#include <vector>
+
+#include "base/environment.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/proof.h"
@@ -32,6 +38,69 @@ std::string lastReason() {
 Status unusable(const char* what, const std::string& file) {
   return error(Code::invalidArgument, "tls: {} in \"{}\" cannot be used: {}", what, file,
                lastReason());
+}
+
+std::vector<std::string> namesIn(const std::string& separated) {
+  std::vector<std::string> names;
+  std::istringstream all(separated);
+  for (std::string name; std::getline(all, name, ':');) {
+    if (!name.empty()) names.push_back(name);
+  }
+  return names;
+}
+
+// Whose certificates are taken for good, and which of them are not any more.
+Status trust(SSL_CTX* context, const TlsOptions& files) {
+  for (const std::string& name : namesIn(files.ca)) {
+    if (SSL_CTX_load_verify_file(context, name.c_str()) != 1) return unusable("the CA", name);
+  }
+  const auto lists = namesIn(files.crl);
+  if (lists.empty()) return Status();
+  X509_STORE* store = SSL_CTX_get_cert_store(context);
+  X509_LOOKUP* reader = X509_STORE_add_lookup(store, X509_LOOKUP_file());
+  for (const std::string& name : lists) {
+    if (X509_load_crl_file(reader, name.c_str(), X509_FILETYPE_PEM) < 1)
+      return unusable("the revocation list", name);
+  }
+  X509_STORE_set_flags(store, X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL);
+  return Status();
+}
+
+struct PasswordAsked {
+  const std::string& password;
+  bool asked = false;
+};
+
+// Without a function of ours OpenSSL would ask for it at the terminal.
+int givePassword(char* into, int size, int /*writing*/, void* asking) {
+  auto& asked = *static_cast<PasswordAsked*>(asking);
+  asked.asked = true;
+  if (asked.password.empty() || asked.password.size() > static_cast<size_t>(size)) return -1;
+  std::memcpy(into, asked.password.data(), asked.password.size());
+  return static_cast<int>(asked.password.size());
+}
+
+struct FreeBio {
+  void operator()(BIO* bio) const { BIO_free(bio); }
+};
+struct FreeKey {
+  void operator()(EVP_PKEY* key) const { EVP_PKEY_free(key); }
+};
+
+Status useKey(SSL_CTX* context, const TlsOptions& files) {
+  const std::unique_ptr<BIO, FreeBio> source(
+      isText(files.key) ? BIO_new_mem_buf(files.key.data(), static_cast<int>(files.key.size()))
+                        : BIO_new_file(files.key.c_str(), "r"));
+  PasswordAsked asking{files.keyPassword};
+  const std::unique_ptr<EVP_PKEY, FreeKey> key(
+      source ? PEM_read_bio_PrivateKey(source.get(), nullptr, givePassword, &asking) : nullptr);
+  if (!key && asking.asked && files.keyPassword.empty()) {
+    return error(Code::invalidArgument, "tls: the key {} is encrypted: give its password ({})",
+                 nameOfKey(files), variable::kTlsKeyPassword.name);
+  }
+  if (!key || SSL_CTX_use_PrivateKey(context, key.get()) != 1)
+    return unusable("the key", nameOfKey(files));
+  return Status();
 }
 
 // The key itself is another one for each use of the secret.
@@ -108,21 +177,23 @@ Result<TlsContext::Context> TlsContext::make() const {
     SSL_CTX_set_psk_use_session_callback(context.get(), useSecret);
     return context;
   }
-  if (SSL_CTX_load_verify_file(context.get(), files_.ca.c_str()) != 1)
-    return unusable("the CA", files_.ca);
+  HMC_TRY(trust(context.get(), files_));
   if (SSL_CTX_use_certificate_chain_file(context.get(), files_.certificate.c_str()) != 1)
     return unusable("the certificate", files_.certificate);
-  if (SSL_CTX_use_PrivateKey_file(context.get(), files_.key.c_str(), SSL_FILETYPE_PEM) != 1)
-    return unusable("the key", files_.key);
+  HMC_TRY(useKey(context.get(), files_));
   return context;
 }
 
 // Changes with every replacement of a file.
 std::string TlsContext::filesNow() const {
   std::string all;
-  for (const auto* name : {&files_.ca, &files_.certificate, &files_.key}) {
+  std::vector<std::string> names = namesIn(files_.ca);
+  for (std::string& list : namesIn(files_.crl)) names.push_back(std::move(list));
+  names.push_back(files_.certificate);
+  names.push_back(files_.key);
+  for (const std::string& name : names) {
     struct stat facts {};
-    if (name->empty() || stat(name->c_str(), &facts) != 0) continue;
+    if (name.empty() || stat(name.c_str(), &facts) != 0) continue;
     all += fmt::format("{}.{}.{}.{};", facts.st_ino, facts.st_size, facts.st_mtim.tv_sec,
                        facts.st_mtim.tv_nsec);
   }

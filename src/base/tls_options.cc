@@ -1,6 +1,7 @@
 #include "base/tls_options.h"
 
 #include <sstream>
+#include <tuple>
 
 #include "base/environment.h"
 #include "base/error.h"
@@ -19,6 +20,7 @@ void takeFiles(TlsOptions& options) {
   options.ca = valueOf(variable::kTlsCa).value_or("");
   options.certificate = valueOf(variable::kTlsCertificate).value_or("");
   options.key = valueOf(variable::kTlsKey).value_or("");
+  options.keyPassword = valueOf(variable::kTlsKeyPassword).value_or("");
 }
 
 void takeExceptions(TlsOptions& options) {
@@ -27,6 +29,17 @@ void takeExceptions(TlsOptions& options) {
 }
 
 }  // namespace
+
+bool operator==(const TlsOptions& left, const TlsOptions& right) {
+  const auto all = [](const TlsOptions& of) {
+    return std::tie(of.mode, of.ca, of.certificate, of.key, of.keyPassword, of.crl, of.exceptions);
+  };
+  return all(left) == all(right);
+}
+
+std::string nameOfKey(const TlsOptions& options) {
+  return isText(options.key) ? "given as text" : options.key;
+}
 
 Result<TlsOptions> withEnvironment(const TlsOptions& options) {
   TlsOptions all = options;
@@ -42,13 +55,20 @@ Result<TlsOptions> withEnvironment(const TlsOptions& options) {
   }
   if (all.mode == Mode::off) return TlsOptions{.mode = Mode::off};
   if (!namesFiles(all)) takeFiles(all);
+  if (all.crl.empty()) all.crl = valueOf(variable::kTlsCrl).value_or("");
   if (all.exceptions.empty()) takeExceptions(all);
   const bool complete = !all.ca.empty() && !all.certificate.empty() && !all.key.empty();
   if (namesFiles(all) && !complete) {
     return error(Code::invalidArgument,
                  "tls needs three files or none, and these are the CA \"{}\", the certificate "
                  "\"{}\" and the key \"{}\"",
-                 all.ca, all.certificate, all.key);
+                 all.ca, all.certificate, nameOfKey(all));
+  }
+  if (!complete && !all.crl.empty()) {
+    return error(Code::invalidArgument,
+                 "tls: the revocation lists \"{}\" say nothing about a secret: name a CA, a "
+                 "certificate and a key as well",
+                 all.crl);
   }
   return all;
 }

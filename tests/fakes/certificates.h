@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/random.h"
 #include "hmc/tls.h"
@@ -32,8 +33,9 @@ class Certificates {
   std::string ca() const { return folder_ / "ca.pem"; }
 
   // Files of a participant, valid for so many seconds from now on; less than none: expired. Under a
-  // name that exists they are replaced.
-  TlsOptions issue(const std::string& name, long seconds = 3600) const {
+  // name that exists they are replaced. With a password the key is encrypted.
+  TlsOptions issue(const std::string& name, long seconds = 3600,
+                   const std::string& password = "") const {
     const Key key(EVP_EC_gen("P-256"));
     const Certificate certificate = sign(name, key.get(), seconds, ca_.get());
     TlsOptions options{.mode = TlsOptions::Mode::required};
@@ -42,8 +44,34 @@ class Certificates {
     options.key = folder_ / (name + ".key");
     writeCertificate(options.certificate, certificate.get());
     const File file(std::fopen(options.key.c_str(), "w"));
-    PEM_write_PrivateKey(file.get(), key.get(), nullptr, nullptr, 0, nullptr, nullptr);
+    const EVP_CIPHER* cipher = password.empty() ? nullptr : EVP_aes_256_cbc();
+    PEM_write_PKCS8PrivateKey(file.get(), key.get(), cipher, password.data(),
+                              static_cast<int>(password.size()), nullptr, nullptr);
     return options;
+  }
+
+  // The CA's list of the certificates that are good no more, valid as issue() has it.
+  std::string revoke(const std::vector<std::string>& names, long seconds = 3600) const {
+    const RevocationList list(X509_CRL_new());
+    X509_CRL_set_version(list.get(), 1);
+    X509_CRL_set_issuer_name(list.get(), X509_get_subject_name(ca_.get()));
+    const Time from(X509_gmtime_adj(nullptr, seconds < 0 ? 2 * seconds : -3600));
+    const Time until(X509_gmtime_adj(nullptr, seconds));
+    X509_CRL_set1_lastUpdate(list.get(), from.get());
+    X509_CRL_set1_nextUpdate(list.get(), until.get());
+    for (const std::string& name : names) {
+      const File file(std::fopen((folder_ / (name + ".pem")).c_str(), "r"));
+      const Certificate revoked(PEM_read_X509(file.get(), nullptr, nullptr, nullptr));
+      X509_REVOKED* entry = X509_REVOKED_new();
+      X509_REVOKED_set_serialNumber(entry, X509_get_serialNumber(revoked.get()));
+      X509_REVOKED_set_revocationDate(entry, from.get());
+      X509_CRL_add0_revoked(list.get(), entry);
+    }
+    X509_CRL_sign(list.get(), key_.get(), EVP_sha256());
+    const std::filesystem::path path = folder_ / "crl.pem";
+    const File file(std::fopen(path.c_str(), "w"));
+    PEM_write_X509_CRL(file.get(), list.get());
+    return path;
   }
 
  private:
@@ -56,6 +84,8 @@ class Certificates {
   };
   using Key = std::unique_ptr<EVP_PKEY, Free<EVP_PKEY_free>>;
   using Certificate = std::unique_ptr<X509, Free<X509_free>>;
+  using RevocationList = std::unique_ptr<X509_CRL, Free<X509_CRL_free>>;
+  using Time = std::unique_ptr<ASN1_TIME, Free<ASN1_TIME_free>>;
   using File = std::unique_ptr<std::FILE, Free<std::fclose>>;
 
   static void writeCertificate(const std::filesystem::path& path, X509* certificate) {

@@ -370,6 +370,7 @@ def test_encrypted_processes_meet_and_others_are_refused():
 
 def test_tls_that_is_not_whole_is_refused():
     for wrong in ({"tls": "on"}, {"tls": "required"}, {"tls": "required", "certificates": ["ca.pem"]},
-                  {"secret": "hush", "tls": "required", "tls_exceptions": ["vrebs"]}):
+                  {"secret": "hush", "tls": "required", "tls_exceptions": ["vrebs"]},
+                  {"secret": "hush", "tls": "required", "tls_crl": "crl.pem"}):
         with pytest.raises(hmc.InvalidArgument):
             hmc.Node(**wrong)

@@ -1,8 +1,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <fstream>
 #include <thread>
 
 #include "base/fd.h"
@@ -177,11 +179,13 @@ TEST(Tls, theFirstByteIsNotMissedWhenItComesAtTheWrongMoment) {
   for (int round = 0; round < 300 && !testing::Test::HasFailure(); ++round) {
     TlsPair pair = withSecret();
     std::thread dialler([&] {
-      while (!pair.dialler->isUp() && pair.dialler->handshake() != Step::failed) {
-      }
+      while (!pair.dialler->isUp() && pair.dialler->handshake() != Step::failed) sched_yield();
     });
     Step step = Step::wantsRead;
-    while (step != Step::done && step != Step::failed) step = pair.acceptor->handshake();
+    while (step != Step::done && step != Step::failed) {
+      sched_yield();  // the other thread may need this core
+      step = pair.acceptor->handshake();
+    }
     EXPECT_FALSE(pair.acceptor->peerIsPlain()) << "round " << round;
     if (step == Step::failed) shutdown(pair.acceptorFd.get(), SHUT_RDWR);
     dialler.join();
@@ -266,6 +270,77 @@ TEST(Tls, certificatesAreReplacedWithoutAnythingElse) {
   std::filesystem::resize_file(files.key, 10);  // half written
   EXPECT_TRUE(TlsPair(other, replaced).shakeHands()) << "those that fitted stay in use";
   EXPECT_EQ(write(*before.dialler, "still there").bytes, 11u);
+}
+
+TEST(Tls, aRevokedCertificateIsRefusedByEitherSide) {
+  Certificates ca;
+  const TlsOptions lost = ca.issue("lost");
+  TlsOptions careful = ca.issue("careful");
+  careful.crl = ca.revoke({"lost"});
+  TlsPair accepts(contextOf(lost), contextOf(careful));
+  EXPECT_THAT(accepts.diallersProblem().message(), HasSubstr("certificate revoked"));
+  EXPECT_THAT(accepts.acceptor->problem().message(), HasSubstr("certificate verify failed"));
+  TlsPair dials(contextOf(careful), contextOf(lost));
+  EXPECT_THAT(dials.diallersProblem().message(), HasSubstr("certificate revoked"));
+  TlsPair good(contextOf(careful), contextOf(ca.issue("good")));
+  EXPECT_TRUE(good.shakeHands());
+}
+
+TEST(Tls, aListOfRevokedOnesIsReadAgainWhenItChanges) {
+  Certificates ca;
+  TlsOptions careful = ca.issue("careful");
+  const TlsOptions lost = ca.issue("lost");
+  careful.crl = ca.revoke({});
+  const Context context = contextOf(careful);
+  EXPECT_TRUE(TlsPair(contextOf(lost), context).shakeHands());
+  ca.revoke({"lost"});
+  EXPECT_FALSE(TlsPair(contextOf(lost), context).diallersProblem().ok());
+}
+
+// Who asks for lists must not go on without: an attacker could keep them away.
+TEST(Tls, withoutAListThatIsValidNowNobodyIsLetIn) {
+  Certificates ca;
+  Certificates other("another CA");
+  for (const std::string& list : {ca.revoke({}, -60), other.revoke({})}) {
+    TlsOptions careful = ca.issue("careful");
+    careful.crl = list;
+    EXPECT_FALSE(TlsPair(contextOf(ca.issue("b")), contextOf(careful)).diallersProblem().ok());
+  }
+}
+
+TEST(Tls, severalCasAreTrusted) {
+  Certificates ours;
+  Certificates theirs("another CA");
+  TlsOptions both = ours.issue("a");
+  both.ca = ours.ca() + ":" + theirs.ca();
+  TlsOptions other = theirs.issue("b");
+  other.ca = both.ca;
+  EXPECT_TRUE(TlsPair(contextOf(both), contextOf(other)).shakeHands());
+}
+
+TEST(Tls, aKeyMayBeEncryptedOrGivenAsText) {
+  Certificates ca;
+  TlsOptions options = ca.issue("a", 3600, "open sesame");
+  const auto asked = TlsContext::create(options, "");
+  EXPECT_THAT(asked.status().message(), HasSubstr("is encrypted: give its password"));
+  options.keyPassword = "close sesame";
+  EXPECT_THAT(TlsContext::create(options, "").status().message(), HasSubstr(options.key));
+  options.keyPassword = "open sesame";
+  EXPECT_TRUE(TlsPair(contextOf(options), contextOf(ca.issue("b"))).shakeHands());
+
+  std::ifstream file(options.key);
+  options.key.assign(std::istreambuf_iterator<char>(file), {});
+  EXPECT_TRUE(TlsPair(contextOf(options), contextOf(ca.issue("b"))).shakeHands());
+  options.keyPassword = "close sesame";
+  const std::string sentence = TlsContext::create(options, "").status().message();
+  EXPECT_THAT(sentence, HasSubstr("given as text"));
+  EXPECT_THAT(sentence, testing::Not(HasSubstr("BEGIN")));
+}
+
+TEST(Tls, listsOfRevokedCertificatesGoWithCertificates) {
+  TlsOptions options = kBySecret;
+  options.crl = "crl.pem";
+  EXPECT_THAT(TlsContext::create(options, "hush").status().message(), HasSubstr("\"crl.pem\""));
 }
 
 TEST(Tls, filesThatCannotBeUsedAreNamed) {

@@ -25,11 +25,12 @@ bool answers(Node& node, const std::string& id, const std::string& record) {
 Result<std::unique_ptr<Agent>> Agent::create(pool::Stores& stores, const AgentOptions& options) {
   const Deadline deadline(options.timeout);
   HMC_TRY(checkId(options.id));
-  HMC_ASSIGN(auto store, stores.open(options.store, options.serve, deadline));
+  HMC_ASSIGN(auto store, stores.open(options.store, options.serve, options.protection, deadline));
   HMC_ASSIGN(const auto listen, pool::listenAddressFor(options.store));
   NodeOptions nodeOptions;
   nodeOptions.name = options.id;
   nodeOptions.insecure = true;  // MemFabric's manuals know no secret
+  nodeOptions.tls = options.protection.peers;
   HMC_ASSIGN(Node node, Node::create(nodeOptions));
   Record record;
   HMC_ASSIGN(record.address, node.listen(listen));

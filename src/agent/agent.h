@@ -24,6 +24,7 @@ struct AgentOptions {
   std::string id;  // by which other agents find this one
   Device device;   // of allocate()
   Timeout timeout = kDefaultTimeout;
+  pool::Protection protection{};
 };
 
 struct Memory {

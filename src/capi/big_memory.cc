@@ -19,6 +19,7 @@ Result<std::unique_ptr<BigMemory>> BigMemory::create(uint32_t id,
   options.rank = world.rank();
   options.capacity = world.size();
   options.node.insecure = true;  // MemFabric's manuals know no secret
+  options.node.tls = world.tls();
   options.hostSize = sizes.local[0];
   options.deviceSize = sizes.local[1];
   options.hostStride = sizes.most[0];

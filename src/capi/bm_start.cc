@@ -51,6 +51,7 @@ int32_t startBm(const char* url, uint32_t worldSize, uint16_t deviceId,
   if (!settings.autoRank && !settings.serveOnly) options.rank = settings.rank;
   options.serve = whoServes(settings);
   options.serveOnly = settings.serveOnly;
+  options.protection = settings.protection;
   auto world = pool::World::enter(library.stores, options, deadline);
   if (!world.ok()) return failToEnter(library, options, world.status());
 

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <string>
 
+#include "pool/world.h"
+
 namespace hmc::capi {
 
 // What both forms of smem_bm_config_t say.
@@ -16,6 +18,7 @@ struct BmSettings {
   bool autoRank;
   uint16_t rank;
   std::string listen;  // empty: from where the store is reached
+  pool::Protection protection{};
 };
 
 // smem_bm_init().

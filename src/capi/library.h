@@ -15,6 +15,7 @@
 #include "capi/big_memory.h"
 #include "capi/handle_table.h"
 #include "capi/shared_memory.h"
+#include "capi/tls_settings.h"
 #include "hmc/device.h"
 #include "pool/turn.h"
 #include "pool/world.h"
@@ -67,6 +68,7 @@ class Library {
   std::atomic<bool> initialised{false};
   pool::Turns changes;  // of threads in init or uninit of BM, SHM or all
   pool::Stores stores;
+  TlsSettings tls;
 
   std::shared_ptr<const Session> bm() const { return read(bm_); }
   std::shared_ptr<const Session> shm() const { return read(shm_); }

@@ -1,6 +1,8 @@
 #include "smem/host/smem.h"
 
 #include "base/log.h"
+#include "base/tls_context.h"
+#include "base/tls_options.h"
 #include "capi/call.h"
 #include "capi/pool_making.h"
 #include "hmc/version.h"
@@ -18,8 +20,24 @@ void toExternLogger(LogLevel level, const char* line) {
   if (auto* logger = externLogger.load()) logger(static_cast<int>(level) - 1, line);
 }
 
-int32_t noTls(const char* what) {
-  return fail(SMEM_ERROR, fmt::format("{}: this version has no TLS for the store", what));
+// The password of the key, which `decrypt` may have to find out.
+Result<std::string> passwordOf(std::string given, smem_decrypt_handler decrypt) {
+  if (!decrypt) return given;
+  constexpr size_t kMost = 4096;
+  std::string plain(kMost, '\0');
+  size_t size = kMost;
+  const int problem = decrypt(given.data(), given.size(), plain.data(), &size);
+  if (problem == 0 && size <= kMost) return plain.substr(0, size);
+  return error(Code::invalidArgument,
+               "the function that decrypts the password answered {} and {} bytes, of {} at most",
+               problem, size, kMost);
+}
+
+// The bytes that a caller counted, with or without the 0 at their end.
+std::string counted(const char* bytes, uint32_t size) {
+  std::string all(bytes ? bytes : "", bytes ? size : 0);
+  while (!all.empty() && all.back() == '\0') all.pop_back();
+  return all;
 }
 
 }  // namespace
@@ -68,17 +86,50 @@ const char* smem_get_and_clear_last_err_msg(void) {
 
 int32_t smem_set_ssl_option(const smem_tls_option* tlsOption) {
   if (!tlsOption) return nullArgument("tlsOption");
-  return tlsOption->enableTls ? noTls("enableTls") : SMEM_OK;
+  return call([&]() -> int32_t {
+    TlsSettings& tls = Library::get().tls;
+    if (!tlsOption->enableTls) {
+      tls.set(std::nullopt);
+      return SMEM_OK;
+    }
+    auto options = tlsFrom(*tlsOption);
+    if (!options.ok()) return fail(options.status());
+    // Here the caller can still see which file is wrong.
+    const auto usable = TlsContext::create(*options, "");
+    if (!usable.ok()) return fail(usable.status());
+    tls.set(*std::move(options));
+    return SMEM_OK;
+  });
 }
 
-int32_t smem_set_conf_store_tls(bool enable, const char* /*tls_info*/, uint32_t /*tls_info_len*/) {
-  return enable ? noTls("enable") : SMEM_OK;
+int32_t smem_set_conf_store_tls(bool enable, const char* tls_info, uint32_t tls_info_len) {
+  return call([&]() -> int32_t {
+    TlsSettings& tls = Library::get().tls;
+    if (!enable) {
+      tls.set(std::nullopt);
+      return SMEM_OK;
+    }
+    auto options = tlsFrom(counted(tls_info, tls_info_len));
+    if (!options.ok()) return fail(options.status());
+    tls.set(*std::move(options));
+    return SMEM_OK;
+  });
 }
 
-int32_t smem_set_config_store_tls_key(const char* /*tls_pk*/, uint32_t /*tls_pk_len*/,
-                                      const char* /*tls_pk_pw*/, uint32_t /*tls_pk_pw_len*/,
-                                      smem_decrypt_handler /*h*/) {
-  return noTls("a private key");
+int32_t smem_set_config_store_tls_key(const char* tls_pk, uint32_t tls_pk_len,
+                                      const char* tls_pk_pw, uint32_t tls_pk_pw_len,
+                                      smem_decrypt_handler h) {
+  return call([&]() -> int32_t {
+    std::string key = counted(tls_pk, tls_pk_len);
+    if (!isText(key)) {
+      return fail(SMEM_INVALID_PARAM,
+                  "tls_pk is not the text of a PEM file, which begins with -----BEGIN");
+    }
+    auto password = passwordOf(counted(tls_pk_pw, tls_pk_pw_len), h);
+    if (!password.ok()) return fail(password.status());
+    Library::get().tls.setKey(std::move(key), *std::move(password));
+    return SMEM_OK;
+  });
 }
 
 int32_t smem_create_config_store(const char* storeUrl) {
@@ -91,7 +142,7 @@ int32_t smem_create_config_store(const char* storeUrl) {
     if (library.stores.serves(storeUrl)) {
       return fail(SMEM_REPEAT_CALL, fmt::format("this process serves {} already", storeUrl));
     }
-    auto served = library.stores.serve(storeUrl);
+    auto served = library.stores.serve(storeUrl, library.tls.protection().store);
     const Code code = served.status().code();
     if (code == Code::alreadyExists) return fail(SMEM_RESOURCE_IN_USE, served.status().message());
     if (!served.ok() && code != Code::invalidArgument)

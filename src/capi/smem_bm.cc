@@ -40,10 +40,11 @@ int32_t smem_bm_init(const char* storeURL, uint32_t worldSize, uint16_t deviceId
                      const smem_bm_config_t* config) {
   return call([&]() -> int32_t {
     if (!config) return nullArgument("config");
-    return startBm(storeURL, worldSize, deviceId,
-                   {config->initTimeout, config->createTimeout, config->controlOperationTimeout,
-                    config->startConfigStore, config->startConfigStoreOnly,
-                    config->unifiedAddressSpace, config->autoRanking, config->rankId, ""});
+    return startBm(
+        storeURL, worldSize, deviceId,
+        {config->initTimeout, config->createTimeout, config->controlOperationTimeout,
+         config->startConfigStore, config->startConfigStoreOnly, config->unifiedAddressSpace,
+         config->autoRanking, config->rankId, "", Library::get().tls.protection()});
   });
 }
 

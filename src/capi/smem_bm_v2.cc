@@ -32,8 +32,16 @@ int32_t badMemType(smem_bm_mem_type type) {
                                               static_cast<int>(type), SMEM_MEM_TYPE_BUTT - 1));
 }
 
-bool wantsTls(const smem_bm_config_v2_t& config) {
-  return config.hcomTlsConfig.tlsEnable || config.storeTlsConfig.tlsEnable;
+// What the configuration says counts before what the program has set for everything.
+Result<pool::Protection> protectionFrom(const smem_bm_config_v2_t& config) {
+  pool::Protection protection = Library::get().tls.protection();
+  if (config.storeTlsConfig.tlsEnable) {
+    HMC_ASSIGN(protection.store, tlsFrom(config.storeTlsConfig));
+  }
+  if (config.hcomTlsConfig.tlsEnable) {
+    HMC_ASSIGN(protection.peers, tlsFrom(config.hcomTlsConfig));
+  }
+  return protection;
 }
 
 // The elements of a batch, each checked by its own addresses.
@@ -74,12 +82,14 @@ int32_t smem_bm_init_v2(const char* storeURL, uint32_t worldSize, uint16_t devic
                         const smem_bm_config_v2_t* config) {
   return call([&]() -> int32_t {
     if (!config) return nullArgument("config");
-    if (wantsTls(*config)) return fail(SMEM_ERROR, "tlsEnable: this version has no TLS");
+    const auto protection = protectionFrom(*config);
+    if (!protection.ok()) return fail(protection.status());
     const std::string listen(config->hcomUrl, strnlen(config->hcomUrl, sizeof(config->hcomUrl)));
-    return startBm(storeURL, worldSize, deviceId,
-                   {config->initTimeout, config->createTimeout, config->controlOperationTimeout,
-                    config->startConfigStoreServer, config->startConfigStoreOnly,
-                    config->unifiedAddressSpace, config->autoRanking, config->rankId, listen});
+    return startBm(
+        storeURL, worldSize, deviceId,
+        {config->initTimeout, config->createTimeout, config->controlOperationTimeout,
+         config->startConfigStoreServer, config->startConfigStoreOnly, config->unifiedAddressSpace,
+         config->autoRanking, config->rankId, listen, *protection});
   });
 }
 

@@ -82,6 +82,7 @@ int32_t smem_shm_init(const char* configStoreIpPort, uint32_t worldSize, uint32_
     options.url = configStoreIpPort;
     options.size = worldSize;
     options.rank = rankId;
+    options.protection = library.tls.protection();
     if (config->startConfigStore && rankId == 0) options.serve = pool::Serve::yes;
     auto world = pool::World::enter(library.stores, options, deadline);
     if (!world.ok()) return failToEnter(library, options, world.status());

@@ -51,6 +51,7 @@ Result<void*> make(Library& library, const char* storeUrl, const char* uniqueId,
   options.serve = config.startConfigServer ? pool::Serve::yes : pool::Serve::no;
   options.id = uniqueId;
   options.timeout = std::chrono::seconds(config.initTimeout);
+  options.protection = library.tls.protection();
   if (config.deviceId != kNoDevice) {
     HMC_ASSIGN(options.device, pool::deviceNumber(config.deviceId));
   }

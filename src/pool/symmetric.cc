@@ -32,6 +32,7 @@ Result<std::unique_ptr<Symmetric>> Symmetric::create(const World& world,
   pool.deviceStride = options.size;
   pool.device = options.device;
   pool.node.insecure = true;  // MemFabric's manuals know no secret
+  pool.node.tls = world.tls();
   HMC_ASSIGN(auto made, PoolImpl::create(world.store(), pool, deadline, world.listen()));
   HMC_TRY(made->join(deadline));
   std::unique_ptr<Symmetric> object(new Symmetric(world, options, std::move(made)));

@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "base/error.h"
+#include "base/tls_options.h"
 #include "memory/backends.h"
 #include "pool/local_address.h"
 
@@ -69,6 +70,10 @@ Status checkPort(const std::string& port, const std::string& url) {
 
 }  // namespace
 
+bool operator==(const Protection& left, const Protection& right) {
+  return left.store == right.store && left.peers == right.peers;
+}
+
 Status checkStoreUrl(const std::string& url) {
   HMC_ASSIGN(const auto parts, split(url));
   HMC_TRY(checkHost(parts.host, url));
@@ -81,19 +86,21 @@ bool Stores::serves(const std::string& url) {
   return found != served_.end() && !found->second.expired();
 }
 
-Result<std::shared_ptr<ServedStore>> Stores::serve(const std::string& url) {
+Result<std::shared_ptr<ServedStore>> Stores::serve(const std::string& url, const TlsOptions& tls) {
   HMC_TRY(checkStoreUrl(url));
-  HMC_ASSIGN(auto server, store::Server::start(url, {.secret = {}, .data = {}, .insecure = true}));
+  HMC_ASSIGN(auto server,
+             store::Server::start(url, {.secret = {}, .data = {}, .insecure = true, .tls = tls}));
   auto served = std::make_shared<ServedStore>(std::move(server), kStoreFarewell);
   std::lock_guard lock(mutex_);
   served_[url] = served;
   return served;
 }
 
-Result<std::shared_ptr<ServedStore>> Stores::serverFor(const std::string& url, Serve serve) {
+Result<std::shared_ptr<ServedStore>> Stores::serverFor(const std::string& url, Serve serve,
+                                                       const TlsOptions& tls) {
   std::shared_ptr<ServedStore> none;
   if (serve == Serve::no || serves(url)) return none;
-  auto started = this->serve(url);
+  auto started = this->serve(url, tls);
   if (started.ok() || serve == Serve::ifFree) return started.ok() ? *started : none;
   // Another process serves it, or something else listens there: opening it shows.
   if (started.status().code() == Code::alreadyExists) return none;
@@ -101,15 +108,20 @@ Result<std::shared_ptr<ServedStore>> Stores::serverFor(const std::string& url, S
 }
 
 Result<std::shared_ptr<OpenStore>> Stores::open(const std::string& url, Serve serve,
-                                                Deadline deadline) {
+                                                const Protection& protection, Deadline deadline) {
   HMC_TRY(checkStoreUrl(url));
   {
     std::lock_guard lock(mutex_);
-    if (auto known = stores_[url].lock()) return known;
+    if (auto known = stores_[url].lock()) {
+      if (known->protection == protection) return known;
+      return error(Code::invalidArgument,
+                   "this process uses the store {} with other TLS settings: end that first", url);
+    }
   }
-  HMC_ASSIGN(auto served, serverFor(url, serve));
-  HMC_ASSIGN(auto client, store::openStore(url, {}, deadline));
-  std::shared_ptr<OpenStore> opened(new OpenStore{std::move(served), std::move(client)});
+  HMC_ASSIGN(auto served, serverFor(url, serve, protection.store));
+  HMC_ASSIGN(auto client, store::openStore(url, {.tls = protection.store}, deadline));
+  std::shared_ptr<OpenStore> opened(
+      new OpenStore{std::move(served), std::move(client), protection});
   std::lock_guard lock(mutex_);
   stores_[url] = opened;
   return opened;
@@ -121,7 +133,7 @@ Result<std::unique_ptr<World>> World::enter(Stores& stores, const WorldOptions& 
     return error(Code::invalidArgument, "rank {} cannot be: the world has {} ranks, from 0",
                  *options.rank, options.size);
   }
-  HMC_ASSIGN(auto store, stores.open(options.url, options.serve, deadline));
+  HMC_ASSIGN(auto store, stores.open(options.url, options.serve, options.protection, deadline));
   HMC_ASSIGN(std::string listen, listenAddressFor(options.url));
   std::unique_ptr<store::Group> group;
   std::optional<uint32_t> rank = options.rank;

@@ -10,6 +10,7 @@
 #include "hmc/deadline.h"
 #include "hmc/device.h"
 #include "hmc/result.h"
+#include "hmc/tls.h"
 #include "pool/served_store.h"
 #include "store/group.h"
 #include "store/store.h"
@@ -23,10 +24,18 @@ enum class Serve : uint8_t {
   yes,     // the same, but an address that is not of this host is an error
 };
 
+// Whether connections to the store, and those between processes, are encrypted.
+struct Protection {
+  TlsOptions store;
+  TlsOptions peers;
+};
+bool operator==(const Protection& left, const Protection& right);
+
 // A store that this process uses, and serves if nobody else did.
 struct OpenStore {
   const std::shared_ptr<ServedStore> served;  // may be null; ends after the client
   const std::shared_ptr<store::Store> client;
+  const Protection protection;
 };
 
 // "tcp://10.0.0.1:7000": an IPv4 address of one host, or an IPv6 address in brackets, and a port of
@@ -37,15 +46,18 @@ Status checkStoreUrl(const std::string& url);
 // them. Safe from any thread.
 class Stores {
  public:
-  Result<std::shared_ptr<OpenStore>> open(const std::string& url, Serve serve, Deadline deadline);
+  // One that is open stays as protected as it is: asking for something else is an error.
+  Result<std::shared_ptr<OpenStore>> open(const std::string& url, Serve serve,
+                                          const Protection& protection, Deadline deadline);
   // A server alone, for other processes; ends with the handle. alreadyExists when somebody listens
   // there.
-  Result<std::shared_ptr<ServedStore>> serve(const std::string& url);
+  Result<std::shared_ptr<ServedStore>> serve(const std::string& url, const TlsOptions& tls);
   // Is it served by this process?
   bool serves(const std::string& url);
 
  private:
-  Result<std::shared_ptr<ServedStore>> serverFor(const std::string& url, Serve serve);
+  Result<std::shared_ptr<ServedStore>> serverFor(const std::string& url, Serve serve,
+                                                 const TlsOptions& tls);
 
   std::mutex mutex_;
   std::map<std::string, std::weak_ptr<OpenStore>> stores_;    // guarded by mutex_, by URL
@@ -58,6 +70,7 @@ struct WorldOptions {
   std::optional<uint32_t> rank;  // none: the lowest that is free
   Serve serve = Serve::no;
   bool serveOnly = false;  // take no rank
+  Protection protection{};
 };
 
 // This process's place in a store: its rank there, until it is destroyed. Pools are made in it.
@@ -72,6 +85,8 @@ class World {
   // None with serveOnly.
   std::optional<uint32_t> rank() const { return rank_; }
   const std::shared_ptr<store::Store>& store() const { return store_->client; }
+  // Of connections between the processes.
+  const TlsOptions& tls() const { return store_->protection.peers; }
   // Where pools of this process listen.
   const std::string& listen() const { return listen_; }
 

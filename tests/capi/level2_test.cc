@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/fd.h"
+#include "fakes/certificates.h"
 #include "last_error.h"
 #include "smem_ranks.h"
 
@@ -260,14 +261,32 @@ TEST_F(Level2, aPortOfAnotherProcessIsInUse) {
 }
 
 // 1: upstream's switches did nothing.
-TEST_F(Level2, refusesTlsInsteadOfIgnoringIt) {
-  EXPECT_EQ(smem_set_conf_store_tls(false, "", 0), 0);
-  EXPECT_EQ(smem_set_conf_store_tls(true, "", 0), SMEM_ERROR);
-  EXPECT_EQ(smem_set_config_store_tls_key("k", 1, "p", 1, nullptr), SMEM_ERROR);
+TEST_F(Level2, theConfigurationsTlsIsUsedOrRefused) {
   smem_bm_config_t config;
   ASSERT_EQ(smem_bm_config_init(&config), 0);
+  config.rankId = 0;
+  config.autoRanking = false;
+  const auto start = [&] { return smem_bm_init(url_.c_str(), 1, 0, &config); };
+  const auto put = [](char(&into)[SMEM_TLS_PATH_SIZE], const std::string& path) {
+    path.copy(into, sizeof(into) - 1);
+  };
   config.storeTlsConfig.tlsEnable = true;
-  EXPECT_EQ(smem_bm_init(url_.c_str(), 1, 0, &config), SMEM_ERROR);
+  EXPECT_EQ(start(), SMEM_INVALID_PARAM);
+  EXPECT_THAT(said(), HasSubstr("tlsCaPath"));
+  put(config.storeTlsConfig.decrypterLibPath, "libdecrypt.so");
+  EXPECT_EQ(start(), SMEM_INVALID_PARAM);
+  EXPECT_THAT(said(), HasSubstr("decrypterLibPath"));
+  config.storeTlsConfig.decrypterLibPath[0] = 0;
+
+  const Certificates ca;
+  const TlsOptions files = ca.issue("a");
+  put(config.storeTlsConfig.caPath, files.ca);
+  put(config.storeTlsConfig.certPath, files.certificate);
+  put(config.storeTlsConfig.keyPath, files.key);
+  ASSERT_EQ(start(), 0) << said();
+  SmemRank plain;
+  const Reply refused = plain.ask("bm " + url_ + " 1 -1 0 10");
+  EXPECT_THAT(refused.text, HasSubstr("TLS"));
 }
 
 // 3: upstream never gave a number back.

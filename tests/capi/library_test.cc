@@ -1,8 +1,7 @@
-// The library as a whole: what it exports, its log, its sentences, TLS, and fork().
+// The library as a whole: what it exports, its log, its sentences, and fork().
 
 #include <gtest/gtest.h>
 #include <smem_bm.h>
-#include <smem_security.h>
 #include <smem_shm.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -81,15 +80,6 @@ TEST_F(LibraryTest, exportsItsFunctionsAndNothingElse) {
     EXPECT_TRUE(names.contains(name)) << name;
   }
   for (const std::string& name : names) EXPECT_EQ(name.rfind("smem_", 0), 0) << name;
-}
-
-TEST_F(LibraryTest, tlsIsRefusedInsteadOfIgnored) {
-  smem_tls_option option;
-  EXPECT_EQ(smem_set_ssl_option(&option), 0);
-  option.enableTls = true;
-  EXPECT_EQ(smem_set_ssl_option(&option), SMEM_ERROR);
-  EXPECT_THAT(said(), HasSubstr("TLS"));
-  EXPECT_EQ(smem_set_ssl_option(nullptr), SMEM_INVALID_PARAM);
 }
 
 TEST_F(LibraryTest, lastSentenceStaysUntilItIsCleared) {

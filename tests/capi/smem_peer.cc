@@ -1,9 +1,12 @@
 // A rank that does what it is told, a line at a time: "ok ..." or "error CODE sentence".
 
 #include <smem_bm.h>
+#include <smem_security.h>
 #include <smem_shm.h>
 #include <smem_shm_v2.h>
+#include <smem_v2.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <functional>
 #include <iostream>
@@ -61,8 +64,8 @@ class SmemPeer {
     const auto seconds = next<uint32_t>(in, 60);
     config.initTimeout = config.createTimeout = config.controlOperationTimeout = seconds;
     if (int32_t code = smem_init(0)) return answer(code);
-    const int32_t code = smem_bm_init(url.c_str(), world, 0, &config);
-    return answer(code, std::to_string(smem_bm_get_rank_id()));
+    if (int32_t code = smem_bm_init(url.c_str(), world, 0, &config)) return answer(code);
+    return answer(0, std::to_string(smem_bm_get_rank_id()));
   }
 
   // "shm URL WORLD RANK [SERVE] [SECONDS] [SECONDS OF CREATE]"
@@ -80,7 +83,52 @@ class SmemPeer {
     return answer(smem_shm_init(url.c_str(), world, rank, 0, &config));
   }
 
+  // "tls TOP CA CERTIFICATE KEY [PASSWORD] [LISTS]": files in TOP
+  static std::string protect(std::istream& in) {
+    std::string words[6];
+    for (std::string& word : words) in >> word;
+    smem_tls_option option;
+    option.enableTls = true;
+    option.tlsTopPath = words[0].c_str();
+    option.tlsCaFile = words[1].c_str();
+    option.tlsCert = words[2].c_str();
+    option.tlsPk = words[3].c_str();
+    option.tlsPkPwd = words[4].c_str();
+    option.tlsCrlFile = words[5].c_str();
+    return answer(smem_set_ssl_option(&option));
+  }
+
+  // "tlskey PASSWORD TEXT", where | ends a line of the text; the password is turned around
+  static std::string setKey(std::istream& in) {
+    std::string password;
+    std::string text;
+    std::getline(in >> password >> std::ws, text);
+    std::replace(text.begin(), text.end(), '|', '\n');
+    const smem_decrypt_handler turn = [](const char* cipher, size_t size, char* plain,
+                                         size_t* room) -> int {
+      if (size > *room) return 1;
+      std::reverse_copy(cipher, cipher + size, plain);
+      *room = size;
+      return 0;
+    };
+    return answer(smem_set_config_store_tls_key(text.data(), static_cast<uint32_t>(text.size()),
+                                                password.data(),
+                                                static_cast<uint32_t>(password.size()), turn));
+  }
+
   void addStarting() {
+    commands_["tls"] = protect;
+    commands_["notls"] = [](std::istream&) {
+      const smem_tls_option option;
+      return answer(smem_set_ssl_option(&option));
+    };
+    // "tlsinfo TEXT"
+    commands_["tlsinfo"] = [](std::istream& in) {
+      std::string text;
+      std::getline(in, text);
+      return answer(smem_set_conf_store_tls(true, text.data(), static_cast<uint32_t>(text.size())));
+    };
+    commands_["tlskey"] = setKey;
     commands_["bm"] = startBm;
     commands_["shm"] = startShm;
     commands_["endbm"] = [this](std::istream&) {

@@ -289,8 +289,12 @@ def test_the_later_interface_returns_codes():
     assert mf.get_last_err_msg() == ""
     assert mf.set_log_level(9) == -2000
     assert mf.set_conf_store_tls(False, "") == 0
-    assert mf.set_conf_store_tls(True, "tlsCert: a") == -1
-    assert mf.set_conf_store_tls_key("key", "password", lambda text: text) == -1
+    assert mf.set_conf_store_tls(True, "tlsCert: a") == -2000
+    assert "tlsCaPath" in mf.get_last_err_msg()
+    assert mf.set_conf_store_tls_key("key", "password", lambda text: text) == -2000
+    asked = []
+    assert mf.set_conf_store_tls_key("-----BEGIN x", "drow", lambda text: asked.append(text) or "word") == 0
+    assert asked == ["drow"]
     with pytest.raises(RuntimeError, match="smem_bm_init"):
         later_bm.create(0, 1 << 21, 0)
     assert later_bm.initialize(new_url(), 1, 0, config) == 0

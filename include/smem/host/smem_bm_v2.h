@@ -30,7 +30,7 @@ typedef enum {
 } smem_bm_mem_type;
 
 typedef struct {
-  bool tlsEnable; /* must be false while this version has no TLS */
+  bool tlsEnable; /* TLS 1.3; both sides show certificates. Paths are files */
   char caPath[SMEM_TLS_PATH_SIZE];
   char crlPath[SMEM_TLS_PATH_SIZE];
   char certPath[SMEM_TLS_PATH_SIZE];

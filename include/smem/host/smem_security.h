@@ -10,7 +10,8 @@
 #endif
 
 /*
- * How connections to the store are protected. Strings are copied; NULL is "". In C, zero it first:
+ * How connections to the store, and those between processes, are protected: by TLS 1.3, where both
+ * sides show certificates. Strings are copied; NULL is "". In C, zero it first:
  * smem_tls_option option = {0};
  */
 typedef struct smem_tls_option {
@@ -22,9 +23,9 @@ typedef struct smem_tls_option {
   const char* tlsCaFile SMEM_UNLESS_SET(NULL);     /* files in it, separated by commas */
   const char* tlsCrlFile SMEM_UNLESS_SET(NULL);    /* the same for tlsCrlPath */
   const char* tlsPk SMEM_UNLESS_SET(NULL);         /* our private key */
-  const char* tlsPkPwd SMEM_UNLESS_SET(NULL);      /* its password */
-  const char* kmcKsfMaster SMEM_UNLESS_SET(NULL);  /* key store of the password */
-  const char* kmcKsfStandby SMEM_UNLESS_SET(NULL); /* its copy */
+  const char* tlsPkPwd SMEM_UNLESS_SET(NULL);      /* file with its password */
+  const char* kmcKsfMaster SMEM_UNLESS_SET(NULL);  /* must be NULL: see the function */
+  const char* kmcKsfStandby SMEM_UNLESS_SET(NULL); /* the same */
   const char* packagePath SMEM_UNLESS_SET(NULL);   /* ignored: no further library is loaded */
 } smem_tls_option;
 
@@ -35,8 +36,9 @@ extern "C" {
 #endif
 
 /*
- * For stores that are opened or served afterwards. With enableTls it fails while this version has
- * no TLS: nothing goes unprotected that was asked to be protected.
+ * For what is opened or served afterwards. It fails, and changes nothing, when a file is missing or
+ * cannot be used: nothing goes unprotected that was asked to be protected. A password in a key store
+ * (kmcKsf...) cannot be read; smem_set_config_store_tls_key() takes a function that decrypts one.
  */
 SMEM_API int32_t smem_set_ssl_option(const smem_tls_option* tlsOption);
 

@@ -22,13 +22,17 @@ extern "C" {
  */
 SMEM_API int32_t smem_create_config_store(const char* storeUrl);
 
-/* Fails when `enable` is true while this version has no TLS. */
+/*
+ * TLS 1.3 for what is opened or served afterwards: the store, and what ranks and engines move
+ * between hosts. `tls_info` is "tlsCaPath: PATH; tlsCaFile: A,B; tlsCert: PATH", and tlsPk,
+ * tlsPkPwd, tlsCrlPath, tlsCrlFile. The key may also come from the function below.
+ */
 SMEM_API int32_t smem_set_conf_store_tls(bool enable, const char* tls_info,
                                          const uint32_t tls_info_len);
 /* Writes at most *plainTextLength bytes and sets it to how many they are; 0 is success. */
 typedef int (*smem_decrypt_handler)(const char* cipherText, size_t cipherTextLength,
                                     char* plainText, size_t* plainTextLength);
-/* Fails while this version has no TLS. */
+/* The text of the key (PEM), and its password, which `h` decrypts where it is not NULL. */
 SMEM_API int32_t smem_set_config_store_tls_key(const char* tls_pk, const uint32_t tls_pk_len,
                                                const char* tls_pk_pw, const uint32_t tls_pk_pw_len,
                                                const smem_decrypt_handler h);

@@ -12,7 +12,7 @@ mf_smem has the earlier interface, which raises. Both may be used in one program
 """
 
 import os as _os
-from typing import Callable
+from typing import Callable, Optional
 
 from mf_smem import __version__
 from mf_smem import _library
@@ -68,15 +68,20 @@ def create_config_store(store_url: str) -> int:
 
 
 def set_conf_store_tls(enable: bool, tls_info: str) -> int:
-    """Fails when `enable` is True, while this version has no TLS."""
+    """Encrypt what is opened afterwards, with certificates of both sides.
+
+    tls_info: "tlsCaPath: PATH; tlsCaFile: A,B; tlsCert: PATH", also tlsPk, tlsPkPwd, tlsCrlPath
+    and tlsCrlFile.
+    """
     info = _text(tls_info, "tls_info")
     return _lib.smem_set_conf_store_tls(bool(enable), info, len(info))
 
 
 def set_conf_store_tls_key(tls_pk: str, tls_pk_pw: str,
-                           py_decrypt_func: Callable[[str], str]) -> int:
-    """Fails while this version has no TLS: nothing is decrypted."""
-    key, password = _text(tls_pk, "tls_pk"), _text(tls_pk_pw, "tls_pk_pw")
+                           py_decrypt_func: Optional[Callable[[str], str]]) -> int:
+    """The text of the key, and its password, which py_decrypt_func decrypts unless it is None."""
+    plain = tls_pk_pw if py_decrypt_func is None else py_decrypt_func(tls_pk_pw)
+    key, password = _text(tls_pk, "tls_pk"), _text(plain, "the password")
     return _lib.smem_set_config_store_tls_key(key, len(key), password, len(password), None)
 
 

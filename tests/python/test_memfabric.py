@@ -227,7 +227,7 @@ def test_failures_raise_with_a_sentence():
     option = mf_smem.TlsOption()
     assert mf_smem.set_ssl_option(option) == 0
     option.enable_tls = True
-    with pytest.raises(RuntimeError, match="no TLS"):
+    with pytest.raises(RuntimeError, match="tlsPk names no key"):
         mf_smem.set_ssl_option(option)
     mf_smem.uninitialize()
     with pytest.raises(RuntimeError, match="smem_bm_init"):

@@ -48,7 +48,10 @@ __doc__ += "\nVersion {}\n".format(__version__)
 
 
 class TlsOption:
-    """How connections to the store are protected. All paths are relative to tls_top_path."""
+    """How connections are protected: TLS 1.3, with certificates of both sides.
+
+    All paths are relative to tls_top_path; tls_pk_pwd is a file with the key's password.
+    """
 
     def __init__(self) -> None:
         self.enable_tls: bool = False
@@ -97,8 +100,8 @@ def set_log_level(level: int) -> int:
 
 
 def set_ssl_option(tls_option: TlsOption) -> int:
-    """Protect connections to stores that are opened or served from now on. Returns 0.
+    """Protect what is opened or served from now on. Returns 0.
 
-    Raises when enable_tls is set, while this version has no TLS.
+    Raises when enable_tls is set and a file is missing or cannot be used.
     """
     return _library.check(_lib.smem_set_ssl_option(tls_option._native()))

@@ -99,14 +99,14 @@ check:
 	$(call configure,check,$(DEV))
 	tools/checks/all.sh build/check
 
-# Autodoc reads the docstrings of the compiled module.
+# Autodoc reads the docstrings of the compiled module. All pages are read again, since a warning is said only once.
 docs:
 	@$(SETUP) docs
 	$(call configure,release,$(RELEASE))
 	cmake --build build/release -j $(JOBS) --target hmc_core
 	mkdir -p build/docs/doxygen
 	doxygen docs/site/Doxyfile
-	PYTHONPATH=build/release/python $(PYTHON) -m sphinx -q -W --keep-going -c docs/site \
+	PYTHONPATH=build/release/python $(PYTHON) -m sphinx -q -E -W --keep-going -c docs/site \
 	  -d build/docs/doctrees docs build/docs/html
 	@echo 'the site is in build/docs/html/index.html'
 

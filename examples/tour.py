@@ -1,4 +1,7 @@
-"""tour.py PAGE OUTPUT: writes the C++ blocks of a page as one program, whose errors name the page's lines."""
+"""tour.py PAGE OUTPUT: writes the C++ blocks of a page as one program, whose errors name the page's lines.
+
+A page may have one whole program instead, which begins with its file's name.
+"""
 
 import re
 import sys
@@ -14,4 +17,5 @@ for block in re.finditer(r"^```cpp\n(.*?)^```", text, re.S | re.M):
         is_include = line.startswith("#include")
         body.append("" if is_include else line)
         includes += [line] if is_include else []
-output.write_text("\n".join(includes + body + ["}"]) + "\n")
+whole = re.search(r"^```cpp\n// \w+\.cc\n(.*?)^```", text, re.S | re.M)
+output.write_text(whole[1] if whole else "\n".join(includes + body + ["}"]) + "\n")

@@ -25,7 +25,7 @@ ASAN = $(call sanitized,address$(comma)undefined,"-O0 -g1")
 # Without UCX, whose hooks and mappings the sanitizer does not survive every time.
 TSAN = $(call sanitized,thread,"-O1 -g1") -DHMC_UCX_INCLUDE=OFF
 
-.PHONY: help setup setup-tests build build-dev build-asan build-tsan demo test test-rdma quick asan tsan soak check install clean
+.PHONY: help setup setup-tests build build-dev build-asan build-tsan demo test test-rdma quick asan tsan soak check docs install clean
 
 help:
 	@echo 'make demo       install what is missing, build, and show two processes moving memory'
@@ -36,6 +36,7 @@ help:
 	@echo 'make tsan       all tests with the thread sanitizer'
 	@echo 'make soak       four processes under kills, stops and restarts, for MINUTES (now $(MINUTES)); prints a report'
 	@echo 'make check      format, clang-tidy and the house rules'
+	@echo 'make docs       the documentation as a site, in build/docs/html'
 	@echo 'make build      the library and the hmc command, into build/release'
 	@echo 'make install    the same, into PREFIX (now $(PREFIX))'
 	@echo 'make setup      install what the build needs from the distribution (SETUP=true: never)'
@@ -98,8 +99,19 @@ check:
 	$(call configure,check,$(DEV))
 	tools/checks/all.sh build/check
 
+# Autodoc reads the docstrings of the compiled module. All pages are read again, since a warning is said only once.
+docs:
+	@$(SETUP) docs
+	$(call configure,release,$(RELEASE))
+	cmake --build build/release -j $(JOBS) --target hmc_core
+	mkdir -p build/docs/doxygen
+	doxygen docs/site/Doxyfile
+	PYTHONPATH=build/release/python $(PYTHON) -m sphinx -q -E -W --keep-going -c docs/site \
+	  -d build/docs/doctrees docs build/docs/html
+	@echo 'the site is in build/docs/html/index.html'
+
 install: build
 	cmake --install build/release --prefix $(PREFIX)
 
 clean:
-	rm -rf build/release build/dev build/asan build/tsan build/check build/rdma-vm build/editable-* dist
+	rm -rf build/release build/dev build/asan build/tsan build/check build/rdma-vm build/docs build/editable-* dist

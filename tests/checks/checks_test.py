@@ -7,6 +7,7 @@ import tempfile
 import unittest
 
 import doc_links
+import doc_site
 import house_rules
 import include_directions
 import one_definition
@@ -88,6 +89,10 @@ class HouseRules(TreeTest):
                                         "x.exit(); mkdtemp(name_XXXXXX); // no sleep_for here\n"))
         self.assertEqual([], self.check("src/base/a.cc", "int x;\n" * 400))
 
+    def test_our_own_wheel_may_be_installed(self):
+        self.assertEqual([], self.check("README.md", "pip install .  # makes hmc\npip install dist/hmc-*.whl\n"
+                                        "pip install hmc-0.1.0-cp311-cp311-linux_x86_64.whl\n"))
+
     def test_long_files_are_not(self):
         self.assertEqual(1, len(self.check("src/base/a.cc", "int x;\n" * 401)))
 
@@ -95,6 +100,9 @@ class HouseRules(TreeTest):
         for name, text in [
             ("tools/a.py", "# TO" + "DO later"),
             ("README.md", "FIX" + "ME"),
+            ("README.md", "pip inst" + "all hmc"),
+            ("docs/a.md", "`python -m pip inst" + "all -U numpy hmc[torch]` does it."),
+            ("docs/a.md", "Type pip3  inst" + "all --user hmc."),
             ("tests/unit/a.cc", "std::this_thread::sle" + "ep_for(1s);"),
             ("tests/python/a.py", "time.sle" + "ep(1)"),
             ("src/base/a.cc", "  ::usle" + "ep(3);"),
@@ -131,6 +139,40 @@ class DocLinks(TreeTest):
                      "`src/memory/paste.h`", "`memory/paste.h`", "`docs/*.txt`"):
             with self.subTest(text=text):
                 self.assertEqual(1, len(self.check(text + "\n")))
+
+
+class DocSite(TreeTest):
+    def setUp(self):
+        super().setUp()
+        self.write("docs/index.md", "```{toctree}\npool\n```\n")
+        self.write("docs/pool.md")
+        self.write("include/hmc/node.h", "namespace hmc {}\n")
+        self.write("include/hmc/export.h")
+        self.write("include/smem/host/smem.h")
+        self.write("python/hmc/__init__.py", "from .errors import Lost\n__all__ = ['Node', 'Lost', '__version__']\n")
+        self.write("docs/reference/cpp.md", "```{doxygenfile} hmc/node.h\n```\n")
+        self.write("docs/reference/c.md", "```{doxygenfile} smem/host/smem.h\n```\n")
+        self.write("docs/reference/python.md", ".. autoclass:: Node\n")
+
+    def test_a_site_with_everything_is_fine(self):
+        self.assertEqual([], doc_site.complaints(self.root))
+
+    def test_what_is_left_out_is_not(self):
+        for name, text in [
+            ("docs/faq.md", ""),
+            ("include/hmc/pool.h", "namespace hmc {}\n"),
+            ("include/smem/host/smem_bm.h", ""),
+            ("python/hmc/__init__.py", "__all__ = ['Node', 'Pool']\n"),
+            ("python/hmc/__init__.py", "__all__ = []\n"),
+        ]:
+            with self.subTest(name=name, text=text):
+                self.setUp()
+                self.write(name, text)
+                self.assertEqual(1, len(doc_site.complaints(self.root)))
+
+    def test_nor_is_a_header_that_went(self):
+        (self.root / "include/hmc/node.h").unlink()
+        self.assertEqual(1, len(doc_site.complaints(self.root)))
 
 
 class Format(TreeTest):

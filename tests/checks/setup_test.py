@@ -85,8 +85,14 @@ class Setup(unittest.TestCase):
             self.assertIn(f" {package}", self.log.read_text())
         self.assertNotIn("clang-tidy", self.log.read_text())
 
+    def test_the_site_needs_its_generators(self):
+        self.apt()
+        self.assertEqual(0, self.setup_sh("docs")[0])
+        for package in ("doxygen", "furo", "python3-breathe", "python3-myst-parser", "python3-sphinx"):
+            self.assertRegex(self.log.read_text(), " %s( |$)" % package)
+
     def test_refuses_what_it_does_not_know(self):
-        self.assertEqual((2, "usage: tools/setup.sh [tests|checks|rdma]\n"), self.setup_sh("everything"))
+        self.assertEqual((2, "usage: tools/setup.sh [tests|checks|docs|rdma]\n"), self.setup_sh("everything"))
 
     def test_is_quiet_when_all_is_there(self):
         self.apt()

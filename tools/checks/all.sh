@@ -14,6 +14,7 @@ PYTHONPATH=$here step "the checks themselves" python3 -m unittest discover -s "$
 step "include directions" "$here/include_directions.py"
 step "house rules" "$here/house_rules.py"
 step "links and paths in the documentation" "$here/doc_links.py"
+step "what the site shows" "$here/doc_site.py"
 step "format" "$here/format.py"
 step "generated kernels" "$here/kernels.py"
 step "clang-tidy" "$here/tidy.py" "$build"

@@ -15,6 +15,8 @@ CALLED = r"(?<![\w.>])(?<!void )(?<!bool )(?<!Status )"
 # everywhere are put together here so that this file does not contain them.
 BANNED = [
     ("finish it, or write it down in docs/", r"\b(" + "TO" + r"DO|FIX" + r"ME|X" + r"XX)\b", None),
+    ("that name belongs to another project on the public index: say `pip install .`",
+     r"\bpip3?\s+install\b[^`#;|&]*?(?<![\w./*-])hmc(?![\w/*-])(?!\.\w)", None),
     ("wait for the event, not for time to pass",
      r"\b(sleep_for|sleep_until|usleep|nanosleep)\b|" + CALLED + r"(time\.|::)?sleep\s*\(",
      ("src", "tests")),

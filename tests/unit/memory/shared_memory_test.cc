@@ -2,7 +2,13 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
 
 namespace hmc {
 namespace {
@@ -88,6 +94,32 @@ TEST(SharedMemory, refusesMoreThanTheMachineHas) {
   auto memory = createSharedMemory(size_t{1} << 50);
   ASSERT_FALSE(memory.ok());
   EXPECT_EQ(memory.status().code(), Code::exhausted);
+}
+
+// Threads take addresses all the time, for their stacks for example. While we look for a place for
+// a region, none of theirs may be lost.
+TEST(SharedMemory, isMadeWithoutTouchingWhatOtherThreadsMap) {
+  std::atomic<bool> done{false};
+  std::atomic<int> lost{0};
+  std::vector<std::jthread> others;
+  for (int i = 0; i < 3; ++i) {
+    others.emplace_back([&] {
+      while (!done.load()) {
+        void* ptr = mmap(nullptr, kHugePage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (ptr == MAP_FAILED) continue;
+        sched_yield();
+        if (mprotect(ptr, kHugePage, PROT_READ) != 0) ++lost;
+        munmap(ptr, kHugePage);
+      }
+    });
+  }
+  for (int i = 0; i < 5000 && lost.load() == 0; ++i) {
+    const auto memory = createSharedMemory(kHugePage);
+    ASSERT_TRUE(memory.ok()) << memory.status().toString();
+  }
+  done.store(true);
+  others.clear();
+  EXPECT_EQ(lost.load(), 0) << "mappings of other threads were gone";
 }
 
 }  // namespace

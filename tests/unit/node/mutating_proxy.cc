@@ -8,12 +8,11 @@
 #include <algorithm>
 #include <cstring>
 
+#include "transport/tcp/address.h"
+
 namespace hmc::test {
 
 namespace {
-
-// In the encoding of tcp::Address, in front of the port.
-constexpr std::string_view kAddressMagic = "TCP2";
 
 sockaddr_in loopback(uint16_t port) {
   sockaddr_in address{};
@@ -144,9 +143,11 @@ void MutatingProxy::mutate(std::string& bytes, size_t at, Connection& connection
 
 // An answer is one small frame, which arrives whole.
 void MutatingProxy::learnDataPort(std::string& bytes) {
-  const size_t at = bytes.find(kAddressMagic);
-  if (at == std::string::npos || at + kAddressMagic.size() + 2 > bytes.size()) return;
-  char* port = bytes.data() + at + kAddressMagic.size();
+  // In the encoding of an address, in front of the port.
+  const std::string magic = tcp::Address{}.encode().substr(0, sizeof(uint32_t));
+  const size_t at = bytes.find(magic);
+  if (at == std::string::npos || at + magic.size() + 2 > bytes.size()) return;
+  char* port = bytes.data() + at + magic.size();
   uint16_t theirs = 0;
   std::memcpy(&theirs, port, sizeof(theirs));
   if (theirs == 0) return;

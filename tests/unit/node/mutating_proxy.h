@@ -32,6 +32,8 @@ class MutatingProxy {
 
   uint16_t port() const { return port_; }
   bool hasMutated() const { return mutated_; }
+  // Connections that it has passed on, the control connection included.
+  size_t accepted() const { return accepted_; }
 
  private:
   struct Connection {
@@ -54,7 +56,7 @@ class MutatingProxy {
   const uint16_t controlTarget_;
   uint16_t dataTarget_ = 0;
   std::list<Connection> connections_;
-  size_t accepted_ = 0;
+  std::atomic<size_t> accepted_{0};
   std::atomic<bool> mutated_{false};
   std::atomic<bool> stopped_{false};
   EventFd wake_;

@@ -34,6 +34,7 @@ class NodeMutation : public testing::Test {
   struct Outcome {
     std::vector<Status> calls;
     bool mutated = false;
+    size_t connections = 0;  // through the proxy
   };
 
   // A client that comes through the proxy: everything that peers say to each other, once.
@@ -61,6 +62,7 @@ class NodeMutation : public testing::Test {
       }
     }
     outcome.mutated = proxy.hasMutated();
+    outcome.connections = proxy.accepted();
     return outcome;
   }
 
@@ -94,6 +96,7 @@ TEST_F(NodeMutation, passesThroughAProxyThatChangesNothing) {
   const Outcome outcome = visit({});
   ASSERT_EQ(outcome.calls.size(), 6u);
   for (const Status& status : outcome.calls) EXPECT_TRUE(status.ok()) << status.toString();
+  EXPECT_GE(outcome.connections, 3u) << "the streams of the tcp link did not come through it";
 }
 
 // HMC_PROXY_ROUNDS for more of them.

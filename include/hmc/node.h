@@ -292,6 +292,10 @@ struct NodeOptions {
   // The host name or address in what listen() answers, where peers reach us by another one than we
   // bind to: behind NAT, in a container.
   std::string advertise;
+  // The ports at which tcp takes data of peers that connected to us, for a firewall: "20000-20015",
+  // or one. A Node takes one of them for each of its addresses that peers connect to. Empty: those
+  // of HMC_DATA_PORTS; without it, any that is free.
+  std::string dataPorts;
   // Peers open regions by grants alone (LocalRegion::grant), and no longer by their names.
   bool grantsOnly = false;
   TlsOptions tls;  // whether everything but shared memory of this host is encrypted

@@ -31,13 +31,14 @@ NodeOf makeNode(const std::string& name, const std::optional<std::string>& liste
                 double lease, bool insecure, const std::string& advertise,
                 const std::optional<std::string>& tls, py::handle certificates,
                 py::handle tlsExceptions, const std::string& keyPassword, py::handle crl,
-                bool grantsOnly, std::optional<bool> integrity) {
+                const std::string& dataPorts, bool grantsOnly, std::optional<bool> integrity) {
   NodeOptions options;
   options.integrity = integrity;
   options.name = name;
   options.secret = secret;
   options.insecure = insecure;
   options.advertise = advertise;
+  options.dataPorts = dataPorts;
   options.grantsOnly = grantsOnly;
   options.tls = tlsFrom(tls, certificates, keyPassword, crl, tlsExceptions);
   if (auto names = namesFrom(transports, "transports")) options.transports = *std::move(names);
@@ -319,6 +320,7 @@ certificates    PEM files for TLS: the CA, our certificate, its key; None: the s
 tls_exceptions  transports that may move bytes unencrypted all the same
 tls_key_password    of an encrypted key; HMC_TLS_KEY_PASSWORD if empty
 tls_crl     PEM files of the CAs' revocation lists; None is what HMC_TLS_CRL says
+data_ports  where tcp takes data of peers that connected to us: "20000-20015", or one port
 grants_only     peers open regions by a Grant alone, not by name
 integrity   what tcp moves without TLS has checksums; None is what HMC_INTEGRITY says
 
@@ -333,8 +335,9 @@ is in use any more.)");
           py::arg("advertise") = "", py::arg("tls") = py::none(),
           py::arg("certificates") = py::none(), py::arg("tls_exceptions") = py::none(),
           py::arg("tls_key_password") = "", py::arg("tls_crl") = py::none(),
-          py::arg("grants_only") = false, py::arg("integrity") = py::none(),
-          R"(__init__(self, *, name='', listen=None, secret='', transports=None, channels=1, heartbeat=1.0, lease=10.0, insecure=False, advertise='', tls=None, certificates=None, tls_exceptions=None, tls_key_password='', tls_crl=None, grants_only=False, integrity=None)
+          py::arg("data_ports") = "", py::arg("grants_only") = false,
+          py::arg("integrity") = py::none(),
+          R"(__init__(self, *, name='', listen=None, secret='', transports=None, channels=1, heartbeat=1.0, lease=10.0, insecure=False, advertise='', tls=None, certificates=None, tls_exceptions=None, tls_key_password='', tls_crl=None, data_ports='', grants_only=False, integrity=None)
 --
 
 )")

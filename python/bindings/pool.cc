@@ -33,7 +33,7 @@ PoolOf joinPool(const std::string& store, const std::string& name, py::handle ra
                 py::handle transports, double heartbeat, double lease, py::handle timeout,
                 bool insecure, const std::optional<std::string>& tls, py::handle certificates,
                 py::handle tlsExceptions, const std::string& keyPassword, py::handle crl,
-                std::optional<bool> integrity) {
+                const std::string& dataPorts, std::optional<bool> integrity) {
   PoolOptions options;
   options.name = name;
   if (!rank.is_none()) options.rank = rankFrom(rank, "rank");
@@ -48,6 +48,7 @@ PoolOf joinPool(const std::string& store, const std::string& name, py::handle ra
   options.listen = listen.value_or("");
   options.node.secret = secret;
   options.node.insecure = insecure;
+  options.node.dataPorts = dataPorts;
   options.node.tls = tlsFrom(tls, certificates, keyPassword, crl, tlsExceptions);
   options.node.integrity = integrity;
   if (auto names = namesFrom(transports, "transports")) options.node.transports = *std::move(names);
@@ -205,7 +206,7 @@ lease          seconds of silence after which a member is gone
 timeout        seconds that joining may take
 insecure       without a secret: listen also where other hosts reach it, for everybody there
 tls, certificates, tls_exceptions, tls_key_password, tls_crl  as Node has them; also for the store
-integrity   as Node has it
+integrity, data_ports   as Node has them
 
 Leaving the `with` block leaves the pool.)");
   pool.def(
@@ -217,9 +218,9 @@ Leaving the `with` block leaves the pool.)");
       py::arg("transports") = py::none(), py::arg("heartbeat") = 1.0, py::arg("lease") = 10.0,
       py::arg("timeout") = 30, py::arg("insecure") = false, py::arg("tls") = py::none(),
       py::arg("certificates") = py::none(), py::arg("tls_exceptions") = py::none(),
-      py::arg("tls_key_password") = "", py::arg("tls_crl") = py::none(),
+      py::arg("tls_key_password") = "", py::arg("tls_crl") = py::none(), py::arg("data_ports") = "",
       py::arg("integrity") = py::none(),
-      R"(__init__(self, store='', *, name='pool', rank=None, capacity=0, host_size=0, device_size=0, host_stride=0, device_stride=0, device=None, numa_node=None, serve_store=False, listen=None, secret='', transports=None, heartbeat=1.0, lease=10.0, timeout=30, insecure=False, tls=None, certificates=None, tls_exceptions=None, tls_key_password='', tls_crl=None, integrity=None)
+      R"(__init__(self, store='', *, name='pool', rank=None, capacity=0, host_size=0, device_size=0, host_stride=0, device_stride=0, device=None, numa_node=None, serve_store=False, listen=None, secret='', transports=None, heartbeat=1.0, lease=10.0, timeout=30, insecure=False, tls=None, certificates=None, tls_exceptions=None, tls_key_password='', tls_crl=None, data_ports='', integrity=None)
 --
 
 )");

@@ -314,7 +314,8 @@ class Node:
         lease: float = 10.0, insecure: bool = False, advertise: str = "",
         tls: Optional[str] = None, certificates: Optional[Sequence[str]] = None,
         tls_exceptions: Union[str, Sequence[str], None] = None, tls_key_password: str = "",
-        tls_crl: Union[str, Sequence[str], None] = None, grants_only: bool = False,
+        tls_crl: Union[str, Sequence[str], None] = None,
+        data_ports: str = "", grants_only: bool = False,
         integrity: Optional[bool] = None,
     ) -> None: ...
     @property
@@ -472,6 +473,7 @@ class Pool:
         certificates: Optional[Sequence[str]] = None,
         tls_exceptions: Union[str, Sequence[str], None] = None, tls_key_password: str = "",
         tls_crl: Union[str, Sequence[str], None] = None,
+        data_ports: str = "",
         integrity: Optional[bool] = None,
     ) -> None: ...
     @property

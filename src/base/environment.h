@@ -71,6 +71,9 @@ inline constexpr Variable kIntegrity{"HMC_INTEGRITY",
 inline constexpr Variable kEtcdPassword{"HMC_ETCD_PASSWORD",
                                         "the password of the user in an etcd:// address",
                                         "the store's secret", Variable::Form::secret};
+inline constexpr Variable kDataPorts{
+    "HMC_DATA_PORTS", "where tcp listens for data from other hosts: 20000-20015, or one port",
+    "any that is free"};
 inline constexpr Variable kTransports{"HMC_TRANSPORTS",
                                       "the transports to use, best first: ipc,tcp", "all"};
 inline constexpr Variable kStrictTransport{
@@ -114,6 +117,7 @@ inline constexpr const Variable* kVariables[] = {
     &variable::kTlsExceptions,
     &variable::kIntegrity,
     &variable::kEtcdPassword,
+    &variable::kDataPorts,
     &variable::kTransports,
     &variable::kStrictTransport,
     &variable::kRdmaDevices,

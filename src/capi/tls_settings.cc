@@ -70,12 +70,13 @@ Result<std::string> filesOf(const char* what, const Path& folder, const std::str
     return folder.native();
   }
   std::string all;
-  HMC_TRY(forEach(names, ',', [&](std::string_view name) -> Status {
+  const Status found = forEach(names, ',', [&](std::string_view name) -> Status {
     const Path file = folder / name;
     HMC_TRY(checkFile(what, file));
     all += (all.empty() ? "" : ":") + file.native();
     return Status();
-  }));
+  });
+  if (!found.ok()) return found;
   return all;
 }
 

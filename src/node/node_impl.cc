@@ -44,7 +44,11 @@ Result<std::shared_ptr<NodeImpl>> NodeImpl::create(const NodeOptions& options,
   HMC_TRY(checkAdvertised(options.advertise));
   HMC_TRY(checkValue(variable::kIntegrity));
   const bool integrity = options.integrity.value_or(valueOf(variable::kIntegrity) == "true");
-  HMC_ASSIGN(auto transports, make(options.transports, {*fds, options.channels, tls, integrity}));
+  HMC_ASSIGN(const PortRange ports,
+             portRangeFrom(options.dataPorts.empty() ? valueOf(variable::kDataPorts).value_or("")
+                                                     : options.dataPorts));
+  HMC_ASSIGN(auto transports,
+             make(options.transports, {*fds, options.channels, tls, integrity, ports}));
   std::string name = options.name.empty() ? "node-" + hex(randomBytes(4)) : options.name;
   std::shared_ptr<NodeImpl> node = ownedHere(
       new NodeImpl(name, std::move(fds), std::move(transports), options, std::move(extension)));

@@ -84,6 +84,7 @@ Result<PeerState::MadeLink> PeerState::makeLink(size_t transport) {
   LinkOptions options;
   options.initiator = channel_->initiator();
   options.localHost = channel_->localHost();
+  options.peerHost = channel_->remoteHost();
   options.lease = channel_->lease();
   options.credentials = channel_->credentials();
   auto end = std::make_shared<LinkEnd>(channel_);

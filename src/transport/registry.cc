@@ -33,7 +33,8 @@ constexpr Entry kTransports[] = {
      [](const TransportNeeds& needs) {
        return tcp::create({.exchange = needs.fds.name(),
                            .tls = isRequired(needs.tls),
-                           .integrity = needs.integrity});
+                           .integrity = needs.integrity,
+                           .ports = needs.dataPorts});
      }},
 };
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/fd_exchange.h"
+#include "base/port_range.h"
 #include "hmc/tls.h"
 #include "transport/transport.h"
 
@@ -27,6 +28,8 @@ struct TransportNeeds {
   TlsOptions tls{};
   // A transport that cannot tell that its bytes were altered on the way is missing.
   bool integrity = false;
+  // Where tcp listens.
+  PortRange dataPorts{};
 };
 
 // Every transport of this build, or those named in `wanted`, in that order. One that cannot run

@@ -184,6 +184,9 @@ struct LinkOptions {
   // The local address of the control channel, "127.0.0.1" for a unix socket. Where the peer can
   // reach us, and no more public than the listener that it came through.
   std::string localHost = "127.0.0.1";
+  // Where the control channel reached the other end: the initiator dials there, whatever address
+  // the peer may have of its own.
+  std::string peerHost = "127.0.0.1";
   // Never null. Kept alive by heartbeats on the control channel. Where software serves the target
   // side it applies nothing once this has expired.
   std::shared_ptr<Lease> lease;

@@ -6,7 +6,7 @@
 namespace hmc::tcp {
 
 namespace {
-constexpr uint32_t kAddressMagic = 0x33504354;   // "TCP3"
+constexpr uint32_t kAddressMagic = 0x34504354;   // "TCP4"
 constexpr uint32_t kKeyMagic = 0x4b504354;       // "TCPK"
 constexpr uint32_t kGreetingMagic = 0x33434d48;  // "HMC3"
 constexpr uint32_t kChecked = 1 << 8;            // beside the role
@@ -16,7 +16,6 @@ std::string Address::encode() const {
   return Writer()
       .u32(kAddressMagic)
       .u16(port)
-      .string(host)
       .string(token)
       .string(exchange)
       .u8(checks ? 1 : 0)
@@ -28,13 +27,12 @@ Result<Address> Address::decode(std::string_view bytes) {
   const uint32_t magic = reader.u32();
   Address address;
   address.port = reader.u16();
-  address.host = reader.string();
   address.token = reader.string();
   address.exchange = reader.string();
   const uint8_t checks = reader.u8();
   HMC_TRY(reader.finish("a tcp link's address"));
   address.checks = checks == 1;
-  if (magic != kAddressMagic || address.host.empty() || checks > 1 ||
+  if (magic != kAddressMagic || checks > 1 ||
       (!address.dials() && address.token.size() != kTokenSize)) {
     return error(Code::invalidArgument, "these {} bytes are not a tcp link's address",
                  bytes.size());

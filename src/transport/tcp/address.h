@@ -9,10 +9,10 @@
 
 namespace hmc::tcp {
 
-// What one Link tells the other. The side that waits to be dialled says where, and the token that a
-// connection must present; the side that dials has nothing to say but that.
+// What one Link tells the other. The side that waits to be dialled says at which port, and the
+// token that a connection must present; the side that dials has nothing to say but that. It knows
+// the host, where its control connection went: the peer may know itself by another address.
 struct Address {
-  std::string host;
   uint16_t port = 0;  // 0: this side dials
   std::string token;
   std::string exchange;  // an FdExchange of this side's process; empty: it has none

@@ -25,8 +25,7 @@ Result<std::unique_ptr<Link>> TcpLink::create(Service& service, Progress& progre
                                               TransportCounters& counters,
                                               const TcpOptions& options,
                                               const LinkOptions& linkOptions) {
-  Address address{linkOptions.localHost, 0, "", options.exchange,
-                  options.integrity && !options.tls};
+  Address address{0, "", options.exchange, options.integrity && !options.tls};
   if (!linkOptions.initiator) {
     HMC_ASSIGN(address.port, service.open(linkOptions.localHost));
     address.token = randomBytes(kTokenSize);
@@ -45,6 +44,7 @@ TcpLink::TcpLink(Service& service, Progress& progress, TransportCounters& counte
       lease_(linkOptions.lease),
       credentials_(linkOptions.credentials),
       onEnd_(linkOptions.onEnd),
+      peerHost_(linkOptions.peerHost),
       address_(std::move(address)),
       encoded_(address_.encode()) {
   for (int i = 0; i < options.streams; ++i) {
@@ -91,7 +91,7 @@ Status TcpLink::connect(std::string_view peerAddress) {
   {
     std::lock_guard lock(mutex_);
     exchange_ = peer.exchange;
-    peer_ = peer.dials() ? peer.host : endpointName(peer.host, peer.port);
+    peer_ = peer.dials() ? peerHost_ : endpointName(peerHost_, peer.port);
     upBy_ = Deadline(options_.connectTimeout).at();
   }
   if (address_.dials()) {
@@ -121,7 +121,7 @@ bool TcpLink::accepts(const char* bytes) {
 }
 
 Result<TcpLink::Dialled> TcpLink::dialFor(Role role, size_t stream) {
-  HMC_ASSIGN(Fd fd, dial(dialled_.host, dialled_.port));
+  HMC_ASSIGN(Fd fd, dial(peerHost_, dialled_.port));
   const Greeting greeting{static_cast<uint32_t>(role), static_cast<uint32_t>(stream),
                           dialled_.token, checked_};
   HMC_ASSIGN(Connection connection, service_.secured(std::move(fd), dialled_.token, credentials_));
@@ -132,7 +132,7 @@ Status TcpLink::dialForward(size_t stream) {
   HMC_ASSIGN(Dialled dialled, dialFor(Role::forward, stream));
   std::string last = farewell(dialled.greeting, credentials_);
   return streams_[stream]->attach(
-      std::move(dialled.connection), endpointName(dialled_.host, dialled_.port),
+      std::move(dialled.connection), endpointName(peerHost_, dialled_.port),
       {std::move(dialled.greeting), std::move(last), exchangeOfPeer(), checked_}, progress_,
       number_, stream);
 }

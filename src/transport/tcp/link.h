@@ -64,6 +64,7 @@ class TcpLink final : public Link, private Service::Owner, private Progress::Wat
   const std::shared_ptr<Lease> lease_;
   const std::string credentials_;
   const std::function<void()> onEnd_;
+  const std::string peerHost_;
   const Address address_;
   const std::string encoded_;
   uint64_t number_ = 0;                               // what progress_ calls us

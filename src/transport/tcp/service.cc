@@ -23,7 +23,7 @@ constexpr std::chrono::milliseconds kAcceptPause{50};
 }  // namespace
 
 Result<std::unique_ptr<Service>> Service::create(Exports& exports, const TcpOptions& options) {
-  std::unique_ptr<Service> service(new Service(exports, options.connectTimeout));
+  std::unique_ptr<Service> service(new Service(exports, options));
   if (options.tls) {
     // On the service thread, where connections are accepted.
     auto credentialsOf = [raw = service.get()](std::string_view token) {
@@ -51,7 +51,7 @@ Result<uint16_t> Service::listenAt(const std::string& address) {
   if (auto known = listeners_.find(address); known != listeners_.end()) {
     return known->second.at.port;
   }
-  HMC_ASSIGN(Listening listening, listenOn(address));
+  HMC_ASSIGN(Listening listening, listenOn(address, ports_));
   Listener& listener = listeners_.try_emplace(address, std::move(listening), *loop_).first->second;
   listener.watch = watch(listener.at.fd.get(), EPOLLIN, [&](uint32_t) { accept(listener); });
   return listener.at.port;

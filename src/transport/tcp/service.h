@@ -82,8 +82,11 @@ class Service {
   };
   using Sessions = std::list<Session>;
 
-  Service(Exports& exports, std::chrono::milliseconds timeout)
-      : exports_(exports), timeout_(timeout), recent_(sessions_.end()) {}
+  Service(Exports& exports, const TcpOptions& options)
+      : exports_(exports),
+        timeout_(options.connectTimeout),
+        ports_(options.ports),
+        recent_(sessions_.end()) {}
 
   // These on the service thread.
   Result<uint16_t> listenAt(const std::string& address);
@@ -100,6 +103,7 @@ class Service {
 
   Exports& exports_;
   const std::chrono::milliseconds timeout_;
+  const PortRange ports_;
   TransportCounters* counters_ = nullptr;
   std::shared_ptr<TlsContext> tls_;            // null: streams are plain
   std::shared_ptr<Loop> loop_;                 // whose thread owns everything below

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/environment.h"
 #include "base/error.h"
 
 namespace hmc::tcp {
@@ -47,6 +48,30 @@ Result<Fd> makeSocket(int family) {
   return fd;
 }
 
+// None where the port is taken. What is left of a listener that is gone (TIME_WAIT) does not count.
+Result<Fd> listenAt(const std::string& host, uint16_t port) {
+  HMC_ASSIGN(SocketAddress address, resolve(host, port));
+  HMC_ASSIGN(Fd fd, makeSocket(address.family()));
+  const int on = 1;
+  if (port != 0) setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  if (bind(fd.get(), address.raw(), address.size) == 0 && listen(fd.get(), SOMAXCONN) == 0)
+    return fd;
+  if (errno == EADDRINUSE && port != 0) return Fd();
+  return errnoStatus("listening for tcp data on " + endpointName(host, port));
+}
+
+Result<Listening> withPort(Fd fd, const std::string& host) {
+  SocketAddress bound;
+  bound.size = sizeof(bound.storage);
+  if (getsockname(fd.get(), bound.raw(), &bound.size) != 0) {
+    return errnoStatus(fmt::format("asking for the port of the listener on {}", host));
+  }
+  const uint16_t port = bound.family() == AF_INET6
+                            ? ntohs(reinterpret_cast<sockaddr_in6*>(bound.raw())->sin6_port)
+                            : ntohs(reinterpret_cast<sockaddr_in*>(bound.raw())->sin_port);
+  return Listening{std::move(fd), port};
+}
+
 }  // namespace
 
 void sendNow(int fd) {
@@ -59,24 +84,16 @@ std::string endpointName(const std::string& host, uint16_t port) {
   return six ? fmt::format("[{}]:{}", host, port) : fmt::format("{}:{}", host, port);
 }
 
-Result<Listening> listenOn(const std::string& host) {
-  HMC_ASSIGN(SocketAddress address, resolve(host, 0));
-  HMC_ASSIGN(Fd fd, makeSocket(address.family()));
-  if (bind(fd.get(), address.raw(), address.size) != 0) {
-    return errnoStatus(fmt::format("binding a tcp listener to {}", host));
+Result<Listening> listenOn(const std::string& host, const PortRange& ports) {
+  for (uint32_t port = ports.first; port <= ports.last; ++port) {
+    HMC_ASSIGN(Fd fd, listenAt(host, static_cast<uint16_t>(port)));
+    if (fd) return withPort(std::move(fd), host);
   }
-  if (listen(fd.get(), SOMAXCONN) != 0) return errnoStatus(fmt::format("listening on {}", host));
-  SocketAddress bound;
-  bound.size = sizeof(bound.storage);
-  if (getsockname(fd.get(), bound.raw(), &bound.size) != 0) {
-    return errnoStatus(fmt::format("asking for the port of the listener on {}", host));
-  }
-  const uint16_t port = bound.family() == AF_INET6
-                            ? ntohs(reinterpret_cast<sockaddr_in6*>(bound.raw())->sin6_port)
-                            : ntohs(reinterpret_cast<sockaddr_in*>(bound.raw())->sin_port);
-  return Listening{std::move(fd), port};
+  return error(Code::exhausted,
+               "no port of {} to {} is free on {} for the data of tcp: widen the range "
+               "(NodeOptions::dataPorts, {})",
+               ports.first, ports.last, host, variable::kDataPorts.name);
 }
-
 Result<Fd> dial(const std::string& host, uint16_t port) {
   HMC_ASSIGN(SocketAddress address, resolve(host, port));
   HMC_ASSIGN(Fd fd, makeSocket(address.family()));

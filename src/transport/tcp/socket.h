@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/fd.h"
+#include "base/port_range.h"
 #include "hmc/result.h"
 
 namespace hmc::tcp {
@@ -15,8 +16,8 @@ struct Listening {
   Fd fd;
   uint16_t port = 0;
 };
-// Listens on exactly that address, on a port that the kernel picks.
-Result<Listening> listenOn(const std::string& host);
+// Listens on exactly that address, at the first port of these that is free.
+Result<Listening> listenOn(const std::string& host, const PortRange& ports = {});
 
 // Starts to connect. Until it has, send() and recv() answer EAGAIN; if it cannot, they say why.
 Result<Fd> dial(const std::string& host, uint16_t port);

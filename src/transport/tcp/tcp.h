@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "base/port_range.h"
 #include "base/tls_session.h"
 #include "hmc/result.h"
 #include "transport/transport.h"
@@ -37,6 +38,7 @@ struct TcpOptions {
   bool tls = false;
   // Without TLS: checksums over everything that travels. It takes one end to want them.
   bool integrity = false;
+  PortRange ports{};  // to listen at
   // How many TLS records one key protects.
   uint64_t recordsPerKey = TlsSession::kRecordsPerKey;
 };

@@ -67,7 +67,7 @@ class LinkedPeer : public BarePeer {
 
   void answer(const std::shared_ptr<control::Channel>&, uint16_t method, std::string_view request,
               control::Channel::Answered reply) override {
-    if (method == kOpenLink) return reply(tcp::Address{"127.0.0.1", 0, ""}.encode());
+    if (method == kOpenLink) return reply(tcp::Address{}.encode());
     if (method == kDropLink) dropped_.set_value(std::string(request));
     reply(std::string());
   }

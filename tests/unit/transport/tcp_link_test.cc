@@ -1,4 +1,5 @@
 #include <filesystem>
+#include <set>
 #include <thread>
 
 #include "unit/transport/tcp_fixture.h"
@@ -7,9 +8,11 @@
 namespace hmc::tcp {
 namespace {
 
-LinkOptions linkOptions(bool initiator, const std::string& host = "127.0.0.1") {
+LinkOptions linkOptions(bool initiator, const std::string& host = "127.0.0.1",
+                        const std::string& peerHost = "") {
   LinkOptions options = test::linkOptions(initiator);
   options.localHost = host;
+  options.peerHost = peerHost.empty() ? host : peerHost;
   return options;
 }
 
@@ -36,7 +39,7 @@ TEST(TcpLink, aRefusedConnectionFailsWithTheReason) {
     port = closedSoon.port;
   }
   auto link = *transport->openLink(linkOptions(true));
-  (void)link->connect(Address{"127.0.0.1", port, std::string(kTokenSize, 't'), ""}.encode());
+  (void)link->connect(Address{port, std::string(kTokenSize, 't'), ""}.encode());
   auto remote = *link->importKey(Key{1, 100, true}.encode(), kPatience, nullptr);
   Completion completion(1);
   Op op{OpKind::put, memory.data(), registration.get(), remote.get(), 0, 10, &completion};
@@ -51,8 +54,8 @@ TEST(TcpLink, aPeerThatNeverDialsFailsOperationsInTheEnd) {
   std::string memory(100, '.');
   auto registration =
       *transport->registerRegion({memory.data(), memory.size(), Device{}}, Access::readWrite);
-  auto link = *transport->openLink(linkOptions(false));
-  ASSERT_TRUE(link->connect(Address{"10.1.2.3", 0, "", ""}.encode()).ok());
+  auto link = *transport->openLink(linkOptions(false, "127.0.0.1", "10.1.2.3"));
+  ASSERT_TRUE(link->connect(Address{0, "", ""}.encode()).ok());
   auto remote = *link->importKey(Key{1, 100, true}.encode(), kPatience, nullptr);
   Completion completion(1);
   Op op{OpKind::put, memory.data(), registration.get(), remote.get(), 0, 10, &completion};
@@ -161,6 +164,45 @@ TEST(TcpLink, worksOverIpv6) {
   Two two(2, 2, "::1");
   expectPutArrives(*two.a, *two.dialler, *two.b);
   expectPutArrives(*two.b, *two.acceptor, *two.a);
+}
+
+// Behind address translation a peer knows itself by another address.
+TEST(TcpLink, dialsWhereTheControlChannelWent) {
+  auto origin = *create();
+  auto target = *create();
+  auto dialled = *target->openLink(linkOptions(false, "0.0.0.0"));
+  auto dialling = *origin->openLink(linkOptions(true, "127.0.0.1", "127.0.0.3"));
+  ASSERT_TRUE(dialled->connect(dialling->address()).ok());
+  ASSERT_TRUE(dialling->connect(dialled->address()).ok());
+  expectPutArrives(*origin, *dialling, *target);
+}
+
+uint16_t portOf(Link& link) {
+  return Address::decode(link.address())->port;
+}
+
+TEST(TcpLink, listensAtAFreePortOfTheRange) {
+  const Listening taken = *listenOn("127.0.0.1");
+  const uint16_t last = taken.port < 65000 ? taken.port + 200 : taken.port;
+  const uint16_t first = taken.port < 65000 ? taken.port : taken.port - 200;
+  auto one = *create({.ports = {first, last}});
+  auto other = *create({.ports = {first, last}});
+  std::set<uint16_t> ports{taken.port};
+  for (Transport* transport : {one.get(), other.get()}) {
+    auto link = *transport->openLink(linkOptions(false));
+    EXPECT_GE(portOf(*link), first);
+    EXPECT_LE(portOf(*link), last);
+    EXPECT_TRUE(ports.insert(portOf(*link)).second) << portOf(*link) << " twice";
+  }
+}
+
+TEST(TcpLink, aRangeThatIsTakenIsNamed) {
+  const Listening taken = *listenOn("127.0.0.1");
+  auto transport = *create({.ports = {taken.port, taken.port}});
+  const Status status = transport->openLink(linkOptions(false)).status();
+  EXPECT_EQ(status.code(), Code::exhausted);
+  EXPECT_NE(status.message().find(std::to_string(taken.port)), std::string::npos)
+      << status.toString();
 }
 
 TEST(TcpLink, theTwoSidesMayWantDifferentNumbersOfStreams) {

@@ -31,7 +31,7 @@ class TcpOrigin : public testing::Test {
     registration_ =
         *transport_->registerRegion({memory_.data(), memory_.size(), Device{}}, Access::readWrite);
     link_ = *transport_->openLink(test::linkOptions(true, kLease));
-    Address peer{"127.0.0.1", listening_.port, std::string(kTokenSize, 't'), exchange};
+    Address peer{listening_.port, std::string(kTokenSize, 't'), exchange};
     ASSERT_TRUE(link_->connect(peer.encode()).ok());
     remote_ = *link_->importKey(Key{1, memory_.size(), true}.encode(), kPatience, nullptr);
   }

@@ -145,7 +145,7 @@ class TlsOrigin : public testing::Test {
         *transport_->registerRegion({memory_.data(), memory_.size(), Device{}}, Access::readWrite);
     const LinkOptions options = test::linkOptions(true, lease);
     link_ = *transport_->openLink(options);
-    Address peer{"127.0.0.1", listening_.port, std::string(kTokenSize, 't')};
+    Address peer{listening_.port, std::string(kTokenSize, 't')};
     ASSERT_TRUE(link_->connect(peer.encode()).ok());
     remote_ = *link_->importKey(Key{1, memory_.size(), true}.encode(), kPatience, nullptr);
     put_ = {OpKind::put, memory_.data(), registration_.get(), remote_.get(), 0, 64, &completion_};

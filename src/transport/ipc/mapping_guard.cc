@@ -16,6 +16,9 @@
 #ifndef UFFD_USER_MODE_ONLY
 #define UFFD_USER_MODE_ONLY 1
 #endif
+#ifndef USERFAULTFD_IOC_NEW
+#define USERFAULTFD_IOC_NEW _IO(0xAA, 0x00)
+#endif
 #ifndef UFFD_FEATURE_WP_HUGETLBFS_SHMEM
 #define UFFD_FEATURE_WP_HUGETLBFS_SHMEM (1 << 12)
 #endif
@@ -35,6 +38,19 @@ uffdio_range around(const GuardedRange& range, uint64_t page) {
   return {first, (address + size - first + page - 1) / page * page};
 }
 
+// Containers refuse the system call as a rule, and may be given the device instead (Linux 6.1).
+Result<Fd> newHandle() {
+  constexpr int kFlags = O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY;
+  Fd handle(static_cast<int>(syscall(SYS_userfaultfd, kFlags)));
+  if (handle) return handle;
+  const int refused = errno;
+  const Fd device(open("/dev/userfaultfd", O_RDWR | O_CLOEXEC));
+  if (device) handle = Fd(ioctl(device.get(), USERFAULTFD_IOC_NEW, kFlags));
+  if (handle) return handle;
+  return error(Code::unsupported, "userfaultfd: {}; /dev/userfaultfd: {}", errnoText(refused),
+               errnoText(errno));
+}
+
 // 0, or errno: ESRCH when the process is gone.
 int makeReadOnly(int handle, const uffdio_range& range) {
   uffdio_register with{range, UFFDIO_REGISTER_MODE_WP, 0};
@@ -52,9 +68,7 @@ int makeReadOnly(int handle, const uffdio_range& range) {
 }  // namespace
 
 Result<std::shared_ptr<MappingGuard>> MappingGuard::create() {
-  Fd handle(
-      static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY)));
-  if (!handle) return errnoStatus("userfaultfd");
+  HMC_ASSIGN(Fd handle, newHandle());
   uffdio_api api{UFFD_API, UFFD_FEATURE_PAGEFAULT_FLAG_WP | UFFD_FEATURE_WP_HUGETLBFS_SHMEM, 0};
   if (ioctl(handle.get(), UFFDIO_API, &api) != 0) {
     return errnoStatus("userfaultfd that protects shared memory, which takes Linux 5.19");

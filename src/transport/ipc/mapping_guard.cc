@@ -98,12 +98,18 @@ GuardedRange* MappingGuard::add(const Region& region) {
 }
 
 bool MappingGuard::remove(GuardedRange& range) {
+  if (!isTaken(range)) return true;  // and may be another's by now
+  if (!awaitOwner(range)) return false;
+  range.state.store(GuardedRange::unused);
+  return true;
+}
+
+bool MappingGuard::awaitOwner(GuardedRange& range) {
   const Deadline deadline = kOwnersTurn;
-  while (isTaken(range) && range.state.load() == GuardedRange::protecting) {
+  while (range.state.load() == GuardedRange::protecting) {
     if (deadline.passed()) return false;
     futexWait(range.state, GuardedRange::protecting, deadline);
   }
-  range.state.store(GuardedRange::unused);
   return true;
 }
 
@@ -134,8 +140,7 @@ void PeerMappings::protect() {
     if (!range.state.compare_exchange_strong(expected, GuardedRange::protecting)) continue;
     // A mapping of huge pages is refused with ordinary ones; then it begins and ends at huge ones.
     int problem = makeReadOnly(handle_.get(), around(range, page));
-    if (problem != 0 && problem != ESRCH)
-      problem = makeReadOnly(handle_.get(), around(range, kHugePage));
+    if (problem == EINVAL) problem = makeReadOnly(handle_.get(), around(range, kHugePage));
     if (problem != 0 && problem != ESRCH) {
       logWarn("a lost peer may still write to {} bytes that it has mapped: {}", range.size.load(),
               errnoText(problem));

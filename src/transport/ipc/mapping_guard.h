@@ -50,6 +50,8 @@ class MappingGuard {
   // The owner cannot protect it any more; or it has begun to, and the answer is true: then no
   // thread may write there before other pages lie there and wake() was called.
   static bool isTaken(GuardedRange& range);
+  // Of one that is taken: until the owner has done it. False when it does not get on.
+  static bool awaitOwner(GuardedRange& range);
   void wake(const GuardedRange& range) const;
 
  private:

@@ -51,8 +51,16 @@ Status Attached::replacePages() {
 
 void Attached::replaceIfTaken() {
   if (!range || !MappingGuard::isTaken(*range)) return;
-  if (Status status = replacePages(); !status.ok()) logWarn("{}", status.message());
-  guard->wake(*range);
+  const auto replace = [&] {
+    if (Status status = replacePages(); !status.ok()) logWarn("{}", status.message());
+    guard->wake(*range);
+  };
+  const bool early = range->state.load() == GuardedRange::protecting;
+  replace();
+  if (!early) return;
+  // An owner that was still at it has protected the new pages as well.
+  MappingGuard::awaitOwner(*range);
+  replace();
 }
 
 Status MappedRemote::unmap() {

@@ -42,8 +42,8 @@ class MappingGuard {
   // What the owner needs for its PeerMappings: the descriptor and the table.
   Result<std::vector<Fd>> share() const;
 
-  // From now on the owner may protect it; null when the table is full.
-  GuardedRange* add(const Region& region);
+  // From now on the owner may protect these pages; null when the table is full.
+  GuardedRange* add(const Region& pages);
   // Before it is unmapped. False when the owner is about to protect it and does not get on: then
   // nothing else may ever lie at that address.
   static bool remove(GuardedRange& range);

@@ -12,6 +12,25 @@ if(HMC_SANITIZE)
   target_compile_options(hmc_flags INTERFACE $<$<CXX_COMPILER_ID:Clang>:-fno-sanitize=function>)
 endif()
 
+# What makes an error that is left in the code harder to use: checked sizes in libc's functions, canaries,
+# no jump into the middle of a function, and tables of addresses that are read-only once they are filled.
+# Distributions' compilers do some of it by themselves. Sanitizers have checks of their own.
+option(HMC_HARDENING "Build with the compiler's and linker's protections" ON)
+if(HMC_HARDENING AND NOT HMC_SANITIZE)
+  include(CheckCXXCompilerFlag)
+  foreach(flag stack-protector-strong stack-clash-protection cf-protection=full)
+    string(MAKE_C_IDENTIFIER "HMC_HAS_${flag}" has)
+    check_cxx_compiler_flag(-f${flag} ${has})
+    if(${has})
+      target_compile_options(hmc_flags INTERFACE -f${flag})
+    endif()
+  endforeach()
+  # Needs an optimising compiler; where the C library knows no 3 it does 2.
+  target_compile_options(hmc_flags INTERFACE
+    $<$<NOT:$<CONFIG:Debug>>:-U_FORTIFY_SOURCE> $<$<NOT:$<CONFIG:Debug>>:-D_FORTIFY_SOURCE=3>)
+  target_link_options(hmc_flags INTERFACE -Wl,-z,relro,-z,now,-z,noexecstack)
+endif()
+
 # With Clang's address sanitizer the fuzz targets are libFuzzer's, which needs to see which parts of the
 # library's code were reached.
 set(HMC_LIBFUZZER FALSE)

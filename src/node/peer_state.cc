@@ -124,10 +124,11 @@ PeerState::FarEnd PeerState::forgetFarEnd(const std::shared_ptr<Link>& link) {
   return end;
 }
 
-void PeerState::drop(const std::shared_ptr<Link>& link) {
+void PeerState::drop(const std::shared_ptr<Link>& link, const Status& why) {
   retire(link);
   const FarEnd far = forgetFarEnd(link);
   if (far.address.empty()) return;
+  link->close(why);  // nobody else would, and the peer takes its memory back now
   LinkEnd end(channel_);
   end.prepare(node_.factsOf(far.transport).name, link->address(), far.address);
   end.say();
@@ -292,9 +293,9 @@ void PeerState::end(const Status& why) {
     std::lock_guard lock(mutex_);
     if (!ended_.ok()) return;
     ended_ = why;
-    farEnds_.clear();
+    for (const FarEnd& far : std::exchange(farEnds_, {}))
+      if (auto link = far.link.lock()) links.push_back(std::move(link));  // retired ones, too
     for (Connection& connection : connections_) {
-      links.insert(links.end(), connection.links.begin(), connection.links.end());
       connection.links.clear();
       if (connection.stage) stages.push_back(std::move(connection.stage));
     }

@@ -51,7 +51,7 @@ class PeerState {
   // another.
   void retire(const std::shared_ptr<Link>& link);
   // The same for one that nobody can use any more: the peer drops its end.
-  void drop(const std::shared_ptr<Link>& link);
+  void drop(const std::shared_ptr<Link>& link, const Status& why);
   // The peer has retired one. Runs on the control thread.
   Result<std::string> dropLink(std::string_view request);
   // The peer opens a link: answers our address. Runs on the control thread.

@@ -167,7 +167,7 @@ OpenPath& RemoteMapping::pathFor(OpKind kind, const LocalMemory& local, uint64_t
 void RemoteMapping::note(OpenPath& path, const Status& outcome) const {
   if (!linkEnded(outcome)) return;
   if (outcome.code() == Code::disconnected) {
-    peer_->drop(path.link);
+    peer_->drop(path.link, outcome);
   } else {
     peer_->retire(path.link);
   }

@@ -36,6 +36,28 @@ if [ -e "$work/prefix/bin/hmc" ]; then
   "$work/prefix/bin/hmc" --help >/dev/null || fail "the installed hmc command does not start"
 fi
 
+# protected FILE: nothing on its stack runs, and its tables of addresses are read-only once it has started.
+protected() {
+  local layout imports
+  layout=$(readelf -ldW "$1")
+  imports=$(nm -D "$1")
+  grep -q GNU_RELRO <<<"$layout" || fail "$1 was linked without -z relro"
+  grep -qE 'BIND_NOW|Flags:.* NOW' <<<"$layout" || fail "$1 was linked without -z now"
+  grep -qE 'GNU_STACK.* RW ' <<<"$layout" || fail "$1 has a stack that can be executed"
+  grep -q __stack_chk_fail <<<"$imports" || fail "$1 was compiled without -fstack-protector-strong"
+  # A build that is not optimised has no such functions.
+  if grep -qE '^CMAKE_BUILD_TYPE:.*=Debug$' "$build/CMakeCache.txt" &&
+    ! grep -q '^CMAKE_CXX_FLAGS_DEBUG:.*_FORTIFY_SOURCE' "$build/CMakeCache.txt"; then return; fi
+  grep -qE ' U __[a-z]+_chk@' <<<"$imports" ||
+    fail "$1 was compiled without _FORTIFY_SOURCE"
+}
+if grep -q '^HMC_HARDENING:BOOL=ON$' "$build/CMakeCache.txt"; then
+  echo "== protections of the compiler and the linker"
+  for file in "$work"/prefix/bin/hmc "$work"/prefix/lib*/lib*.so; do
+    if [ -e "$file" ]; then protected "$file"; fi
+  done
+fi
+
 if [ "$kind" = shared ]; then
   echo "== what the library exports"
   foreign=$(nm -DC --defined-only "$work"/prefix/lib*/libhmc.so | cut -d' ' -f3- | grep -v 'hmc::' || true)

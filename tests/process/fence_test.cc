@@ -6,8 +6,8 @@
 #include <random>
 #include <thread>
 
+#include "fakes/refused_calls.h"
 #include "fence_ways.h"
-#include "no_process_vm.h"
 
 // Cancel is a fence, and so is a deadline that passes: when the call returns, the memory at both
 // ends is its owner's. HMC_TEST_CYCLES says how often.

@@ -64,7 +64,7 @@ def launcher(work):
     """`make -j` starts all compilers at once; this lets as many of them run as there are cores. Nothing is
     optimised: this is about what a wheel holds, not about its speed."""
     path = work / "launcher"
-    path.write_text("#!/bin/sh\nexec flock {}/slot$(($$ % {})) {} \"$@\" -O0\n".format(
+    path.write_text("#!/bin/sh\nexec flock {}/slot$(($$ % {})) {} \"$@\" -U_FORTIFY_SOURCE -O0\n".format(
         work, os.cpu_count() + 1, shutil.which("ccache") or "env"))
     path.chmod(0o755)
     return path

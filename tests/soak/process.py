@@ -29,6 +29,7 @@ def report(log, over):
 
 
 def main():
+    faulthandler.enable()  # says where it crashed
     # The parent asks where we hang before it gives us up.
     faulthandler.register(signal.SIGUSR1, file=sys.stderr, all_threads=True)
     options = json.loads(sys.argv[1])

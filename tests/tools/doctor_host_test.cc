@@ -32,6 +32,11 @@ TEST_F(FakeHost, withoutMemfdNothingWorks) {
   expectFix(checkMemfd(kForbidden), Level::fail, "uname");
 }
 
+TEST_F(FakeHost, withoutUserfaultfdAContainerIsToldWhatToAdd) {
+  expectOk(checkUserfaultfd(Status()));
+  expectFix(checkUserfaultfd(kForbidden), Level::warn, "--device /dev/userfaultfd");
+}
+
 TEST_F(FakeHost, aMissingShmIsAWarning) {
   expectFix(checkShm(root()), Level::warn, "mount -t tmpfs");
   write("dev/shm/file", "x");

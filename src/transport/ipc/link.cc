@@ -193,7 +193,7 @@ void IpcLink::guard(const MappedRemote& remote, const Neighbour& peer, Deadline 
   std::lock_guard lock(mutex_);
   if (!guard || !closed_.ok()) return;
   Attached& attached = *remote.mapping;
-  attached.range = guard->add(attached.region);
+  attached.range = guard->add(attached.wholePages);
   attached.guard = std::move(guard);
   std::erase_if(guarded_, [](const auto& one) { return one.expired(); });
   guarded_.push_back(remote.mapping);

@@ -16,6 +16,9 @@
 #ifndef UFFD_USER_MODE_ONLY
 #define UFFD_USER_MODE_ONLY 1
 #endif
+#ifndef USERFAULTFD_IOC_NEW
+#define USERFAULTFD_IOC_NEW _IO(0xAA, 0x00)
+#endif
 #ifndef UFFD_FEATURE_WP_HUGETLBFS_SHMEM
 #define UFFD_FEATURE_WP_HUGETLBFS_SHMEM (1 << 12)
 #endif
@@ -24,15 +27,26 @@ namespace hmc::ipc {
 
 namespace {
 
-constexpr uint64_t kHugePage = uint64_t{2} << 20;
 // An owner that takes longer over one range was stopped, or died, in the middle of it.
 constexpr std::chrono::milliseconds kOwnersTurn{200};
 
-uffdio_range around(const GuardedRange& range, uint64_t page) {
-  const uint64_t address = range.address.load(std::memory_order_relaxed);
-  const uint64_t size = range.size.load(std::memory_order_relaxed);
-  const uint64_t first = address / page * page;
-  return {first, (address + size - first + page - 1) / page * page};
+// What lies beside it is not the owner's to protect, whatever becomes of this.
+uffdio_range pagesOf(const GuardedRange& range) {
+  return {range.address.load(std::memory_order_relaxed),
+          range.size.load(std::memory_order_relaxed)};
+}
+
+// Containers refuse the system call as a rule, and may be given the device instead (Linux 6.1).
+Result<Fd> newHandle() {
+  constexpr int kFlags = O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY;
+  Fd handle(static_cast<int>(syscall(SYS_userfaultfd, kFlags)));
+  if (handle) return handle;
+  const int refused = errno;
+  const Fd device(open("/dev/userfaultfd", O_RDWR | O_CLOEXEC));
+  if (device) handle = Fd(ioctl(device.get(), USERFAULTFD_IOC_NEW, kFlags));
+  if (handle) return handle;
+  return error(Code::unsupported, "userfaultfd: {}; /dev/userfaultfd: {}", errnoText(refused),
+               errnoText(errno));
 }
 
 // 0, or errno: ESRCH when the process is gone.
@@ -52,9 +66,7 @@ int makeReadOnly(int handle, const uffdio_range& range) {
 }  // namespace
 
 Result<std::shared_ptr<MappingGuard>> MappingGuard::create() {
-  Fd handle(
-      static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY)));
-  if (!handle) return errnoStatus("userfaultfd");
+  HMC_ASSIGN(Fd handle, newHandle());
   uffdio_api api{UFFD_API, UFFD_FEATURE_PAGEFAULT_FLAG_WP | UFFD_FEATURE_WP_HUGETLBFS_SHMEM, 0};
   if (ioctl(handle.get(), UFFDIO_API, &api) != 0) {
     return errnoStatus("userfaultfd that protects shared memory, which takes Linux 5.19");
@@ -70,13 +82,13 @@ Result<std::vector<Fd>> MappingGuard::share() const {
   return fds;
 }
 
-GuardedRange* MappingGuard::add(const Region& region) {
+GuardedRange* MappingGuard::add(const Region& pages) {
   for (GuardedRange& range : table_->ranges) {
     // Two threads may be here: the one that claims it writes the rest before the owner may look.
     uint32_t expected = GuardedRange::unused;
     if (!range.state.compare_exchange_strong(expected, GuardedRange::readOnly)) continue;
-    range.address.store(reinterpret_cast<uintptr_t>(region.ptr), std::memory_order_relaxed);
-    range.size.store(region.size, std::memory_order_relaxed);
+    range.address.store(reinterpret_cast<uintptr_t>(pages.ptr), std::memory_order_relaxed);
+    range.size.store(pages.size, std::memory_order_relaxed);
     range.state.store(GuardedRange::mapped, std::memory_order_release);
     return &range;
   }
@@ -84,12 +96,18 @@ GuardedRange* MappingGuard::add(const Region& region) {
 }
 
 bool MappingGuard::remove(GuardedRange& range) {
+  if (!isTaken(range)) return true;  // and may be another's by now
+  if (!awaitOwner(range)) return false;
+  range.state.store(GuardedRange::unused);
+  return true;
+}
+
+bool MappingGuard::awaitOwner(GuardedRange& range) {
   const Deadline deadline = kOwnersTurn;
-  while (isTaken(range) && range.state.load() == GuardedRange::protecting) {
+  while (range.state.load() == GuardedRange::protecting) {
     if (deadline.passed()) return false;
     futexWait(range.state, GuardedRange::protecting, deadline);
   }
-  range.state.store(GuardedRange::unused);
   return true;
 }
 
@@ -100,7 +118,7 @@ bool MappingGuard::isTaken(GuardedRange& range) {
 }
 
 void MappingGuard::wake(const GuardedRange& range) const {
-  uffdio_range all = around(range, kHugePage);
+  uffdio_range all = pagesOf(range);
   ioctl(handle_.get(), UFFDIO_WAKE, &all);
 }
 
@@ -114,14 +132,10 @@ Result<PeerMappings> PeerMappings::attach(std::vector<Fd> fds) {
 }
 
 void PeerMappings::protect() {
-  const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   for (GuardedRange& range : table_->ranges) {
     uint32_t expected = GuardedRange::mapped;
     if (!range.state.compare_exchange_strong(expected, GuardedRange::protecting)) continue;
-    // A mapping of huge pages is refused with ordinary ones; then it begins and ends at huge ones.
-    int problem = makeReadOnly(handle_.get(), around(range, page));
-    if (problem != 0 && problem != ESRCH)
-      problem = makeReadOnly(handle_.get(), around(range, kHugePage));
+    const int problem = makeReadOnly(handle_.get(), pagesOf(range));
     if (problem != 0 && problem != ESRCH) {
       logWarn("a lost peer may still write to {} bytes that it has mapped: {}", range.size.load(),
               errnoText(problem));

@@ -42,14 +42,16 @@ class MappingGuard {
   // What the owner needs for its PeerMappings: the descriptor and the table.
   Result<std::vector<Fd>> share() const;
 
-  // From now on the owner may protect it; null when the table is full.
-  GuardedRange* add(const Region& region);
+  // From now on the owner may protect these pages; null when the table is full.
+  GuardedRange* add(const Region& pages);
   // Before it is unmapped. False when the owner is about to protect it and does not get on: then
   // nothing else may ever lie at that address.
   static bool remove(GuardedRange& range);
   // The owner cannot protect it any more; or it has begun to, and the answer is true: then no
   // thread may write there before other pages lie there and wake() was called.
   static bool isTaken(GuardedRange& range);
+  // Of one that is taken: until the owner has done it. False when it does not get on.
+  static bool awaitOwner(GuardedRange& range);
   void wake(const GuardedRange& range) const;
 
  private:

@@ -1,6 +1,8 @@
 #include "transport/ipc/remote.h"
 
+#include <linux/magic.h>
 #include <sys/mman.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -22,13 +24,22 @@ Region whereItLies(const Description& what) {
   return {reinterpret_cast<void*>(address), what.size, what.device};  // NOLINT
 }
 
-// Puts empty pages of this process in the place of those around a mapping.
-bool putEmptyPages(const Region& mapping, uintptr_t page) {
-  const uintptr_t first = reinterpret_cast<uintptr_t>(mapping.ptr) / page * page;
-  const uintptr_t end = reinterpret_cast<uintptr_t>(mapping.at(mapping.size));
-  const size_t size = (end - first + page - 1) / page * page;
-  return mmap(reinterpret_cast<void*>(first), size, PROT_READ | PROT_WRITE,  // NOLINT
-              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != MAP_FAILED;
+// Of the memory file that a peer shares, whose mapping can only be changed by whole pages of its
+// own.
+size_t pageSizeOf(const Share& share) {
+  struct statfs info {};
+  if (!share.fds.empty() && fstatfs(share.fds.front().get(), &info) == 0 &&
+      info.f_type == HUGETLBFS_MAGIC) {
+    return static_cast<size_t>(info.f_bsize);
+  }
+  return static_cast<size_t>(sysconf(_SC_PAGESIZE));
+}
+
+Region pagesAround(const Region& region, uintptr_t page) {
+  const uintptr_t first = reinterpret_cast<uintptr_t>(region.ptr) / page * page;
+  const uintptr_t end = reinterpret_cast<uintptr_t>(region.at(region.size));
+  return {reinterpret_cast<void*>(first), (end - first + page - 1) / page * page,  // NOLINT
+          region.device};
 }
 
 }  // namespace
@@ -38,21 +49,32 @@ const char* describe(PathKind kind) {
   return kNames[static_cast<size_t>(kind)];
 }
 
+Attached::Attached(const Region& here, Backend& by, size_t page)
+    : region(here), wholePages(pagesAround(here, page)), backend(by) {}
+
 // Once mmap() has returned, no thread of ours reaches the old pages any more, so there is no need
 // to wait for those that copy without asking the gate.
 Status Attached::replacePages() {
   pins.clear();
   pages.stop();
-  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
-  // A mapping of huge pages is refused with ordinary ones; then it begins and ends at huge ones.
-  if (putEmptyPages(region, page) || putEmptyPages(region, kHugePage)) return Status();
+  const void* empty = mmap(wholePages.ptr, wholePages.size, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  if (empty != MAP_FAILED) return Status();
   return errnoStatus(fmt::format("unmap {} bytes of a peer's memory", region.size));
 }
 
 void Attached::replaceIfTaken() {
   if (!range || !MappingGuard::isTaken(*range)) return;
-  if (Status status = replacePages(); !status.ok()) logWarn("{}", status.message());
-  guard->wake(*range);
+  const auto replace = [&] {
+    if (Status status = replacePages(); !status.ok()) logWarn("{}", status.message());
+    guard->wake(*range);
+  };
+  const bool early = range->state.load() == GuardedRange::protecting;
+  replace();
+  if (!early) return;
+  // An owner that was still at it has protected the new pages as well.
+  MappingGuard::awaitOwner(*range);
+  replace();
 }
 
 Status MappedRemote::unmap() {
@@ -78,9 +100,11 @@ Result<std::unique_ptr<RemoteMemory>> importMapped(Reached& reached, const LinkS
   share.size = what.size;
   share.kind = what.device.kind;
   share.device = what.uuid;
+  const size_t page = pageSizeOf(share);
   HMC_ASSIGN(Region region, backend->attach(share, place));
-  auto mapped =
-      std::make_unique<MappedRemote>(what, region, backend, link, reached.owner.pid != getpid());
+  auto attached = std::make_shared<Attached>(region, *backend, page);
+  auto mapped = std::make_unique<MappedRemote>(what, region, std::move(attached), link,
+                                               reached.owner.pid != getpid());
   // Reading provides sixteen pages at a time where writing provides one, and both make pages of
   // shared memory writable. Whoever says where the memory goes does this when it has the time.
   if (region.device.isHost() && !place) {

@@ -42,7 +42,8 @@ class IpcRemote : public RemoteMemory {
 // Memory of a peer's that is mapped here. Detached when the last one lets go: a device may be at it
 // when the RemoteMemory goes.
 struct Attached {
-  Attached(const Region& here, Backend& by) : region(here), backend(by) {}
+  // `page` is the size of the pages that it is mapped with.
+  Attached(const Region& here, Backend& by, size_t page);
   ~Attached() {
     pins.clear();
     pages = {};
@@ -57,6 +58,7 @@ struct Attached {
   void replaceIfTaken();
 
   const Region region;
+  const Region wholePages;  // around it
   Backend& backend;
   DevicePins pins;   // of host memory that devices of this process copy straight into
   Population pages;  // of host memory; set before the RemoteMemory is given away
@@ -67,15 +69,15 @@ struct Attached {
 
 class MappedRemote final : public IpcRemote {
  public:
-  // Detaches `here` at the end, unless `backend` is null: then it lies here without being attached.
-  // `link` is the Link's state.
-  MappedRemote(const Description& what, const Region& here, Backend* backend, const LinkState& link,
-               bool anotherProcess = false)
+  // `here` is detached with `attached`, unless that is null: then it lies here without. `link` is
+  // the Link's state.
+  MappedRemote(const Description& what, const Region& here, std::shared_ptr<Attached> attached,
+               const LinkState& link, bool anotherProcess = false)
       : IpcRemote(
             what, here.device.isHost() ? PathKind::mappedHost : PathKind::mappedDevice,
             here.device.isHost() ? Mapped{here.at(0), &link.closing, link.lease.get()} : Mapped{}),
         region(here),
-        mapping(backend ? std::make_shared<Attached>(here, *backend) : nullptr),
+        mapping(std::move(attached)),
         guardable(anotherProcess && here.device.isHost() && what.access == Access::readWrite) {}
   const Region region;
   const std::shared_ptr<Attached> mapping;  // none where it lies here without being attached

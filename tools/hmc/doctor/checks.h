@@ -48,6 +48,10 @@ Status tryProcessVm();
 Finding checkMemfd(const Status& tried);
 Status tryMemfd();
 
+// `tried` is tryUserfaultfd(): may an owner take mapped memory back from a process that is stopped?
+Finding checkUserfaultfd(const Status& tried);
+Status tryUserfaultfd();
+
 Finding checkShm(const std::string& root);
 // Matters where there is an RDMA device.
 Finding checkMemlock(const std::string& root, const Limit& limit);

@@ -114,22 +114,26 @@ Status tagsOverTcp(Bench& bench) {
   return Status();
 }
 
+// `seconds`: of each step, as multiples of what --seconds says.
 struct TargetGroup {
   const char* transport;
   Status (*measure)(Bench&);
-  size_t steps;
+  std::vector<double> seconds;
 };
-// In the order of measuring.
-constexpr TargetGroup kGroups[] = {
-    {"ipc", sameHost, 7},
-    {"ipc", userMemory, 3},
-    {"tcp", overTcp, 2},
-    {"ipc", tagsThroughMemory, 1},
-    {"tcp", tagsOverTcp, 1},
-    {"verbs", measureVerbsTargets, kVerbsTargetSteps},
-    {"ucx", measureUcxTargets, kUcxTargetSteps},
-    {"ipc", measureScaling, kScalingSteps},
-};
+// In the order of measuring. Large transfers take their time whatever --seconds says.
+const std::vector<TargetGroup>& groups() {
+  static const std::vector<TargetGroup> all{
+      {"ipc", sameHost, {1, 1, 1, 1, 1, 6, 1}},
+      {"ipc", userMemory, {1, 1, 1}},
+      {"tcp", overTcp, {2, 12}},
+      {"ipc", tagsThroughMemory, {2}},
+      {"tcp", tagsOverTcp, {3}},
+      {"verbs", measureVerbsTargets, {10, 10, 10, 10, 10, 10}},
+      {"ucx", measureUcxTargets, {2, 2, 2, 8, 2}},
+      {"ipc", measureScaling, {5, 1, 1, 30}},  // the last waits for five seconds
+  };
+  return all;
+}
 
 bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -186,12 +190,15 @@ void addCompetitorTargets(Run& run) {
   }
 }
 
-size_t targetSteps(const std::vector<std::string>& transports, bool onDevice) {
-  size_t steps = 0;
-  if (onDevice) return kDeviceTargetSteps;
-  for (const auto& group : kGroups)
-    steps += contains(transports, group.transport) ? group.steps : 0;
-  return steps;
+std::vector<double> secondsOfTargets(const std::vector<std::string>& transports, bool onDevice,
+                                     double each) {
+  if (onDevice) return std::vector<double>(kDeviceTargetSteps, 4 * each);
+  std::vector<double> all;
+  for (const auto& group : groups()) {
+    if (!contains(transports, group.transport)) continue;
+    for (const double multiple : group.seconds) all.push_back(multiple * each);
+  }
+  return all;
 }
 
 Status measureTargets(Bench& bench, const std::vector<std::string>& transports) {
@@ -200,7 +207,7 @@ Status measureTargets(Bench& bench, const std::vector<std::string>& transports) 
                   "--targets compares with this machine's own memory: run it without --connect");
   }
   if (bench.session.onDevice()) return measureDeviceTargets(bench, transports);
-  for (const auto& group : kGroups) {
+  for (const auto& group : groups()) {
     if (contains(transports, group.transport)) TOOL_TRY(group.measure(bench));
   }
   return Status();

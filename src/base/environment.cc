@@ -85,7 +85,7 @@ Status checkValue(const Variable& variable) {
     case Form::milliseconds:
       return millisecondsOf(variable).status();
     case Form::choice:
-      return value->empty() ? Status() : checkChoice(variable, *value, "one of");
+      return checkChoice(variable, *value, "one of");
     case Form::choices:
       for (const auto& word : listOf(variable)) HMC_TRY(checkChoice(variable, word, "some of"));
       return Status();

@@ -157,7 +157,7 @@ const char* readerName(Variable::Reader reader);
 std::optional<std::string> valueOf(const Variable& variable);
 
 // Does what the environment says make sense? The sentence names the variable. An empty value is
-// none, except where milliseconds are expected.
+// none, except where milliseconds or one of some words are expected.
 Status checkValue(const Variable& variable);
 // The same for all that one reader takes its defaults from; files are looked at when they are
 // opened. The sentence names all that are wrong.

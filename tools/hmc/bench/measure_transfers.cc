@@ -189,8 +189,8 @@ Status measureBatches(Bench& bench, const std::string& transport) {
   for (const size_t bytes : kBatchBlocks) {
     if (kBlocksOfBatch * bytes > path->local.size()) break;
     bench.step(fmt::format("{} {} blocks of {} bytes", transport, kBlocksOfBatch, bytes));
-    TOOL_ASSIGN(Compared batch, compareBatch(bench.session, *path, transport, kBlocksOfBatch,
-                                             bytes, bench.plan.time));
+    TOOL_ASSIGN(Compared batch, compareBatch(bench.session, *path, transport, kBlocksOfBatch, bytes,
+                                             bench.plan.time));
     bench.run.measurements.push_back(
         measurementOf(transport, fmt::format("batch of {} blocks in one put", kBlocksOfBatch), true,
                       bytes, batch));

@@ -114,23 +114,27 @@ Status tagsOverTcp(Bench& bench) {
   return Status();
 }
 
-// `seconds`: of each step, as multiples of what --seconds says.
+// How long a step takes: so many times what --seconds says, and seconds beside that.
+struct StepTime {
+  double times;
+  double seconds = 0;
+};
 struct TargetGroup {
   const char* transport;
   Status (*measure)(Bench&);
-  std::vector<double> seconds;
+  std::vector<StepTime> steps;
 };
 // In the order of measuring. Large transfers take their time whatever --seconds says.
 const std::vector<TargetGroup>& groups() {
   static const std::vector<TargetGroup> all{
-      {"ipc", sameHost, {1, 1, 1, 1, 1, 6, 1}},
-      {"ipc", userMemory, {1, 1, 1}},
-      {"tcp", overTcp, {2, 12}},
-      {"ipc", tagsThroughMemory, {2}},
-      {"tcp", tagsOverTcp, {3}},
-      {"verbs", measureVerbsTargets, {10, 10, 10, 10, 10, 10}},
-      {"ucx", measureUcxTargets, {2, 2, 2, 8, 2}},
-      {"ipc", measureScaling, {5, 1, 1, 30}},  // the last waits for five seconds
+      {"ipc", sameHost, {{1}, {1}, {1}, {1}, {1}, {4, 0.5}, {1}}},
+      {"ipc", userMemory, {{1}, {1}, {1}}},
+      {"tcp", overTcp, {{2}, {8, 1}}},
+      {"ipc", tagsThroughMemory, {{2}}},
+      {"tcp", tagsOverTcp, {{3}}},
+      {"verbs", measureVerbsTargets, {{1, 2}, {1, 2}, {1, 2}, {1, 2}, {1, 2}, {1, 2}}},
+      {"ucx", measureUcxTargets, {{2}, {2}, {2}, {8, 1}, {8, 4}}},
+      {"ipc", measureScaling, {{1, 2}, {1}, {1}, {0, 6}}},
   };
   return all;
 }
@@ -196,7 +200,7 @@ std::vector<double> secondsOfTargets(const std::vector<std::string>& transports,
   std::vector<double> all;
   for (const auto& group : groups()) {
     if (!contains(transports, group.transport)) continue;
-    for (const double multiple : group.seconds) all.push_back(multiple * each);
+    for (const StepTime& step : group.steps) all.push_back(step.times * each + step.seconds);
   }
   return all;
 }

@@ -4,6 +4,7 @@
 
 #include "base/environment.h"
 #include "base/error.h"
+#include "transfer/tracer.h"
 
 namespace hmc {
 

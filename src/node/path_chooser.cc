@@ -29,7 +29,7 @@ std::string PathChooser::measuredAs(const PathOption& option, OpKind operation,
     return measurements_.find(name, local, opName(operation), 1, away_).has_value();
   };
   if (option.path != nullptr) {
-    const std::string exact = facts.name + "/" + option.path->name;
+    std::string exact = facts.name + "/" + option.path->name;
     if (known(exact)) return exact;
     // A bare name stands for the fastest path of the transport.
     if (option.path != &facts.paths.front()) return "";

@@ -3,6 +3,8 @@
 // Everything that the documentation names, from C++14 on: Memory, ConnBuffer, Communicator,
 // CtrlSocketManager. The modern API is in hmc/node.h and needs C++17.
 
+#include "hmc/cpp14.h"
+
 #include <cstdio>
 #include <memory>
 #include <string>

@@ -4,7 +4,7 @@
 
 namespace hmc {
 
-// What peers may do with registered memory.
+/// What peers may do with registered memory.
 enum class Access : uint8_t { read, readWrite };
 
 }  // namespace hmc

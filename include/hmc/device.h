@@ -1,5 +1,7 @@
 #pragma once
 
+#include "hmc/cpp14.h"
+
 #include <cstdint>
 #include <string>
 
@@ -21,14 +23,14 @@
 
 namespace hmc {
 
-// Peers exchange the names, not the values: see deviceKindName().
+/// Peers exchange the names, not the values: see deviceKindName().
 enum class DeviceKind : uint8_t {
 #define HMC_ROW(kind, product, type, library) kind,
   HMC_DEVICE_KINDS(HMC_ROW)
 #undef HMC_ROW
 };
 
-// All of them, in order: kDeviceKinds[i] has the value i.
+/// All of them, in order: kDeviceKinds[i] has the value i.
 constexpr DeviceKind kDeviceKinds[] = {
 #define HMC_ROW(kind, product, type, library) DeviceKind::kind,
     HMC_DEVICE_KINDS(HMC_ROW)
@@ -36,25 +38,28 @@ constexpr DeviceKind kDeviceKinds[] = {
 };
 constexpr int kDeviceKindCount = static_cast<int>(sizeof(kDeviceKinds) / sizeof(kDeviceKinds[0]));
 
-// "cuda"
+/// "cuda"
 HMC_API const char* deviceKindName(DeviceKind kind);
-// The kind of that name, in kDeviceKinds; null when there is none.
+/// The kind of that name, in kDeviceKinds; null when there is none.
 HMC_API const DeviceKind* findDeviceKind(const std::string& name);
 
+/// One device of a kind.
 struct Device {
   DeviceKind kind = DeviceKind::cpu;
   int index = 0;
 
-  bool isHost() const { return kind == DeviceKind::cpu; }
-  // "cpu" or "cuda:1"
+  bool isHost() const { return kind == DeviceKind::cpu; }  ///< Host memory, which has no device.
+  /// "cpu" or "cuda:1"
   HMC_API std::string toString() const;
+  /// The same device.
   friend bool operator==(const Device& a, const Device& b) {
     return a.kind == b.kind && a.index == b.index;
   }
+  /// Another device.
   friend bool operator!=(const Device& a, const Device& b) { return !(a == b); }
 };
 
-// Reads what a user wrote: "cuda" (device 0) or "cuda:1". The sentence lists the kinds.
+/// Reads what a user wrote: "cuda" (device 0) or "cuda:1". The sentence lists the kinds.
 HMC_API Status parseDevice(const std::string& text, Device& device);
 
 }  // namespace hmc

@@ -10,13 +10,13 @@
 
 namespace hmc {
 
-// What the bytes of a region are, as their owner says it; HMC itself does not look at it.
+/// What the bytes of a region are, as their owner says it; HMC itself does not look at it.
 struct ArrayType {
-  std::string dtype;            // numpy's name, "float32"; empty for plain bytes
-  std::vector<uint64_t> shape;  // of at most 64 dimensions
+  std::string dtype;            ///< numpy's name, "float32"; empty for plain bytes
+  std::vector<uint64_t> shape;  ///< of at most 64 dimensions
 };
 
-// A region of a peer's: Peer::regions().
+/// A region of a peer's: Peer::regions().
 struct RegionInfo {
   std::string name;
   size_t size = 0;

@@ -1,8 +1,6 @@
 #pragma once
 
-#if __cplusplus < 201703L
-#error "hmc/node.h and its kin need C++17: compile with -std=c++17; <hmc.h> alone needs C++14"
-#endif
+#include "hmc/cpp17.h"
 
 #include <optional>
 #include <stdexcept>
@@ -12,30 +10,32 @@
 
 namespace hmc {
 
-// A value, or the Status that says why there is none. Needs C++17.
+/// A value, or the Status that says why there is none.
 template <class T>
 class Result {
  public:
+  /// Has that value.
   Result(T made) : value_(std::move(made)) {}  // NOLINT(google-explicit-constructor)
-  Result(Status status)                        // NOLINT(google-explicit-constructor)
+  /// Has none, because of that.
+  Result(Status status)  // NOLINT(google-explicit-constructor)
       : status_(std::move(status).orFailed("a Result was made from an ok Status")) {}
 
-  bool ok() const { return value_.has_value(); }
-  explicit operator bool() const { return ok(); }
-  const Status& status() const { return status_; }
+  bool ok() const { return value_.has_value(); }    ///< Whether there is a value.
+  explicit operator bool() const { return ok(); }   ///< The same.
+  const Status& status() const { return status_; }  ///< Why there is none; ok if there is one.
 
-  // The value; if there is none, throws a std::runtime_error with the sentence.
+  /// The value; if there is none, throws a std::runtime_error with the sentence.
   T value() && {
     if (!ok()) throw std::runtime_error(status_.toString());
     return *std::move(value_);
   }
 
-  // Only after ok().
+  /// Only after ok().
   T& operator*() & { return *value_; }
-  const T& operator*() const& { return *value_; }
-  T&& operator*() && { return *std::move(value_); }
-  T* operator->() { return &*value_; }
-  const T* operator->() const { return &*value_; }
+  const T& operator*() const& { return *value_; }    ///< Only after ok().
+  T&& operator*() && { return *std::move(value_); }  ///< Only after ok().
+  T* operator->() { return &*value_; }               ///< Only after ok().
+  const T* operator->() const { return &*value_; }   ///< Only after ok().
 
  private:
   Status status_;

@@ -2,6 +2,7 @@
 
 #include "documented.h"
 #include "hmc/version.h"
+#include "own_words.h"
 #include "pool.h"
 #include "prepared.h"
 #include "regions.h"
@@ -27,4 +28,5 @@ PYBIND11_MODULE(_core, module) {
   hmc::python::bindGathering(module);
   hmc::python::bindCollective(module);
   hmc::python::bindBaselines(module);
+  hmc::python::useOwnWords(module);
 }

@@ -28,7 +28,7 @@ std::string listen(NodeOf& self, const std::string& address) {
 
 NodeOf makeNode(const std::string& name, const std::optional<std::string>& listener,
                 const std::string& secret, py::handle transports, int channels, double heartbeat,
-                double lease, bool insecure, const std::string& advertise,
+                std::optional<double> lease, bool insecure, const std::string& advertise,
                 const std::optional<std::string>& tls, py::handle certificates,
                 py::handle tlsExceptions, const std::string& keyPassword, py::handle crl,
                 const std::string& dataPorts, bool grantsOnly, std::optional<bool> integrity) {
@@ -48,7 +48,7 @@ NodeOf makeNode(const std::string& name, const std::optional<std::string>& liste
   }
   options.channels = channels;
   options.heartbeat = millisecondsFrom(heartbeat, "a heartbeat");
-  options.lease = millisecondsFrom(lease, "a lease");
+  if (lease) options.lease = millisecondsFrom(*lease, "a lease");
   NodeOf made{Handle<Node>(check(withoutGil([&] { return Node::create(options); }))), {}, {}};
   if (listener) listen(made, *listener);
   return made;
@@ -310,10 +310,10 @@ name        what peers call it; random if empty
 listen      the address to listen at; port 0 picks a port, see `address`
 advertise   the host in `address`, where peers reach us by another than we listen at
 secret      the same on both sides, or they refuse each other; HMC_SECRET if empty
-transports  the names of those to use, best first, or one name; None for all
+transports  the names of those to use, best first, or one name; None: HMC_TRANSPORTS, or all
 channels    RDMA queue pairs to each peer, 1 to 16
 heartbeat   seconds between signs of life
-lease       seconds of silence after which a peer is lost
+lease       seconds of silence after which a peer is lost; None: HMC_LEASE_MS, or 10
 insecure    without a secret: listen also where other hosts reach it, for everybody there
 tls         "required": all that leaves the host is encrypted; None is what HMC_TLS says, or "off"
 certificates    PEM files for TLS: the CA, our certificate, its key; None: the secret is the key
@@ -331,13 +331,13 @@ is in use any more.)");
       .def(
           py::init(&makeNode), py::kw_only(), py::arg("name") = "", py::arg("listen") = py::none(),
           py::arg("secret") = "", py::arg("transports") = py::none(), py::arg("channels") = 1,
-          py::arg("heartbeat") = 1.0, py::arg("lease") = 10.0, py::arg("insecure") = false,
+          py::arg("heartbeat") = 1.0, py::arg("lease") = py::none(), py::arg("insecure") = false,
           py::arg("advertise") = "", py::arg("tls") = py::none(),
           py::arg("certificates") = py::none(), py::arg("tls_exceptions") = py::none(),
           py::arg("tls_key_password") = "", py::arg("tls_crl") = py::none(),
           py::arg("data_ports") = "", py::arg("grants_only") = false,
           py::arg("integrity") = py::none(),
-          R"(__init__(self, *, name='', listen=None, secret='', transports=None, channels=1, heartbeat=1.0, lease=10.0, insecure=False, advertise='', tls=None, certificates=None, tls_exceptions=None, tls_key_password='', tls_crl=None, data_ports='', grants_only=False, integrity=None)
+          R"(__init__(self, *, name='', listen=None, secret='', transports=None, channels=1, heartbeat=1.0, lease=None, insecure=False, advertise='', tls=None, certificates=None, tls_exceptions=None, tls_key_password='', tls_crl=None, data_ports='', grants_only=False, integrity=None)
 --
 
 )")

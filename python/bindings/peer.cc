@@ -34,6 +34,10 @@ Remote open(const PeerOf& self, const py::object& what, py::handle timeout) {
     return openAs(self, name, name, timeout);
   }
   const bool made = py::isinstance<Grant>(what);
+  if (!made && PyObject_CheckBuffer(what.ptr()) == 0) {
+    throw py::type_error("name is " + py::cast<std::string>(py::repr(what)) +
+                         ": pass a region's name, or a Grant or its bytes");
+  }
   const Grant grant = made ? py::cast<const Grant&>(what) : grantFrom(what);
   return openAs(self, grant, py::cast<std::string>(py::cast(grant).attr("name")), timeout);
 }
@@ -101,6 +105,9 @@ void bindPathReport(py::module_& module) {
                 &PathReport::predictedNs)
       .property("measured_ns", "The time that `hmc bench` measured for it on this host, or None.",
                 &PathReport::measuredNs)
+      .property("extrapolated_ns",
+                "What the sizes that were measured let expect for one beyond them, or None.",
+                &PathReport::extrapolatedNs)
       .def("__repr__", [](const PathReport& self) {
         return "<hmc.PathReport " + self.transport + (self.usable ? ": " : " unusable: ") +
                self.reason + ">";

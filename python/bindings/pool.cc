@@ -30,10 +30,10 @@ PoolOf joinPool(const std::string& store, const std::string& name, py::handle ra
                 py::handle hostStride, py::handle deviceStride, py::handle device,
                 const std::optional<int>& numaNode, bool serveStore,
                 const std::optional<std::string>& listen, const std::string& secret,
-                py::handle transports, double heartbeat, double lease, py::handle timeout,
-                bool insecure, const std::optional<std::string>& tls, py::handle certificates,
-                py::handle tlsExceptions, const std::string& keyPassword, py::handle crl,
-                const std::string& dataPorts, std::optional<bool> integrity) {
+                py::handle transports, double heartbeat, std::optional<double> lease,
+                py::handle timeout, bool insecure, const std::optional<std::string>& tls,
+                py::handle certificates, py::handle tlsExceptions, const std::string& keyPassword,
+                py::handle crl, const std::string& dataPorts, std::optional<bool> integrity) {
   PoolOptions options;
   options.name = name;
   if (!rank.is_none()) options.rank = rankFrom(rank, "rank");
@@ -53,7 +53,7 @@ PoolOf joinPool(const std::string& store, const std::string& name, py::handle ra
   options.node.integrity = integrity;
   if (auto names = namesFrom(transports, "transports")) options.node.transports = *std::move(names);
   options.node.heartbeat = millisecondsFrom(heartbeat, "a heartbeat");
-  options.node.lease = millisecondsFrom(lease, "a lease");
+  if (lease) options.node.lease = millisecondsFrom(*lease, "a lease");
   const Timeout time = timeoutFrom(timeout);
   auto joined = withoutGil([&] { return Pool::join(store, options, time); });
   return {std::make_shared<PoolUse>(Handle<Pool>(check(std::move(joined))))};
@@ -200,9 +200,9 @@ numa_node      where host_size lies; None leaves it to the kernel
 serve_store    serve the store from this process unless somebody does already
 listen         the address where members reach us; None picks one
 secret         the same for all members and the store; HMC_SECRET if empty
-transports     the names of those to use, best first, or one name; None for all
+transports     the names of those to use, best first, or one name; None: HMC_TRANSPORTS, or all
 heartbeat      seconds between signs of life
-lease          seconds of silence after which a member is gone
+lease          seconds of silence after which a member is gone; None: HMC_LEASE_MS, or 10
 timeout        seconds that joining may take
 insecure       without a secret: listen also where other hosts reach it, for everybody there
 tls, certificates, tls_exceptions, tls_key_password, tls_crl  as Node has them; also for the store
@@ -215,12 +215,12 @@ Leaving the `with` block leaves the pool.)");
       py::arg("device_size") = 0, py::arg("host_stride") = 0, py::arg("device_stride") = 0,
       py::arg("device") = py::none(), py::arg("numa_node") = py::none(),
       py::arg("serve_store") = false, py::arg("listen") = py::none(), py::arg("secret") = "",
-      py::arg("transports") = py::none(), py::arg("heartbeat") = 1.0, py::arg("lease") = 10.0,
+      py::arg("transports") = py::none(), py::arg("heartbeat") = 1.0, py::arg("lease") = py::none(),
       py::arg("timeout") = 30, py::arg("insecure") = false, py::arg("tls") = py::none(),
       py::arg("certificates") = py::none(), py::arg("tls_exceptions") = py::none(),
       py::arg("tls_key_password") = "", py::arg("tls_crl") = py::none(), py::arg("data_ports") = "",
       py::arg("integrity") = py::none(),
-      R"(__init__(self, store='', *, name='pool', rank=None, capacity=0, host_size=0, device_size=0, host_stride=0, device_stride=0, device=None, numa_node=None, serve_store=False, listen=None, secret='', transports=None, heartbeat=1.0, lease=10.0, timeout=30, insecure=False, tls=None, certificates=None, tls_exceptions=None, tls_key_password='', tls_crl=None, data_ports='', integrity=None)
+      R"(__init__(self, store='', *, name='pool', rank=None, capacity=0, host_size=0, device_size=0, host_stride=0, device_stride=0, device=None, numa_node=None, serve_store=False, listen=None, secret='', transports=None, heartbeat=1.0, lease=None, timeout=30, insecure=False, tls=None, certificates=None, tls_exceptions=None, tls_key_password='', tls_crl=None, data_ports='', integrity=None)
 --
 
 )");

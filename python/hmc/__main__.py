@@ -7,14 +7,14 @@ Two things only Python can do: `python -m hmc bench --python` (hmc.bench) and
 import os
 import signal
 import sys
-from typing import Optional
+from typing import Union
 
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "hmc")
 PLOT_OPTIONS = ("--plot", "--from-json", "--from-csv")
 
 
-def main() -> Optional[str]:
-    """Replace this process by the hmc command; return a message only if there is none."""
+def main() -> Union[int, str]:
+    """Replace this process by the hmc command; return a message if there is none."""
     arguments = sys.argv[1:]
     if arguments[:1] == ["bench"] and "--python" in arguments:
         from . import bench

@@ -44,6 +44,8 @@ class PathReport:
     def predicted_ns(self) -> Optional[float]: ...
     @property
     def measured_ns(self) -> Optional[float]: ...
+    @property
+    def extrapolated_ns(self) -> Optional[float]: ...
 
 @final
 class PeerFacts:
@@ -311,7 +313,7 @@ class Node:
     def __init__(
         self, *, name: str = "", listen: Optional[str] = None, secret: str = "",
         transports: Union[str, Sequence[str], None] = None, channels: int = 1, heartbeat: float = 1.0,
-        lease: float = 10.0, insecure: bool = False, advertise: str = "",
+        lease: Optional[float] = None, insecure: bool = False, advertise: str = "",
         tls: Optional[str] = None, certificates: Optional[Sequence[str]] = None,
         tls_exceptions: Union[str, Sequence[str], None] = None, tls_key_password: str = "",
         tls_crl: Union[str, Sequence[str], None] = None,
@@ -468,7 +470,7 @@ class Pool:
         capacity: int = 0, host_size: int = 0, device_size: int = 0, host_stride: int = 0,
         device_stride: int = 0, device: Optional[object] = None, numa_node: Optional[int] = None,
         serve_store: bool = False, listen: Optional[str] = None, secret: str = "",
-        transports: Union[str, Sequence[str], None] = None, heartbeat: float = 1.0, lease: float = 10.0,
+        transports: Union[str, Sequence[str], None] = None, heartbeat: float = 1.0, lease: Optional[float] = None,
         timeout: Optional[float] = 30, insecure: bool = False, tls: Optional[str] = None,
         certificates: Optional[Sequence[str]] = None,
         tls_exceptions: Union[str, Sequence[str], None] = None, tls_key_password: str = "",

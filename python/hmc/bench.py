@@ -21,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Tuple, Union
 
 import hmc
 from hmc._core import Baseline, Region, RemoteRegion
@@ -303,8 +303,8 @@ def show(targets: List[Target], as_json: bool) -> None:
     print("  %d of %d met" % (sum(one["met"] for one in targets), len(targets)))
 
 
-def main(arguments: List[str]) -> Optional[str]:
-    """Measures everything and prints it."""
+def main(arguments: List[str]) -> Union[int, str]:
+    """Measures everything and prints it; returns the exit status, 0 when all targets were met."""
     parser = argparse.ArgumentParser(prog="python -m hmc bench --python",
                                      description="What Python adds to each transfer.")
     parser.add_argument("--seconds", type=float, default=1, help="time for each measurement")
@@ -313,20 +313,23 @@ def main(arguments: List[str]) -> Optional[str]:
                         help="cuda:0 measures tensors there instead of host memory")
     parser.add_argument("--serve", metavar="FOLDER", help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
-    if options.serve:
-        serve(options.serve, options.memory)
-        return None
-    if not options.json:
+    if not (options.json or options.serve):
         print("python   %s, hmc %s, %s, %d cores, load %.2f" % (
             platform.python_version(), hmc.__version__, platform.machine(), os.cpu_count() or 1,
             os.getloadavg()[0]))
     targets: List[Target] = []
     on_host = (small_puts, large_puts, many_blocks, awaited, imports)
-    with other_process(options.memory) as server:
-        for part in on_host if options.memory == "cpu" else (device_puts,):
-            targets.extend(part(server, options.seconds))
+    try:
+        if options.serve:
+            serve(options.serve, options.memory)
+            return 0
+        with other_process(options.memory) as server:
+            for part in on_host if options.memory == "cpu" else (device_puts,):
+                targets.extend(part(server, options.seconds))
+    except hmc.HMCError as error:
+        return "hmc: %s" % error
     show(targets, options.json)
-    return None
+    return 0 if all(one["met"] for one in targets) else 1
 
 
 if __name__ == "__main__":

@@ -12,10 +12,11 @@ import json
 import os
 import subprocess
 import sys
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, NamedTuple, Tuple, Union
 
 from .__main__ import PROGRAM
 
+USAGE_ERROR = 2  # the command's
 SUFFIXES = (".png", ".svg", ".pdf")
 LATENCY, BANDWIDTH, BATCH, CONTROL = "blocking latency", "bandwidth", "batch", "control"
 # Okabe and Ito's colours, which people with any colour vision can tell apart.
@@ -26,6 +27,10 @@ MOST_TICKS = 8  # of sizes, so that their names do not meet
 
 class PlotError(Exception):
     """Why there is no picture, for the user."""
+
+
+class WrongOptions(PlotError):
+    """What the command line says cannot be done."""
 
 
 class Measurement(NamedTuple):
@@ -189,7 +194,7 @@ def draw_legend(grid: Any, run: Run) -> None:
 def check_can_draw(path: str) -> None:
     """Before the minutes of measuring: matplotlib, the format and the file."""
     if os.path.splitext(path)[1].lower() not in SUFFIXES:
-        raise PlotError("--plot %s: the name has to end in %s" % (path, ", ".join(SUFFIXES)))
+        raise WrongOptions("--plot %s: the name has to end in %s" % (path, ", ".join(SUFFIXES)))
     try:
         importlib.import_module("matplotlib.figure")
     except ImportError as error:
@@ -206,7 +211,7 @@ def measure(arguments: List[str]) -> str:
     """What `hmc bench` prints, as JSON unless the arguments say CSV."""
     for wrong in ("--targets", "--bars", "--all-paths", "--listen"):
         if wrong in arguments:
-            raise PlotError("--plot draws a sweep: leave out %s" % wrong)
+            raise WrongOptions("--plot draws a sweep: leave out %s" % wrong)
     shown = "--json" in arguments or "--csv" in arguments
     command = [PROGRAM, "bench"] + arguments + ([] if shown else ["--json"])
     done = subprocess.run(command, stdout=subprocess.PIPE, universal_newlines=True, check=False)
@@ -217,8 +222,8 @@ def measure(arguments: List[str]) -> str:
     return done.stdout
 
 
-def main(arguments: List[str]) -> Optional[str]:
-    """`python -m hmc bench` with --plot: measures or reads, and draws."""
+def main(arguments: List[str]) -> Union[int, str]:
+    """`python -m hmc bench` with --plot: measures or reads, and draws; returns the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m hmc bench", allow_abbrev=False, usage="%(prog)s --plot FILE [options]",
         description="Draws latency, bandwidth and batches over size. All other options are those "
@@ -234,7 +239,7 @@ def main(arguments: List[str]) -> Optional[str]:
         if options.source is None:
             run = parse(measure(others), "what hmc bench printed")
         elif others:
-            raise PlotError("%s: nothing is measured with --from-json or --from-csv" % others[0])
+            raise WrongOptions("%s: nothing is measured with --from-json or --from-csv" % others[0])
         else:
             with open(options.source, encoding="utf-8") as file:
                 run = parse(file.read(), options.source)
@@ -244,6 +249,7 @@ def main(arguments: List[str]) -> Optional[str]:
     except OSError as error:
         return "hmc: %s: %s" % (error.filename, error.strerror)
     except PlotError as error:
-        return "hmc: %s" % error
+        print("hmc: %s" % error, file=sys.stderr)
+        return USAGE_ERROR if isinstance(error, WrongOptions) else 1
     print("hmc: wrote %s" % options.plot, file=sys.stderr)
-    return None
+    return 0

@@ -15,11 +15,15 @@ constexpr size_t kMostChannels = 16;
 
 // "; a put of 4096 bytes takes about 0.43 us (typical), 0.30 us (measured)"
 std::string figuresOf(const PathReport& path, size_t size) {
-  if (!path.predictedNs && !path.measuredNs) return "";
-  std::string text = fmt::format("; a put of {} bytes takes about ", size);
-  if (path.predictedNs) text += fmt::format("{:.2f} us (typical)", *path.predictedNs / 1000);
-  if (path.predictedNs && path.measuredNs) text += ", ";
-  if (path.measuredNs) text += fmt::format("{:.2f} us (measured)", *path.measuredNs / 1000);
+  std::string text;
+  const auto add = [&](const std::optional<double>& time, const char* what) {
+    if (!time) return;
+    text += text.empty() ? fmt::format("; a put of {} bytes takes about ", size) : ", ";
+    text += fmt::format("{:.2f} us ({})", *time / 1000, what);
+  };
+  add(path.predictedNs, "typical");
+  add(path.measuredNs, "measured");
+  add(path.extrapolatedNs, "extrapolated from smaller or larger ones that were measured");
   return text;
 }
 

@@ -16,7 +16,7 @@ struct Settings {
   std::chrono::milliseconds receive{};   // HMC_RECV_TIMEOUT_MS: ctrlRecv and its kin
   std::chrono::milliseconds connect{};   // HMC_CONNECT_TIMEOUT_MS: waiting for a server
   bool strict = false;                   // HMC_STRICT_TRANSPORT=1: no substitute transports
-  NodeOptions node;                      // HMC_SECRET, HMC_TRANSPORTS=ipc,tcp, HMC_LEASE_MS
+  NodeOptions node;                      // whose defaults are the environment's, too
 
   // A value that makes no sense is an error that names the variable.
   static Result<Settings> fromEnvironment();

@@ -16,8 +16,9 @@ spdlog::logger& logger() {
   static auto* instance = [] {
     auto* made = new spdlog::logger("hmc", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
     made->set_pattern("%Y-%m-%d %H:%M:%S.%e hmc[%P] %l: %v");
-    const auto wanted = valueOf(variable::kLog);
-    made->set_level(spdlog::level::from_str(wanted.value_or(variable::kLog.standard)));
+    const bool sensible = checkValue(variable::kLog).ok();
+    const std::string wanted = sensible ? valueOf(variable::kLog).value_or("") : "";
+    made->set_level(spdlog::level::from_str(wanted.empty() ? variable::kLog.standard : wanted));
     return made;
   }();
   return *instance;

@@ -27,6 +27,7 @@ bool isLoopback(const SocketAddress& address) {
 }  // namespace
 
 Status addDefaults(ControlOptions& options, const TlsOptions& tls) {
+  HMC_TRY(checkValuesOf(Variable::Reader::everybody));
   if (options.secret.empty()) options.secret = valueOf(variable::kSecret).value_or("");
   HMC_ASSIGN(options.tls, TlsContext::create(tls, options.secret));
   if (!options.secret.empty() || options.tls) return Status();

@@ -58,8 +58,12 @@ std::vector<SettingReport> settingsReport() {
   std::vector<SettingReport> report;
   for (const Variable* variable : kVariables) {
     auto value = valueOf(*variable);
-    SettingReport line{variable->name, variable->meaning, value.value_or(variable->standard),
-                       value.has_value(), checkValue(*variable).message()};
+    SettingReport line{variable->name,
+                       variable->meaning,
+                       value.value_or(variable->standard),
+                       value.has_value(),
+                       checkValue(*variable).message(),
+                       readerName(variable->reader)};
     if (value && variable->form == Variable::Form::secret) {
       line.value = fmt::format("({} bytes, not shown)", value->size());
     }

@@ -148,6 +148,13 @@ std::optional<double> Measurements::find(const std::string& transport, DeviceKin
   return below->second + part * (above->second - below->second);
 }
 
+bool Measurements::covers(const std::string& transport, DeviceKind kind,
+                          const std::string& operation, size_t size, bool away) const {
+  const auto found = times_.find({transport, kind, operation, away});
+  return found != times_.end() && found->second.begin()->first <= size &&
+         size <= found->second.rbegin()->first;
+}
+
 Status saveMeasurements(const std::string& file, const std::vector<Measurement>& measurements) {
   for (const auto& one : measurements) {
     if (isValid(one)) continue;

@@ -32,6 +32,9 @@ class Measurements {
   // interpolation, below the smallest that one's, above the largest at its bandwidth.
   std::optional<double> find(const std::string& transport, DeviceKind kind,
                              const std::string& operation, size_t size, bool away = false) const;
+  // That size was measured, or a smaller and a larger one.
+  bool covers(const std::string& transport, DeviceKind kind, const std::string& operation,
+              size_t size, bool away = false) const;
 
  private:
   // By transport, kind of memory, operation and "away": nanoseconds by size.

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "base/codec.h"
-#include "base/environment.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/own_address.h"
@@ -13,17 +12,13 @@
 #include "base/tls_options.h"
 #include "control/security.h"
 #include "control/socket.h"
+#include "node/node_defaults.h"
 
 namespace hmc {
 
 namespace {
 
 constexpr std::chrono::milliseconds kRedial{20};
-
-TraceHook traceFor(const NodeOptions& options) {
-  if (options.trace) return options.trace;
-  return valueOf(variable::kTrace) == "stderr" ? traceToStderr() : TraceHook{};
-}
 
 Status checkAdvertised(const std::string& host) {
   if (host.empty()) return Status();
@@ -36,19 +31,16 @@ Status checkAdvertised(const std::string& host) {
 
 }  // namespace
 
-Result<std::shared_ptr<NodeImpl>> NodeImpl::create(const NodeOptions& options,
+Result<std::shared_ptr<NodeImpl>> NodeImpl::create(const NodeOptions& given,
                                                    const TransportMaker& make,
                                                    std::shared_ptr<NodeExtension> extension) {
+  HMC_ASSIGN(const NodeOptions options, withEnvironment(given));
   HMC_ASSIGN(auto fds, FdExchange::create());
   HMC_ASSIGN(const TlsOptions tls, withEnvironment(options.tls));
   HMC_TRY(checkAdvertised(options.advertise));
-  HMC_TRY(checkValue(variable::kIntegrity));
-  const bool integrity = options.integrity.value_or(valueOf(variable::kIntegrity) == "true");
-  HMC_ASSIGN(const PortRange ports,
-             portRangeFrom(options.dataPorts.empty() ? valueOf(variable::kDataPorts).value_or("")
-                                                     : options.dataPorts));
-  HMC_ASSIGN(auto transports,
-             make(options.transports, {*fds, options.channels, tls, integrity, ports}));
+  HMC_ASSIGN(const PortRange ports, portRangeFrom(options.dataPorts));
+  HMC_ASSIGN(auto transports, make(options.transports, {*fds, options.channels, tls,
+                                                        options.integrity.value_or(false), ports}));
   std::string name = options.name.empty() ? "node-" + hex(randomBytes(4)) : options.name;
   std::shared_ptr<NodeImpl> node = ownedHere(
       new NodeImpl(name, std::move(fds), std::move(transports), options, std::move(extension)));
@@ -58,7 +50,7 @@ Result<std::shared_ptr<NodeImpl>> NodeImpl::create(const NodeOptions& options,
   control.secret = options.secret;
   control.insecure = options.insecure;
   control.heartbeat = options.heartbeat;
-  control.lease = options.lease;
+  control.lease = leaseOf(options);
   const auto& asked = options.transports;
   control.ring = asked.empty() || std::find(asked.begin(), asked.end(), "ipc") != asked.end();
   HMC_TRY(control::addDefaults(control, tls));
@@ -73,16 +65,15 @@ NodeImpl::NodeImpl(std::string name, std::unique_ptr<FdExchange> fds, TransportS
       fds_(std::move(fds)),
       extension_(std::move(extension)),
       named_(!options.transports.empty()),
-      lease_(options.lease),
+      lease_(leaseOf(options)),
       advertise_(options.advertise),
       missing_(std::move(transports.missing)),
       grantKey_(randomBytes(32)),
       grantsOnly_(options.grantsOnly),
       memory_(name_),
       granted_(lease_) {
-  const TraceHook trace = traceFor(options);
   for (auto& transport : transports.ready)
-    engines_.push_back(std::make_unique<Engine>(std::move(transport), trace));
+    engines_.push_back(std::make_unique<Engine>(std::move(transport), options.trace));
 }
 
 NodeImpl::~NodeImpl() {

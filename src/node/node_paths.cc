@@ -176,7 +176,9 @@ std::vector<PathReport> NodeImpl::explain(const PeerState& peer, Device local, s
     const PathOption option{engines_[i].get(),
                             pathTaken(factsOf(i), peer.paths().of(factsOf(i).name).used), false};
     if (option.path) path.predictedNs = chooser.typical(option, local.kind, size);
-    path.measuredNs = chooser.measured(option, OpKind::put, local.kind, size);
+    const bool covered = chooser.covers(option, OpKind::put, local.kind, size);
+    (covered ? path.measuredNs : path.extrapolatedNs) =
+        chooser.measured(option, OpKind::put, local.kind, size);
   }
   return report;
 }

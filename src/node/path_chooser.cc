@@ -20,18 +20,34 @@ double PathChooser::typical(const PathOption& option, DeviceKind local, uint64_t
   return predict(*option.path, ends, size);
 }
 
+std::string PathChooser::measuredAs(const PathOption& option, OpKind operation,
+                                    DeviceKind local) const {
+  // Only transfers to host memory that the transport reaches were measured.
+  if (remote_ != DeviceKind::cpu) return "";
+  const auto& facts = option.engine->transport().facts();
+  auto known = [&](const std::string& name) {
+    return measurements_.find(name, local, opName(operation), 1, away_).has_value();
+  };
+  if (option.path != nullptr) {
+    std::string exact = facts.name + "/" + option.path->name;
+    if (known(exact)) return exact;
+    // A bare name stands for the fastest path of the transport.
+    if (option.path != &facts.paths.front()) return "";
+  }
+  return known(facts.name) ? facts.name : "";
+}
+
 std::optional<double> PathChooser::measured(const PathOption& option, OpKind operation,
                                             DeviceKind local, uint64_t size) const {
-  // Only transfers to host memory that the transport reaches were measured.
-  if (remote_ != DeviceKind::cpu) return std::nullopt;
-  const auto& facts = option.engine->transport().facts();
-  auto find = [&](const std::string& name) {
-    return measurements_.find(name, local, opName(operation), size, away_);
-  };
-  if (option.path == nullptr) return find(facts.name);
-  auto exact = find(facts.name + "/" + option.path->name);
-  // A bare name stands for the fastest path of the transport.
-  return exact || option.path != &facts.paths.front() ? exact : find(facts.name);
+  const std::string name = measuredAs(option, operation, local);
+  if (name.empty()) return std::nullopt;
+  return measurements_.find(name, local, opName(operation), size, away_);
+}
+
+bool PathChooser::covers(const PathOption& option, OpKind operation, DeviceKind local,
+                         uint64_t size) const {
+  const std::string name = measuredAs(option, operation, local);
+  return !name.empty() && measurements_.covers(name, local, opName(operation), size, away_);
 }
 
 std::vector<PathTime> PathChooser::times(const std::vector<PathOption>& options, OpKind operation,

@@ -47,8 +47,12 @@ class PathChooser {
   double typical(const PathOption& option, DeviceKind local, uint64_t size) const;
   std::optional<double> measured(const PathOption& option, OpKind operation, DeviceKind local,
                                  uint64_t size) const;
+  // That time is not one beyond the sizes that were measured.
+  bool covers(const PathOption& option, OpKind operation, DeviceKind local, uint64_t size) const;
 
  private:
+  // Under which name the option was measured; empty: not at all.
+  std::string measuredAs(const PathOption& option, OpKind operation, DeviceKind local) const;
   std::vector<PathTime> times(const std::vector<PathOption>& options, OpKind operation,
                               DeviceKind local) const;
 

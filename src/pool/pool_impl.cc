@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/host_id.h"
 #include "memory/backends.h"
+#include "node/node_defaults.h"
 #include "pool/local_address.h"
 #include "pool/served_store.h"
 #include "store/group.h"
@@ -14,8 +15,10 @@ using pool::kSpaces;
 using pool::nameOf;
 
 Result<std::shared_ptr<PoolImpl>> PoolImpl::create(std::shared_ptr<store::Store> store,
-                                                   const PoolOptions& options, Deadline deadline,
+                                                   const PoolOptions& given, Deadline deadline,
                                                    const std::string& listen) {
+  PoolOptions options = given;
+  HMC_ASSIGN(options.node, withEnvironment(given.node));
   pool::Preparation prepared(options);
   return create({nullptr, std::move(store)}, options, deadline, listen, prepared);
 }
@@ -32,7 +35,7 @@ Result<std::shared_ptr<PoolImpl>> PoolImpl::create(pool::StoreOfPool store,
                         {options.hostSize, options.deviceSize},
                         {options.hostStride, options.deviceStride}};
   HMC_ASSIGN(auto agreement, pool::Agreement::reach(store.client, options.name, wish, *device,
-                                                    options.node.lease, deadline));
+                                                    leaseOf(options.node), deadline));
   HMC_ASSIGN(auto memory, prepared.memory.take());
   std::shared_ptr<PoolImpl> pool(new PoolImpl(std::move(store), options, std::move(agreement),
                                               std::move(node), std::move(address),
@@ -101,7 +104,7 @@ Status PoolImpl::join(Deadline deadline) {
   group.capacity = layout().capacity;
   group.rank = options_.rank;
   group.description = record.encode();
-  group.ttl = options_.node.lease;
+  group.ttl = leaseOf(options_.node);
   group.describe = [](const std::string& description) {
     const auto known = pool::Record::decode(description);
     return known.ok() ? "the process at " + known->address : std::string();
@@ -117,6 +120,7 @@ Result<std::shared_ptr<PoolImpl>> joinPool(const std::string& store, const PoolO
     HMC_ASSIGN(const auto launch, pool::readLaunch());
     HMC_ASSIGN(joining, pool::joiningFrom(launch, options));
   }
+  HMC_ASSIGN(joining.options.node, withEnvironment(joining.options.node));
   pool::Preparation prepared(joining.options);
   HMC_ASSIGN(auto opened, pool::openStoreOf(joining, deadline));
   std::string listen = options.listen;

@@ -2,6 +2,7 @@
 
 #include "base/environment.h"
 #include "base/error.h"
+#include "node/node_defaults.h"
 #include "pool/local_address.h"
 
 namespace hmc::pool {
@@ -59,7 +60,7 @@ Result<StoreOfPool> openStoreOf(const Joining& joining, Deadline deadline,
         {.secret = secret, .data = {}, .insecure = joining.options.node.insecure, .tls = tls});
     if (started.ok()) {
       opened.served = std::make_unique<ServedStore>(
-          *std::move(started), joining.firstRank ? joining.options.node.lease : kNoWait);
+          *std::move(started), joining.firstRank ? leaseOf(joining.options.node) : kNoWait);
     } else if (started.status().code() != Code::alreadyExists) {
       unserved = started.status();
       if (asked) return unserved;

@@ -34,6 +34,10 @@ run() {
 if [ -e "$work/prefix/bin/hmc" ]; then
   echo "== the installed command"
   "$work/prefix/bin/hmc" --help >/dev/null || fail "the installed hmc command does not start"
+  for file in man/man1/hmc.1 bash-completion/completions/hmc zsh/site-functions/_hmc \
+    fish/vendor_completions.d/hmc.fish; do
+    [ -s "$work/prefix/share/$file" ] || fail "share/$file is not installed"
+  done
 fi
 
 # protected FILE: nothing on its stack runs, and its tables of addresses are read-only once it has started.

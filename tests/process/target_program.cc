@@ -48,7 +48,7 @@ std::string TargetProgram::makeNode(std::istream& in) {
   options.name = "target";
   options.transports = {transport};
   options.lease = std::chrono::milliseconds(lease);
-  options.heartbeat = options.lease / 8;
+  options.heartbeat = *options.lease / 8;
   auto node = Node::create(options);
   if (!node.ok()) return answer(node.status());
   node_.emplace(*std::move(node));

@@ -1,5 +1,6 @@
 """`python -m hmc` is the hmc command."""
 
+import contextlib
 import importlib.util
 import json
 import os
@@ -8,7 +9,10 @@ import signal
 import subprocess
 import sys
 
+import pytest
+
 import hmc
+from hmc import bench
 from places import fake_driver
 
 COMMAND = [sys.executable, "-m", "hmc"]
@@ -17,6 +21,11 @@ COMMAND = [sys.executable, "-m", "hmc"]
 def run(*arguments, **more):
     return subprocess.run(COMMAND + list(arguments), stdout=subprocess.PIPE, text=True, timeout=240,
                           stderr=subprocess.STDOUT, **more)
+
+
+def missed(targets):
+    """The exit status that goes with them."""
+    return 0 if all(one["met"] for one in targets) else 1
 
 
 def test_has_the_version_of_the_package():
@@ -76,8 +85,8 @@ def test_shows_its_progress_on_a_terminal():
 def test_measures_what_python_adds():
     done = run("bench", "--python", "--seconds", "0.01", "--json",
                env=dict(os.environ, HMC_LOG="error"))
-    assert done.returncode == 0, done.stdout
     targets = json.loads(done.stdout)
+    assert done.returncode == missed(targets), done.stdout
     libraries = sum(importlib.util.find_spec(name) is not None for name in ("numpy", "torch"))
     assert len(targets) == 11 + 2 * libraries  # for each, a put and a get of what is not registered
     assert all(one["value"] == one["value"] and one["limit"] for one in targets), targets
@@ -86,8 +95,8 @@ def test_measures_what_python_adds():
 def test_measures_what_python_adds_on_a_device():
     done = run("bench", "--python", "--seconds", "0.01", "--json", "--memory", "cuda:0",
                env=dict(os.environ, HMC_LOG="error", LD_LIBRARY_PATH=fake_driver()))
-    assert done.returncode == 0, done.stdout
     targets = json.loads(done.stdout)
+    assert done.returncode == missed(targets), done.stdout
     assert [one["limit"] for one in targets] == ["<= 3 us more"] + 3 * [">= 0.98 x"]
     assert all("a region on cuda:0" in one["what"] for one in targets), targets
 
@@ -95,5 +104,15 @@ def test_measures_what_python_adds_on_a_device():
 def test_a_device_that_is_not_there_is_said_so():
     done = run("bench", "--python", "--memory", "cuda:7",
                env=dict(os.environ, LD_LIBRARY_PATH=fake_driver()))
-    assert done.returncode != 0
-    assert "cuda:7" in done.stdout
+    assert done.returncode == 1
+    assert "cuda:7" in done.stdout and "Traceback" not in done.stdout, done.stdout
+
+
+@pytest.mark.parametrize("met", [True, False])
+def test_ends_with_1_when_a_target_of_python_is_missed(monkeypatch, capsys, met):
+    fixed = bench.target("put", "1 us", "nothing", 1, 2 if met else 0.5)
+    monkeypatch.setattr(bench, "other_process", contextlib.nullcontext)
+    for part in ("small_puts", "large_puts", "many_blocks", "awaited", "imports"):
+        monkeypatch.setattr(bench, part, lambda server, seconds: [fixed])
+    assert bench.main(["--json"]) == (0 if met else 1)
+    assert [one["met"] for one in json.loads(capsys.readouterr().out)] == 5 * [met]

@@ -192,7 +192,7 @@ TEST_F(BenchCommand, aChoiceThatIsNotTheBestFailsAndSavedTimesPutItRight) {
 }
 
 TEST_F(BenchCommand, saysWhatIsWrongWithWhatItWasAsked) {
-  expectHmc(std::string(kShort) + "--transport carrier-pigeon", 1, {"carrier-pigeon", "ipc"});
+  expectHmc(std::string(kShort) + "--transport carrier-pigeon", 2, {"carrier-pigeon", "ipc"});
   expectHmc("bench --connect 127.0.0.1:1", 1, {"127.0.0.1:1"});
   for (const char* wrong : {"--from 0", "--csv --json", "--from 128 --to 64"})
     expectHmc(std::string("bench ") + wrong, 2);

@@ -6,13 +6,15 @@
 #include <poll.h>
 
 #include <cstdlib>
+#include <numeric>
 
+#include "bench/expected_time.h"
 #include "bench/report/report.h"
 
 namespace hmc::bench {
 namespace {
 
-using std::chrono::seconds;
+using namespace std::chrono_literals;
 using testing::HasSubstr;
 
 // The two sides of a terminal of our own.
@@ -46,20 +48,39 @@ class Terminal {
   int program_ = -1;
 };
 
-TEST(ProgressLine, estimatesFromTheStepsThatAreOver) {
-  EXPECT_EQ("[1/12] put 8 B", progressLine("put 8 B", 1, 12, seconds(0)));
-  EXPECT_EQ("[3/12] put 64 KiB, about 10 s left", progressLine("put 64 KiB", 3, 12, seconds(2)));
-  EXPECT_EQ("[2/12] get, about 11 min left", progressLine("get", 2, 12, seconds(60)));
-  EXPECT_EQ("[13/12] more than was known",
-            progressLine("more than was known", 13, 12, seconds(60)));
-  EXPECT_EQ("no idea how many", progressLine("no idea how many", 5, 0, seconds(60)));
+TEST(ProgressLine, estimatesFromWhatTheStepsShouldTakeAndDid) {
+  const std::vector<double> seconds{2, 2, 3, 5};
+  EXPECT_EQ("[1/4] put 8 B, about 12 s left", progressLine("put 8 B", 1, seconds, 0s));
+  EXPECT_EQ("[3/4] put 64 KiB, about 8 s left", progressLine("put 64 KiB", 3, seconds, 4s));
+  EXPECT_EQ("[3/4] put, about 16 s left", progressLine("put", 3, seconds, 9s)) << "twice as slow";
+  EXPECT_EQ("[2/3] get, about 5 min left", progressLine("get", 2, {1, 100, 200}, 1s));
+  EXPECT_EQ("[5/4] more than was known", progressLine("more than was known", 5, seconds, 60s));
+  EXPECT_EQ("no idea how many", progressLine("no idea how many", 5, {}, 60s));
+}
+
+// A run whose small transfers are quick said "2 s left" and took minutes.
+TEST(ProgressLine, knowsThatLargeTransfersComeLast) {
+  Plan plan;
+  for (size_t bytes = 8; bytes <= size_t{4} << 30; bytes *= 2) plan.sizes.push_back(bytes);
+  SessionOptions session;
+  session.bytes = plan.sizes.back();
+  const auto sweep = secondsOfSweep({"tcp"}, plan, session, true);
+  const double all = std::accumulate(sweep.begin(), sweep.end(), 0.0);
+  // Put and get of 4 GiB, alone and in a window: 32 times each, at 1 GB/s.
+  EXPECT_GT(all, 4 * 32 * 4.0);
+  EXPECT_LT(all, 30 * 60);
+  const auto quick = std::chrono::duration<double>(4.4);  // 20 steps of 0.2 s
+  EXPECT_THAT(progressLine("put", 21, sweep, quick), HasSubstr(" min left"));
+  plan.sizes = {8};
+  EXPECT_EQ(4U + 5 + 1, secondsOfSweep({"tcp"}, plan, session, true).size());
+  EXPECT_EQ(4U + 5, secondsOfSweep({"ipc"}, plan, session, false).size());
 }
 
 TEST(Progress, drawsALineAndErasesItAtTheEnd) {
   Terminal terminal;
   ASSERT_GE(terminal.fd(), 0);
   {
-    Progress progress(1, terminal.fd());
+    Progress progress({1}, terminal.fd());
     progress.expect(2);
     progress.skip(1);
     progress.next("put 8 B");
@@ -73,7 +94,7 @@ TEST(Progress, drawsALineAndErasesItAtTheEnd) {
 TEST(Progress, cutsALineThatWouldWrap) {
   Terminal terminal;
   ASSERT_GE(terminal.fd(), 0);
-  Progress progress(1, terminal.fd());
+  Progress progress({1}, terminal.fd());
   progress.next(std::string(500, 'x'));
   EXPECT_LT(terminal.seen().size(), 90U);
 }
@@ -82,7 +103,7 @@ TEST(Progress, isSilentWhereThereIsNoTerminal) {
   int ends[2];
   ASSERT_EQ(0, pipe2(ends, O_NONBLOCK));
   {
-    Progress progress(1, ends[1]);
+    Progress progress({1}, ends[1]);
     progress.next("put 8 B");
   }
   char byte = 0;

@@ -37,6 +37,13 @@ TEST(Percent, isTheShareOfTheCeilingInBothUnits) {
   EXPECT_FALSE(percentOfCeiling(measurement));
 }
 
+TEST(Percent, becomesARatioFromTwiceTheCeilingOn) {
+  EXPECT_EQ("9.6 %", percentText(9.6));
+  EXPECT_EQ("199 %", percentText(199.4));
+  EXPECT_EQ("2.00 x", percentText(199.6));
+  EXPECT_EQ("18.4 x", percentText(1842));
+}
+
 TEST(Percent, hasNoValueForWhatWasNotMeasured) {
   for (const auto& measurement : brokenRun().measurements)
     EXPECT_FALSE(percentOfCeiling(measurement));

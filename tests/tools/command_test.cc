@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
 #include <nlohmann/json.hpp>
@@ -20,7 +21,7 @@ TEST(Command, everyHelpTeachesWithAnExample) {
   EXPECT_EQ(help.status, 0);
   EXPECT_THAT(help.output, HasSubstr("hmc demo"));
   for (const std::string command :
-       {"demo", "litmus", "bench", "info", "doctor", "explain", "store", "pool"}) {
+       {"demo", "litmus", "bench", "info", "doctor", "explain", "store", "pool", "completion"}) {
     EXPECT_THAT(help.output, HasSubstr("  " + command + " "));
     auto one = hmcCommand(command + " --help");
     EXPECT_EQ(one.status, 0) << command;
@@ -36,6 +37,41 @@ TEST(Command, aUsageErrorNamesTheFix) {
   expectHmc("explain host:1 --kind abacus", 2, {"\"abacus\": the kinds are cpu, cuda"});
 }
 
+// A wrong command line is known before anything is measured or connected to.
+TEST(Command, everyUsageErrorEndsWithTheSameStatus) {
+  for (const std::string wrong :
+       {"demo --bytes 4KiX", "litmus --transport pigeon", "litmus --rounds 1", "bench --from 0",
+        "bench --from 1XB", "bench --from 8 --to 4", "bench --transport tcp,pigeon",
+        "bench --against nobody", "bench --seconds 0", "bench --connect nowhere", "explain nowhere",
+        "explain h:1 --size much", "doctor nowhere", "doctor h:99999", "store --capacity much",
+        "pool run -n none true", "completion", "completion tcsh", "info --loud"}) {
+    expectHmc(wrong, 2, {"--help"});
+  }
+}
+
+TEST(Command, whatFailsEndsWithOne) {
+  expectHmc("explain 127.0.0.1:1", 1, {"hmc doctor 127.0.0.1:1"});
+  expectHmc("bench --save /no/such/folder/times", 1, {"/no/such/folder/times"});
+}
+
+TEST(Command, sizesHaveUnitsWhereverTheyAreTaken) {
+  expectHmc("bench --from 1KiB --to 0.001MiB --transport pigeon", 2, {"pigeon"});  // sizes are fine
+  expectHmc("bench --from 1KiB --to 2KiB --transport ipc --seconds 0.001", 0, {"1 KiB", "2 KiB"},
+            "HMC_LOG=error");
+  expectHmc("demo --bytes 4KiB", 0, {}, "HMC_LOG=error");
+  const Outcome help = hmcCommand("bench --help");
+  EXPECT_THAT(help.output, testing::ContainsRegex("--to SIZE.{1,2}64MiB"));
+}
+
+TEST(Command, knowsEveryTransportOfTheLibrary) {
+  const std::string sentence = hmcCommand("litmus --transport pigeon").output;
+  const auto transports = Node::create()->transports();
+  for (const auto& path : transports)
+    EXPECT_THAT(sentence, testing::ContainsRegex("[{,]" + path.transport + "[},]"));
+  const std::string list = sentence.substr(0, sentence.find('}'));
+  EXPECT_EQ(std::count(list.begin(), list.end(), ','), transports.size() - 1) << list;
+}
+
 TEST(Command, litmusFindsNoStaleBytes) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "a flag that a peer puts is a race by the thread sanitizer's rules";
@@ -49,7 +85,6 @@ TEST(Command, litmusFindsNoStaleBytes) {
                                                         " +640 +0 +kept"));
     }
   }
-  expectHmc("litmus --transport pigeon", 2, {"no transport \"pigeon\""});
 }
 
 TEST(Command, infoListsEverySetting) {
@@ -90,6 +125,11 @@ TEST(Command, tablesAreFreeOfTheLogUnlessItIsAskedFor) {
 TEST(Command, doctorFailsWhereTheDefaultPathDoes) {
   expectHmc("doctor", 1, {"fix: unset HMC_LEASE_MS", "The default path does not work"},
             "HMC_LEASE_MS=banana");
+  expectHmc(
+      "doctor", 1,
+      {"HMC_LEASE_MS=\"banana\"", "HMC_TRANSPORTS=\"tcp,pigeon\"", "HMC_TLS=\"maybe\"",
+       "HMC_MEASUREMENTS: open /nowhere", "fix: unset HMC_LEASE_MS HMC_TLS HMC_TRANSPORTS"},
+      "HMC_LEASE_MS=banana HMC_TRANSPORTS=tcp,pigeon HMC_TLS=maybe HMC_MEASUREMENTS=/nowhere");
   expectHmc("doctor unix:///nowhere/at/all", 1, {"refused"});
 }
 

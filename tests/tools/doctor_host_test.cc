@@ -93,6 +93,10 @@ TEST(Settings, oneThatMakesNoSenseIsAFailureThatNamesIt) {
   expectOk(checkSettings(settings));
   settings[1].problem = "HMC_B=\"2\": expected more";
   expectFix(checkSettings(settings), Level::fail, "unset HMC_B");
+  settings[0].problem = "HMC_A=\"1\": expected less";
+  expectFix(checkSettings(settings), Level::fail, "unset HMC_A HMC_B");
+  EXPECT_EQ(checkSettings(settings).detail,
+            "HMC_A=\"1\": expected less; HMC_B=\"2\": expected more");
 }
 
 TEST(Host, thisOneIsLookedAtAndEveryComplaintHasAFix) {
@@ -118,6 +122,24 @@ TEST(Findings, onlyAFailureIsUnhealthy) {
   EXPECT_EQ(report["findings"].size(), 2U);
   EXPECT_EQ(report["findings"][0]["level"], "warn");
   EXPECT_EQ(report["findings"][1]["fix"], "do that");
+}
+
+TEST(Findings, noFixSaysSudoWhereThereIsNoneOrToRoot) {
+  const Finding general{Level::warn, "limits", "low", "echo 1 | sudo tee file; sudo reboot"};
+  EXPECT_EQ(forUser(general, Privilege::sudo).fix, general.fix);
+  EXPECT_EQ(forUser(general, Privilege::root).fix, "echo 1 | tee file; reboot");
+  EXPECT_EQ(forUser(general, Privilege::none).fix, "as root: echo 1 | tee file; reboot");
+  const Finding ours{Level::warn, "settings", "bad", "unset HMC_A"};
+  EXPECT_EQ(forUser(ours, Privilege::none).fix, ours.fix);
+}
+
+TEST(Puts, onlyADefaultTransportThatFailsIsAFailure) {
+  const Status broken(Code::failed, "it broke");
+  EXPECT_EQ(judgePut("tcp", std::string("tcp (2 streams)"), true).level, Level::ok);
+  expectFix(judgePut("tcp", broken, true), Level::fail, "HMC_LOG=debug");
+  const Finding shy = judgePut("ucx", broken, false);
+  expectFix(shy, Level::warn, "HMC_LOG=debug");
+  EXPECT_THAT(shy.detail, HasSubstr("it broke; it serves only where a program names it"));
 }
 
 }  // namespace

@@ -80,17 +80,24 @@ TEST(Info, saysWhyThereAreNoTransports) {
   const Info info = collectInfo();
   unsetenv("HMC_TRANSPORTS");
   EXPECT_TRUE(info.transports.empty());
-  EXPECT_THAT(toText(info), HasSubstr("no transport called \"pigeon\""));
+  EXPECT_THAT(toText(info), HasSubstr("HMC_TRANSPORTS=\"pigeon\": expected some of"));
 }
 
 TEST(Explain, showsATimeOnlyWhereThereIsOne) {
-  std::vector<PathReport> paths{{"ipc", true, true, "near", "mapped", 430.0, std::nullopt},
-                                {"tcp", true, false, "far", "", 16600.0, 14250.0},
-                                {"ucx", false, false, "missing", "", std::nullopt, std::nullopt}};
-  const std::string text = toText(paths);
+  std::vector<PathReport> paths{{"ipc", true, true, "near", "mapped", 430.0, {}, {}},
+                                {"tcp", true, false, "far", "", 16600.0, 14250.0, {}},
+                                {"ucx", false, false, "missing", "", {}, {}, {}}};
+  std::string text = toText(paths);
   EXPECT_THAT(text, testing::ContainsRegex("ipc +used +430 ns +- +near"));
   EXPECT_THAT(text, testing::ContainsRegex("tcp +could be used +16.6 us +14.2 us +far"));
   EXPECT_THAT(text, testing::ContainsRegex("ucx +not usable +- +- +missing"));
+  EXPECT_THAT(text, HasSubstr("measured: from the file"));
+  EXPECT_THAT(text, Not(HasSubstr("extrapolated")));
+  paths[1].extrapolatedNs.swap(paths[1].measuredNs);
+  text = toText(paths);
+  EXPECT_THAT(text, testing::ContainsRegex("tcp +could be used +16.6 us +~ 14.2 us +far"));
+  EXPECT_THAT(text, HasSubstr("~: extrapolated"));
+  EXPECT_THAT(text, Not(HasSubstr("measured: from")));
 }
 
 TEST(PeerOptions, devicesAreReadAsPeopleWriteThem) {

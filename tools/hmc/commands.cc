@@ -1,10 +1,13 @@
 #include "commands.h"
 
+#include <algorithm>
 #include <memory>
 
 #include <fmt/core.h>
 
+#include "bench/report/units.h"
 #include "demo/demo.h"
+#include "doctor/checks.h"
 #include "explain/explain.h"
 #include "info/info.h"
 #include "litmus/litmus.h"
@@ -13,6 +16,61 @@
 
 // The command lines of the small commands.
 namespace hmc::tool {
+
+namespace {
+
+constexpr size_t kMostBytes = size_t{1} << 60;
+
+}  // namespace
+
+CLI::Option* addSize(CLI::App& command, const std::string& name, size_t& bytes, size_t least,
+                     size_t most, const std::string& what) {
+  std::string standard = bench::sizeText(bytes);
+  standard.erase(std::remove(standard.begin(), standard.end(), ' '), standard.end());
+  const auto inRange = [least, most](const std::string& text) {
+    const bool fits = CLI::Range(least, most)(std::string(text)).empty();
+    return fits ? std::string()
+                : fmt::format("{} is not from {} to {}", text, bench::sizeText(least),
+                              bench::sizeText(most));
+  };
+  return command.add_option(name, bytes, what)
+      ->type_name("SIZE")
+      ->transform(CLI::AsSizeValue(false).description(""))
+      ->check(inRange)
+      ->default_str(standard);
+}
+
+CLI::Option* addSeconds(CLI::App& command, const std::string& name, double& seconds, double least,
+                        double most, const std::string& what) {
+  return command.add_option(name, seconds, what)
+      ->capture_default_str()
+      ->type_name("SECONDS")
+      ->check(CLI::Range(least, most).description(""));
+}
+
+CLI::Option* addDevice(CLI::App& command, const std::string& name, Device& device,
+                       const std::string& what) {
+  return command
+      .add_option_function<std::string>(
+          name,
+          [name, &device](const std::string& text) {
+            const Status parsed = parseDevice(text, device);
+            if (!parsed.ok()) throw CLI::ValidationError(name, parsed.message());
+          },
+          what)
+      ->type_name("DEVICE")
+      ->default_str("cpu");
+}
+
+CLI::Validator anAddress() {
+  return CLI::Validator(
+      [](const std::string& text) { return parsePeerAddress(text).status().message(); }, "");
+}
+
+CLI::Validator aTransport() {
+  const std::vector<std::string> names{"ipc", "verbs", "ucx", "tcp"};
+  return CLI::IsMember(names);
+}
 
 void addDemo(CLI::App& app, int& exitStatus) {
   struct DemoOptions {
@@ -26,11 +84,8 @@ void addDemo(CLI::App& app, int& exitStatus) {
       "Examples:\n"
       "  hmc demo\n"
       "  hmc demo --bytes 1000000");
-  demo->add_option("--bytes", options->bytes,
-                   "How many bytes to move each way, also as 4KiB or 64MiB")
-      ->capture_default_str()
-      ->transform(CLI::AsSizeValue(false))
-      ->check(CLI::Range(size_t{1}, size_t{1} << 34));
+  addSize(*demo, "--bytes", options->bytes, 1, size_t{1} << 34,
+          "How many bytes to move each way, also as 4KiB or 64MiB");
   demo->callback([options, &exitStatus] {
     keepLogToErrors();
     exitStatus = runDemo(options->bytes);
@@ -50,22 +105,14 @@ void addExplain(CLI::App& app, int& exitStatus) {
   explain
       ->add_option("address", options->address,
                    "Where the peer listens: host:port, tcp://host:port or unix:///path")
+      ->type_name("ADDRESS")
+      ->check(anAddress())
       ->required();
-  explain
-      ->add_option_function<std::string>(
-          "--kind",
-          [options](const std::string& text) {
-            const Status parsed = parseDevice(text, options->local);
-            if (!parsed.ok()) throw CLI::ValidationError("--kind", parsed.message());
-          },
-          "Our memory: a kind that hmc info lists, and a number: cpu, cuda, cuda:1")
-      ->default_str("cpu");
-  explain->add_option("--size", options->size, "Bytes of one put; 4KiB and 64MiB are understood")
-      ->capture_default_str()
-      ->transform(CLI::AsSizeValue(false));
-  explain->add_option("--timeout", options->seconds, "Seconds to wait for the peer")
-      ->capture_default_str()
-      ->check(CLI::Range(0.1, 600.0));
+  addDevice(*explain, "--kind", options->local,
+            "Our memory: a kind that hmc info lists, and a number: cpu, cuda, cuda:1");
+  addSize(*explain, "--size", options->size, 0, kMostBytes,
+          "Bytes of one put, also as 4KiB or 64MiB");
+  addSeconds(*explain, "--timeout", options->seconds, 0.1, 600, "Seconds to wait for the peer");
   explain->footer(
       "The peer's secret is taken from HMC_SECRET.\n\n"
       "Examples:\n"
@@ -99,9 +146,13 @@ void addLitmus(CLI::App& app, int& exitStatus) {
   litmus->add_option("--rounds", options->rounds, "How often each promise is tried; in steps of 32")
       ->capture_default_str()
       ->check(CLI::Range(uint64_t{64}, uint64_t{1} << 40));
-  litmus->add_option("--transport", options->transport, "One of those that hmc info lists");
-  auto* listen = litmus->add_option("--listen", *address, "Serve clients of other hosts there");
+  litmus->add_option("--transport", options->transport, "One of those that hmc info lists")
+      ->check(aTransport());
+  auto* listen = litmus->add_option("--listen", *address, "Serve clients of other hosts there")
+                     ->type_name("HOST:PORT");
   litmus->add_option("--connect", options->connect, "A host where hmc litmus --listen runs")
+      ->type_name("HOST:PORT")
+      ->check(anAddress())
       ->excludes(listen);
   litmus->footer(
       "Examples:\n"

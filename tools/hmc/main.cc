@@ -1,10 +1,13 @@
 #include <algorithm>
+#include <memory>
 #include <numeric>
 #include <vector>
 
 #include <fmt/core.h>
 
 #include "commands.h"
+#include "help/man_page.h"
+#include "help/wrapped_help.h"
 #include "hmc/version.h"
 
 namespace {
@@ -77,10 +80,13 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", std::string("hmc ") + hmc::kVersion);
   app.require_subcommand(1);
   app.failure_message(usageAdvice);
-  app.footer(
-      "`hmc COMMAND --help` explains a command with examples. To begin with:\n"
-      "  hmc demo      # see two processes move memory over each transport\n"
-      "  hmc doctor    # find out what this host lacks");
+  app.formatter(std::make_shared<hmc::tool::WrappedHelp>());
+  app.footer("`hmc COMMAND --help` explains a command with examples.\n" +
+             std::string(hmc::tool::kExitStatuses) +
+             "\n\n"
+             "Examples:\n"
+             "  hmc demo      # see two processes move memory over each transport\n"
+             "  hmc doctor    # find out what this host lacks");
   int exitStatus = 0;
   hmc::tool::addDemo(app, exitStatus);
   hmc::tool::addBench(app, exitStatus);
@@ -90,6 +96,7 @@ int main(int argc, char** argv) {
   hmc::tool::addExplain(app, exitStatus);
   hmc::tool::addStore(app, exitStatus);
   hmc::tool::addPool(app, exitStatus);
+  hmc::tool::addHelpFiles(app, exitStatus);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -35,7 +35,8 @@ struct Refusals {
 
  private:
   static constexpr const char* kPermissionFix =
-      " (let processes of one user trace each other: sudo sysctl -w kernel.yama.ptrace_scope=0; or "
+      " (let processes of one user trace each other, as root: sysctl -w "
+      "kernel.yama.ptrace_scope=0; or "
       "let the owner's Node allocate the memory)";
   static constexpr const char* kNamespaceFix =
       " (let both processes share a pid namespace, or let the owner's Node allocate the memory)";

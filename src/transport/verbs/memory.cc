@@ -107,7 +107,7 @@ Result<Handle<ibv_mr>> registerDevice(const Nic& nic, const Region& region, Righ
   return error(Code::unsupported,
                "{} memory cannot be registered with {}, and one of two ways would be enough. "
                "dma-buf: {}. Peer memory: {}; load the accelerator's kernel module for it (NVIDIA: "
-               "`sudo modprobe nvidia-peermem`)",
+               "`modprobe nvidia-peermem` as root)",
                region.device.toString(), nic.port().name(), byDmabuf.status().message(),
                asPeer.status().message());
 }

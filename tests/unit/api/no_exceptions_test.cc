@@ -234,7 +234,7 @@ TEST_F(NoExceptions, ofNodesWithOddOptions) {
     NodeOptions options;
     options.transports = {"tcp"};
     options.channels = number;
-    options.heartbeat = options.lease = std::chrono::milliseconds(number);
+    options.lease = options.heartbeat = std::chrono::milliseconds(number);
     auto node = Walk("numbers")("Node::create", [&] { return Node::create(options).ok(); });
     EXPECT_TRUE(node.has_value());
   }

@@ -75,6 +75,22 @@ TEST_F(NodePaths, measuredTimesOfThePathThatIsTakenAreShown) {
   EXPECT_GT(*over(slower, "ipc").predictedNs, mapped);
 }
 
+TEST_F(NodePaths, nothingIsCalledMeasuredThatWasNot) {
+  measured(
+      {{"ipc", DeviceKind::cpu, "put", 4096, 300}, {"ipc", DeviceKind::cpu, "put", 8192, 600}});
+  NodePair nodes;
+  for (const size_t between : {4096, 5000, 8192}) {
+    const auto path = over(nodes.toA.explain(Device{}, between), "ipc");
+    EXPECT_TRUE(path.measuredNs) << between;
+    EXPECT_FALSE(path.extrapolatedNs) << between;
+  }
+  for (const size_t beyond : {size_t{8}, size_t{64} << 30}) {
+    const auto path = over(nodes.toA.explain(Device{}, beyond), "ipc");
+    EXPECT_FALSE(path.measuredNs) << beyond;
+    EXPECT_TRUE(path.extrapolatedNs) << beyond;
+  }
+}
+
 TEST_F(NodePaths, memoryThatIsNotHereIsExplained) {
   NodePair nodes;
   for (const auto& path : nodes.toA.explain(Device{DeviceKind::cuda, 99}, 8)) {

@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 
 #include "bench/against/competitors.h"
+#include "bench/expected_time.h"
 #include "bench/report/progress.h"
 #include "bench/report/report.h"
 #include "bench/report/units.h"
@@ -136,15 +137,19 @@ Status save(const std::string& file, const Run& run, const Session& session) {
   return saveMeasurements(file, times);
 }
 
+std::vector<double> expectedSeconds(const Session& session, const BenchOptions& options,
+                                    const std::vector<std::string>& transports, const Plan& plan) {
+  if (options.targets) return secondsOfTargets(transports, session.onDevice(), options.seconds);
+  if (options.firstPut) return secondsOfFirstPuts(plan);
+  if (options.allPaths) return secondsOfAllPaths(transports, plan);
+  if (options.protections) return secondsOfAllPaths({"tcp", "tcp", "tcp"}, plan);
+  return secondsOfSweep(transports, plan, options.session, session.local());
+}
+
 Status measure(Session& session, const BenchOptions& options,
                const std::vector<std::string>& transports, Run& run) {
   const Plan plan = planOf(options);
-  constexpr size_t kOtherSteps = 7;  // of a transport: batches, tags and verifying
-  Progress progress(options.targets    ? targetSteps(transports, session.onDevice())
-                    : options.firstPut ? plan.sizes.size()
-                    : options.allPaths || options.protections
-                        ? 2 * plan.sizes.size()
-                        : transports.size() * (4 * plan.sizes.size() + kOtherSteps));
+  Progress progress(expectedSeconds(session, options, transports, plan));
   Bench bench{session, plan, [&](const std::string& what) { progress.next(what); }, run};
   if (options.allPaths) return measureAllPaths(bench, transports);
   if (options.protections) return measureProtections(bench);

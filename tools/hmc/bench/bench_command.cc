@@ -43,17 +43,6 @@ int run(BenchCommandOptions& options) {
   return bench::serveBench(options.server, /*forAPerson=*/true);
 }
 
-// "cuda:0" as a Device.
-void addDevice(CLI::App& bench, const std::string& name, Device& device, const std::string& what) {
-  bench.add_option_function<std::string>(
-      name,
-      [name, &device](const std::string& text) {
-        if (Status status = parseDevice(text, device); !status.ok())
-          throw CLI::ValidationError(name, status.message());
-      },
-      what);
-}
-
 std::string competitorNames() {
   std::string names;
   for (const auto& competitor : bench::allCompetitors())
@@ -61,26 +50,26 @@ std::string competitorNames() {
   return names;
 }
 
+CLI::Validator aCompetitor() {
+  std::vector<std::string> names{""};  // --against alone
+  for (const auto& competitor : bench::allCompetitors()) names.push_back(competitor.name);
+  return CLI::IsMember(names);
+}
+
 void addWhatToMeasure(CLI::App& bench, BenchCommandOptions& options) {
   bench.add_option("--transport", options.bench.transports, "Only these, for example ipc,tcp")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->check(aTransport());
   addDevice(bench, "--memory", options.bench.session.memory,
             "Where our memory lies: cpu, or a device such as cuda:0");
   addDevice(bench, "--peer-memory", options.bench.session.peerMemory,
             "Where the other side's memory lies");
-  bench
-      .add_option("--from", options.bench.smallest,
-                  "Smallest transfer in bytes, or as 4KiB; sizes double")
-      ->capture_default_str()
-      ->transform(CLI::AsSizeValue(false))
-      ->check(CLI::Range(kSmallest, kLargest));
-  bench.add_option("--to", options.bench.largest, "Largest transfer in bytes, or as 64MiB")
-      ->capture_default_str()
-      ->transform(CLI::AsSizeValue(false))
-      ->check(CLI::Range(kSmallest, kLargest));
-  bench.add_option("--seconds", options.bench.seconds, "Time for each measurement and its ceiling")
-      ->capture_default_str()
-      ->check(CLI::Range(0.001, 60.0));
+  addSize(bench, "--from", options.bench.smallest, kSmallest, kLargest,
+          "Smallest transfer in bytes, or as 4KiB; sizes double");
+  addSize(bench, "--to", options.bench.largest, kSmallest, kLargest,
+          "Largest transfer in bytes, or as 64MiB");
+  addSeconds(bench, "--seconds", options.bench.seconds, 0.001, 60,
+             "Time for each measurement and its ceiling");
   bench.add_option("--window", options.bench.window, "Transfers in flight, for bandwidth")
       ->capture_default_str()
       ->check(CLI::Range(1, 1024));
@@ -93,6 +82,7 @@ void addWhatToMeasure(CLI::App& bench, BenchCommandOptions& options) {
                       .add_option("--against", options.bench.against,
                                   "Competitors beside us, all or some of: " + competitorNames())
                       ->delimiter(',')
+                      ->check(aCompetitor())
                       ->expected(0, -1);
   bench
       .add_flag("--all-paths", options.bench.allPaths,
@@ -132,17 +122,21 @@ void addWhereTo(CLI::App& bench, BenchCommandOptions& options) {
                 "--plot", "pictures are drawn by Python: python3 -m hmc bench --plot " + file);
           })
       ->group("");
-  bench.add_option(
-      "--save", options.bench.save,
-      "Add the times to this file; Nodes choose by it where HMC_MEASUREMENTS names it");
+  bench
+      .add_option("--save", options.bench.save,
+                  "Add the times to this file; Nodes choose by it where HMC_MEASUREMENTS names it")
+      ->type_name("FILE");
   auto* connect = bench
                       .add_option("--connect", options.bench.session.connect,
                                   "Measure to the `hmc bench --listen` at HOST:PORT")
+                      ->type_name("HOST:PORT")
+                      ->check(anAddress())
                       ->excludes(bench.get_option("--protections"))
                       ->excludes(bench.get_option("--first-put"));
   bench
       .add_option("--listen", options.listen,
                   "Serve a --connect from another host at HOST:PORT; port 0 picks one")
+      ->type_name("HOST:PORT")
       ->excludes(connect)
       ->excludes(bench.get_option("--memory"))  // the other side names both
       ->excludes(bench.get_option("--peer-memory"));
@@ -191,9 +185,8 @@ void addBench(CLI::App& app, int& exitStatus) {
       "pool",
       "Measures what a pool is made of: copies, joins, leaves, barriers and the store, each beside "
       "the best that this machine can do.");
-  pool->add_option("--seconds", poolOptions->seconds, "Time for each measurement and its ceiling")
-      ->capture_default_str()
-      ->check(CLI::Range(0.001, 60.0));
+  addSeconds(*pool, "--seconds", poolOptions->seconds, 0.001, 60,
+             "Time for each measurement and its ceiling");
   addDevice(*pool, "--memory", poolOptions->memory,
             "A device such as cuda:0: measure slots on it instead");
   pool->add_flag("--json", poolOptions->json, "Print JSON instead of tables");

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <functional>
@@ -29,6 +30,18 @@ struct Bench {
   std::function<void(const std::string&)> step;  // called before each measurement with its name
   Run& run;                                      // where the results go
 };
+
+// How many transfers of that size are in flight, so that they take no more than 64 MiB or one.
+inline size_t windowOf(const Plan& plan, size_t bytes) {
+  return std::clamp<size_t>(64 * kMiB / bytes, 1, plan.window);
+}
+// The batches: that many blocks, of each of these sizes as far as the memory reaches.
+inline constexpr size_t kBlocksOfBatch = 256;
+inline constexpr size_t kBatchBlocks[] = {64, kKiB, 4 * kKiB, 16 * kKiB, 64 * kKiB};
+// Tags in memory have no ceiling where there is no shared memory to compare with.
+inline bool hasTags(const std::string& transport, bool local) {
+  return transport == "tcp" || (transport == "ipc" && local);
+}
 
 // Blocking put and get of every size, then with a window of them in flight.
 Status measureTransfers(Bench& bench, const std::string& transport);

@@ -85,8 +85,7 @@ Result<Compared> compareTags(Session& session, const std::string& transport, Clo
 }
 
 Status measureControl(Bench& bench, const std::string& transport) {
-  // Tags in memory have no ceiling where there is no shared memory to compare with.
-  if (transport != "tcp" && !(transport == "ipc" && bench.session.local())) return Status();
+  if (!hasTags(transport, bench.session.local())) return Status();
   bench.step(transport + " tag round trips");
   TOOL_ASSIGN(Compared compared, compareTags(bench.session, transport, bench.plan.time));
   Measurement measurement = measurementOf(transport, "control", true, sizeof(uint64_t), compared);

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <cstring>
 
 #include <fmt/core.h>
@@ -11,7 +10,6 @@ namespace hmc::bench {
 namespace {
 
 constexpr size_t kAck = 8;
-constexpr size_t kMostInFlight = size_t{64} << 20;  // bytes
 
 bool throughMemory(const std::string& transport) {
   return transport == "ipc";
@@ -176,7 +174,7 @@ Status measureTransfers(Bench& bench, const std::string& transport) {
     for (size_t bytes : plan.sizes) {
       bench.step(fmt::format("{} {} of {} bytes, {} in flight", transport, put ? "put" : "get",
                              bytes, plan.window));
-      const size_t count = std::clamp<size_t>(kMostInFlight / bytes, 1, plan.window);
+      const size_t count = windowOf(plan, bytes);
       TOOL_ASSIGN(Compared compared,
                   compareWindow(session, *path, transport, put, count, bytes, plan.time));
       bench.run.measurements.push_back(
@@ -187,16 +185,15 @@ Status measureTransfers(Bench& bench, const std::string& transport) {
 }
 
 Status measureBatches(Bench& bench, const std::string& transport) {
-  constexpr size_t kBlocks = 256;
   TOOL_ASSIGN(auto path, bench.session.path(transport));
-  for (size_t bytes :
-       {size_t{64}, size_t{1} << 10, size_t{4} << 10, size_t{16} << 10, size_t{64} << 10}) {
-    if (kBlocks * bytes > path->local.size()) break;
-    bench.step(fmt::format("{} {} blocks of {} bytes", transport, kBlocks, bytes));
-    TOOL_ASSIGN(Compared batch,
-                compareBatch(bench.session, *path, transport, kBlocks, bytes, bench.plan.time));
-    bench.run.measurements.push_back(measurementOf(
-        transport, fmt::format("batch of {} blocks in one put", kBlocks), true, bytes, batch));
+  for (const size_t bytes : kBatchBlocks) {
+    if (kBlocksOfBatch * bytes > path->local.size()) break;
+    bench.step(fmt::format("{} {} blocks of {} bytes", transport, kBlocksOfBatch, bytes));
+    TOOL_ASSIGN(Compared batch, compareBatch(bench.session, *path, transport, kBlocksOfBatch, bytes,
+                                             bench.plan.time));
+    bench.run.measurements.push_back(
+        measurementOf(transport, fmt::format("batch of {} blocks in one put", kBlocksOfBatch), true,
+                      bytes, batch));
   }
   return Status();
 }

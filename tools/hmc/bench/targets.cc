@@ -114,22 +114,30 @@ Status tagsOverTcp(Bench& bench) {
   return Status();
 }
 
+// How long a step takes: so many times what --seconds says, and seconds beside that.
+struct StepTime {
+  double times;
+  double seconds = 0;
+};
 struct TargetGroup {
   const char* transport;
   Status (*measure)(Bench&);
-  size_t steps;
+  std::vector<StepTime> steps;
 };
-// In the order of measuring.
-constexpr TargetGroup kGroups[] = {
-    {"ipc", sameHost, 7},
-    {"ipc", userMemory, 3},
-    {"tcp", overTcp, 2},
-    {"ipc", tagsThroughMemory, 1},
-    {"tcp", tagsOverTcp, 1},
-    {"verbs", measureVerbsTargets, kVerbsTargetSteps},
-    {"ucx", measureUcxTargets, kUcxTargetSteps},
-    {"ipc", measureScaling, kScalingSteps},
-};
+// In the order of measuring. Large transfers take their time whatever --seconds says.
+const std::vector<TargetGroup>& groups() {
+  static const std::vector<TargetGroup> all{
+      {"ipc", sameHost, {{1}, {1}, {1}, {1}, {1}, {4, 0.5}, {1}}},
+      {"ipc", userMemory, {{1}, {1}, {1}}},
+      {"tcp", overTcp, {{2}, {8, 1}}},
+      {"ipc", tagsThroughMemory, {{2}}},
+      {"tcp", tagsOverTcp, {{3}}},
+      {"verbs", measureVerbsTargets, {{1, 2}, {1, 2}, {1, 2}, {1, 2}, {1, 2}, {1, 2}}},
+      {"ucx", measureUcxTargets, {{2}, {2}, {2}, {8, 1}, {8, 4}}},
+      {"ipc", measureScaling, {{1, 2}, {1}, {1}, {0, 6}}},
+  };
+  return all;
+}
 
 bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -186,12 +194,15 @@ void addCompetitorTargets(Run& run) {
   }
 }
 
-size_t targetSteps(const std::vector<std::string>& transports, bool onDevice) {
-  size_t steps = 0;
-  if (onDevice) return kDeviceTargetSteps;
-  for (const auto& group : kGroups)
-    steps += contains(transports, group.transport) ? group.steps : 0;
-  return steps;
+std::vector<double> secondsOfTargets(const std::vector<std::string>& transports, bool onDevice,
+                                     double each) {
+  if (onDevice) return std::vector<double>(kDeviceTargetSteps, 4 * each);
+  std::vector<double> all;
+  for (const auto& group : groups()) {
+    if (!contains(transports, group.transport)) continue;
+    for (const StepTime& step : group.steps) all.push_back(step.times * each + step.seconds);
+  }
+  return all;
 }
 
 Status measureTargets(Bench& bench, const std::vector<std::string>& transports) {
@@ -200,7 +211,7 @@ Status measureTargets(Bench& bench, const std::vector<std::string>& transports) 
                   "--targets compares with this machine's own memory: run it without --connect");
   }
   if (bench.session.onDevice()) return measureDeviceTargets(bench, transports);
-  for (const auto& group : kGroups) {
+  for (const auto& group : groups()) {
     if (contains(transports, group.transport)) TOOL_TRY(group.measure(bench));
   }
   return Status();

@@ -11,19 +11,18 @@ namespace hmc::bench {
 
 // All targets of these transports.
 Status measureTargets(Bench& bench, const std::vector<std::string>& transports);
-// How many steps that takes.
-size_t targetSteps(const std::vector<std::string>& transports, bool onDevice);
+// How long each step of that takes, where --seconds says `each`.
+std::vector<double> secondsOfTargets(const std::vector<std::string>& transports, bool onDevice,
+                                     double each);
 
 // Our 8-byte put has to beat the 8-byte put of each competitor in the run.
 void addCompetitorTargets(Run& run);
 
 // Beside perftest. A note says so where perftest is not installed.
 Status measureVerbsTargets(Bench& bench);
-inline constexpr size_t kVerbsTargetSteps = 6;
 
 // Beside direct calls of UCX. A note says so where the build had no UCX headers.
 Status measureUcxTargets(Bench& bench);
-inline constexpr size_t kUcxTargetSteps = 5;
 
 // In their place where --memory names a device: between that device, another process's memory of it
 // and its host memory.
@@ -36,7 +35,6 @@ Status measureStreamTargets(Bench& bench, const Path& toHost, Device there);
 // What idle peers cost, what a put costs among many peers and regions, and how puts scale with
 // threads.
 Status measureScaling(Bench& bench);
-inline constexpr size_t kScalingSteps = 4;
 
 // In their place for --first-put: the first put of all of a new region beside later ones.
 Status measureFirstPuts(Bench& bench);

@@ -24,6 +24,12 @@ struct Finding {
 // No finding is a failure.
 bool healthy(const std::vector<Finding>& findings);
 
+// Its commands as this user can type them: without sudo for root, and where there is no sudo as a
+// word to become root.
+enum class Privilege { root, sudo, none };
+Privilege privilegeOfThisUser();
+Finding forUser(Finding finding, Privilege privilege);
+
 // A line each, and a line with the fix where there is one.
 std::string toText(const Finding& finding);
 // {"version", "healthy", "findings": [{"level", "what", "detail", "fix"}]}
@@ -99,6 +105,10 @@ std::vector<Finding> checkAccelerators(const std::vector<AcceleratorSigns>& foun
 
 // Why no Node could be made, with a fix that fits the reason.
 Finding judgeNode(const Status& made);
+
+// The outcome of a put over one transport, `path` when it worked. Only one that Nodes take unasked
+// is part of the default path.
+Finding judgePut(const std::string& transport, const Result<std::string>& path, bool isDefault);
 
 // Does the library work on this host alone: can a Node open a listener, and does a put to another
 // process arrive over each transport that can run here? Works only in the hmc program, which it

@@ -25,7 +25,8 @@ class Report {
 
   void add(const char* title, const std::vector<Finding>& findings) {
     if (!json_) fmt::print("{}{}\n", all_.empty() ? "" : "\n", title);
-    for (const auto& finding : findings) {
+    for (const auto& general : findings) {
+      const Finding finding = forUser(general, privilege_);
       if (!json_) fmt::print("{}", toText(finding));
       all_.push_back(finding);
     }
@@ -44,6 +45,7 @@ class Report {
 
  private:
   const bool json_;
+  const Privilege privilege_ = privilegeOfThisUser();
   std::vector<Finding> all_;
 };
 
@@ -66,11 +68,13 @@ void addDoctor(CLI::App& app, int& exitStatus) {
   auto* doctor = app.add_subcommand(
       "doctor",
       "Checks what works on this host, and to a peer, and prints the fix for what does not.");
-  doctor->add_option("address", options->address,
-                     "A peer to look at: host:port, tcp://host:port or unix:///path");
-  doctor->add_option("--timeout", options->seconds, "Seconds that each step may take with the peer")
-      ->capture_default_str()
-      ->check(CLI::Range(0.1, 600.0));
+  doctor
+      ->add_option("address", options->address,
+                   "A peer to look at: host:port, tcp://host:port or unix:///path")
+      ->type_name("ADDRESS")
+      ->check(anAddress());
+  addSeconds(*doctor, "--timeout", options->seconds, 0.1, 600,
+             "Seconds that each step may take with the peer");
   doctor->add_flag("--json", options->json, "Print the findings as JSON");
   doctor->footer(
       "The exit status is 0 only when the default path works; warnings do not change it.\n"

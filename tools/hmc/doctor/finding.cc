@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <algorithm>
 
 #include <fmt/core.h>
@@ -5,6 +7,7 @@
 
 #include "doctor/checks.h"
 #include "hmc/version.h"
+#include "program.h"
 
 namespace hmc::tool {
 
@@ -20,6 +23,22 @@ const char* nameOf(Level level) {
 bool healthy(const std::vector<Finding>& findings) {
   return std::none_of(findings.begin(), findings.end(),
                       [](const Finding& one) { return one.level == Level::fail; });
+}
+
+Privilege privilegeOfThisUser() {
+  if (geteuid() == 0) return Privilege::root;
+  return findProgram("sudo") ? Privilege::sudo : Privilege::none;
+}
+
+Finding forUser(Finding finding, Privilege privilege) {
+  if (privilege == Privilege::sudo) return finding;
+  constexpr std::string_view kSudo = "sudo ";
+  bool removed = false;
+  for (size_t at = 0; (at = finding.fix.find(kSudo, at)) != std::string::npos; removed = true) {
+    finding.fix.erase(at, kSudo.size());
+  }
+  if (removed && privilege == Privilege::none) finding.fix = "as root: " + finding.fix;
+  return finding;
 }
 
 std::string toText(const Finding& finding) {

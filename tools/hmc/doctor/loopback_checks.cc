@@ -37,19 +37,25 @@ Finding checkListener(Node& node) {
           fixFor(listener.status(), "sudo ip link set lo up")};
 }
 
-Finding checkTransport(const PathReport& transport) {
-  const std::string what = "put over " + transport.transport;
-  if (!transport.usable) return {Level::ok, what, "not tried: " + transport.reason, ""};
-  auto path = roundTrip(transport.transport);
+// Does a Node take this transport without being told to?
+bool isDefault(const std::string& transport, const NodeOptions& options) {
+  constexpr const char* kOnlyByName = "ucx";
+  return !options.transports.empty() || transport != kOnlyByName;
+}
+
+}  // namespace
+
+Finding judgePut(const std::string& transport, const Result<std::string>& path, bool isDefault) {
+  const std::string what = "put over " + transport;
   if (path.ok()) {
     return {Level::ok, what,
             fmt::format("{} bytes went to another process and back, {}", kBytes, *path), ""};
   }
-  return {Level::fail, what, path.status().message(),
+  const std::string why = path.status().message();
+  return {isDefault ? Level::fail : Level::warn, what,
+          isDefault ? why : why + "; it serves only where a program names it",
           fixFor(path.status(), "HMC_LOG=debug hmc demo  # shows where it breaks")};
 }
-
-}  // namespace
 
 Finding judgeNode(const Status& made) {
   if (made.ok()) return {Level::ok, "node", "a Node can be made", ""};
@@ -59,10 +65,16 @@ Finding judgeNode(const Status& made) {
 }
 
 std::vector<Finding> checkLoopback() {
-  auto node = Node::create(optionsFromEnvironment("hmc doctor"));
+  const NodeOptions options = optionsFromEnvironment("hmc doctor");
+  auto node = Node::create(options);
   if (!node.ok()) return {judgeNode(node.status())};
   std::vector<Finding> findings{checkListener(*node)};
-  for (const auto& transport : node->transports()) findings.push_back(checkTransport(transport));
+  for (const PathReport& one : node->transports()) {
+    findings.push_back(
+        one.usable
+            ? judgePut(one.transport, roundTrip(one.transport), isDefault(one.transport, options))
+            : Finding{Level::ok, "put over " + one.transport, "not tried: " + one.reason, ""});
+  }
   return findings;
 }
 

@@ -10,10 +10,39 @@
 
 namespace hmc::tool {
 
+namespace {
+
+std::string timeOf(const std::optional<double>& ns) {
+  return ns ? bench::timeText(*ns) : "-";
+}
+
+// A time that was not measured does not look like one that was.
+std::string measuredOf(const PathReport& path) {
+  return path.extrapolatedNs ? "~ " + timeOf(path.extrapolatedNs) : timeOf(path.measuredNs);
+}
+
+// Where the times come from.
+std::string legendOf(const std::vector<PathReport>& paths) {
+  const auto any = [&](const auto& has) { return std::any_of(paths.begin(), paths.end(), has); };
+  std::string text =
+      "typical: what such a transport takes on today's hosts, within a factor of a few\n";
+  const bool beyond = any([](const PathReport& one) { return one.extrapolatedNs.has_value(); });
+  const bool measured = any([](const PathReport& one) { return one.measuredNs.has_value(); });
+  if (measured) text += "measured: from the file that HMC_MEASUREMENTS names\n";
+  if (beyond) {
+    text +=
+        "~: extrapolated, because the file that HMC_MEASUREMENTS names has only sizes below this "
+        "one, or only above\n";
+  }
+  if (!measured && !beyond) {
+    text += "measured: nothing; name a file of `hmc bench --save FILE` in HMC_MEASUREMENTS\n";
+  }
+  return text;
+}
+
+}  // namespace
+
 std::string toText(const std::vector<PathReport>& paths) {
-  auto time = [](const std::optional<double>& ns) {
-    return ns ? bench::timeText(*ns) : std::string("-");
-  };
   std::string out = fmt::format("{:<10} {:<13} {:>10} {:>10}  {}\n", "transport", "", "typical",
                                 "measured", "why");
   for (const auto& path : paths) {
@@ -21,9 +50,9 @@ std::string toText(const std::vector<PathReport>& paths) {
                        path.preferred ? "used"
                        : path.usable  ? "could be used"
                                       : "not usable",
-                       time(path.predictedNs), time(path.measuredNs), path.reason);
+                       timeOf(path.predictedNs), measuredOf(path), path.reason);
   }
-  return out;
+  return out + "\n" + legendOf(paths);
 }
 
 int runExplain(const ExplainOptions& options) {
@@ -39,17 +68,8 @@ int runExplain(const ExplainOptions& options) {
   const auto paths = peer->explain(options.local, options.size);
   fmt::print("{} at {}: a put of {} bytes of {} memory\n\n{}", peer->name(), address, options.size,
              options.local.toString(), toText(paths));
-  bool measured = false;
-  bool used = false;
-  for (const auto& path : paths) {
-    measured = measured || path.measuredNs;
-    used = used || path.preferred;
-  }
-  fmt::print(
-      "\ntypical: what such a transport takes on today's hosts, within a factor of a "
-      "few\n{}\n",
-      measured ? "measured: from the file that HMC_MEASUREMENTS names"
-               : "measured: nothing; name a file of `hmc bench --save FILE` in HMC_MEASUREMENTS");
+  const bool used = std::any_of(paths.begin(), paths.end(),
+                                [](const PathReport& path) { return path.preferred; });
   return used ? 0 : 1;
 }
 

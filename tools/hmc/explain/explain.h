@@ -17,7 +17,7 @@ struct ExplainOptions {
 // Connects, asks, and prints the table. The exit status: 0 when some transport is used.
 int runExplain(const ExplainOptions& options);
 
-// The table: a line per transport.
+// The table, a line per transport, and where its times come from.
 std::string toText(const std::vector<PathReport>& paths);
 
 }  // namespace hmc::tool

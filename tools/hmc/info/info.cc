@@ -92,7 +92,8 @@ std::string toJson(const Info& info) {
     Json setting{{"variable", one.variable},
                  {"value", one.value},
                  {"from", one.fromEnvironment ? "environment" : "default"},
-                 {"meaning", one.meaning}};
+                 {"meaning", one.meaning},
+                 {"readBy", one.readBy}};
     if (!one.problem.empty()) setting["problem"] = one.problem;
     json["settings"].push_back(setting);
   }

@@ -65,15 +65,15 @@ void addPool(CLI::App& app, int& exitStatus) {
       ->required()
       ->check(CLI::Range(uint32_t{1}, Guardian::kMostGroups));
   run->add_option("--store", options->ranks.store,
-                  "A store that runs already; by default this command serves one");
+                  "A store that runs already; by default this command serves one")
+      ->type_name("ADDRESS");
   run->add_flag("--tag", options->ranks.tag, "Put the rank in front of each line of output");
-  run->add_option("--grace", options->grace,
-                  "Seconds that ranks have to end after SIGTERM, before SIGKILL")
-      ->capture_default_str()
-      ->check(CLI::Range(0.0, 3600.0));
+  addSeconds(*run, "--grace", options->grace, 0, 3600,
+             "Seconds that ranks have to end after SIGTERM, before SIGKILL");
   // From the first word on that is no option of ours, all words are left over as they are. The
   // library leaves them so after "--", too, if there is an argument, which then takes none.
   run->add_option("program", options->ranks.words, "The program and its arguments")
+      ->type_name("PROGRAM")
       ->check([](const std::string&) { return std::string("is left over"); });
   run->validate_positionals();
   run->prefix_command();

@@ -75,14 +75,18 @@ void addStore(CLI::App& app, int& exitStatus) {
   store
       ->add_option("--listen", options->listen,
                    "tcp://host:port or unix:///path; port 0 picks one, and it is printed")
+      ->type_name("ADDRESS")
       ->capture_default_str();
-  store->add_option("--secret-file", options->secretFile,
-                    "A file with the secret that clients need; by default HMC_SECRET");
-  store->add_option("--capacity", options->capacity, "Bytes of all keys and values; 4GiB works")
-      ->capture_default_str()
-      ->transform(CLI::AsSizeValue(false));
-  store->add_option("--data", options->data,
-                    "A folder where keys and leases outlive this process; by default they do not");
+  store
+      ->add_option("--secret-file", options->secretFile,
+                   "A file with the secret that clients need; by default HMC_SECRET")
+      ->type_name("FILE");
+  addSize(*store, "--capacity", options->capacity, 1, size_t{1} << 60,
+          "Bytes of all keys and values; 4GiB works");
+  store
+      ->add_option("--data", options->data,
+                   "A folder where keys and leases outlive this process; by default they do not")
+      ->type_name("DIR");
   store->add_flag("--insecure", options->insecure,
                   "Without a secret: serve also where other hosts reach it, and everybody there");
   store->footer(

@@ -38,9 +38,15 @@ Status measurePool(const PoolBenchOptions& options, Run& run) {
   const bool onDevice = !options.memory.isHost();
   if (onDevice) run.header.emplace_back("memory", options.memory.toString());
   TOOL_ASSIGN(auto others, Others::start());
-  Progress progress(onDevice ? kPoolDeviceSteps
-                             : kPoolCopySteps + kPoolMemberSteps + kPoolCollectiveSteps +
-                                   kPoolStoreSteps);
+  Progress progress;
+  if (onDevice) {
+    progress.expect(kPoolDeviceSteps, 2 * options.seconds);
+  } else {
+    progress.expect(kPoolCopySteps, 2 * options.seconds);
+    progress.expect(kPoolMemberSteps, 6);
+    progress.expect(kPoolCollectiveSteps, 4);
+    progress.expect(kPoolStoreSteps, 10);
+  }
   PoolBench bench{
       others,
       std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options.seconds)),

@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <cmath>
+#include <numeric>
 
 #include <fmt/core.h>
 
@@ -36,17 +37,23 @@ void print(int fd, const std::string& text) {
 
 }  // namespace
 
-std::string progressLine(const std::string& what, size_t step, size_t steps,
+std::string progressLine(const std::string& what, size_t step, const std::vector<double>& seconds,
                          std::chrono::duration<double> elapsed) {
-  std::string line = steps == 0 ? what : fmt::format("[{}/{}] {}", step, steps, what);
-  if (step < 2 || steps < step) return line;  // nothing to judge by yet
-  const double left =
-      elapsed.count() / static_cast<double>(step - 1) * static_cast<double>(steps - step + 1);
+  if (seconds.empty()) return what;
+  std::string line = fmt::format("[{}/{}] {}", step, seconds.size(), what);
+  if (step < 1 || seconds.size() < step) return line;  // more than was known
+  const auto now = seconds.begin() + static_cast<std::ptrdiff_t>(step - 1);
+  const double done = std::accumulate(seconds.begin(), now, 0.0);
+  // The first steps are short, and what they say about the machine is worth little.
+  constexpr double kDoubt = 1;
+  const double slower = (elapsed.count() + kDoubt) / (done + kDoubt);
+  const double left = slower * std::accumulate(now, seconds.end(), 0.0);
   if (left >= 90) return fmt::format("{}, about {:.0f} min left", line, std::ceil(left / 60));
   return fmt::format("{}, about {:.0f} s left", line, std::ceil(left));
 }
 
-Progress::Progress(size_t steps, int fd) : fd_(fd), shown_(isatty(fd) != 0), steps_(steps) {}
+Progress::Progress(std::vector<double> seconds, int fd)
+    : fd_(fd), shown_(isatty(fd) != 0), seconds_(std::move(seconds)) {}
 
 Progress::~Progress() {
   erase();
@@ -55,7 +62,7 @@ Progress::~Progress() {
 void Progress::next(const std::string& what) {
   ++begun_;
   if (!shown_) return;
-  print(fd_, kEraseLine + cut(progressLine(what, begun_, steps_, Clock::now() - started_), fd_));
+  print(fd_, kEraseLine + cut(progressLine(what, begun_, seconds_, Clock::now() - started_), fd_));
   drawn_ = true;
 }
 

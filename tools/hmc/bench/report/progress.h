@@ -6,6 +6,8 @@
 #include <chrono>
 #include <cstddef>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace hmc::bench {
 
@@ -13,15 +15,16 @@ namespace hmc::bench {
 // The destructor erases it. For one thread.
 class Progress {
  public:
-  explicit Progress(size_t steps = 0, int fd = STDERR_FILENO);
+  // `seconds`: what each step will probably take. The steps that are over correct that.
+  explicit Progress(std::vector<double> seconds = {}, int fd = STDERR_FILENO);
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  // There is more to do than was known.
-  void expect(size_t steps) { steps_ += steps; }
-  // And less: that many steps will not happen.
-  void skip(size_t steps) { steps_ -= std::min(steps, steps_); }
+  // There is more to do than was known, of so many seconds each.
+  void expect(size_t steps, double seconds = 2) { seconds_.insert(seconds_.end(), steps, seconds); }
+  // And less: that many of the last steps will not happen.
+  void skip(size_t steps) { seconds_.resize(seconds_.size() - std::min(steps, seconds_.size())); }
   // The next step begins.
   void next(const std::string& what);
   // Takes the line away, for somebody who wants to print. next() brings it back.
@@ -33,13 +36,14 @@ class Progress {
   const int fd_;
   const bool shown_;
   const Clock::time_point started_ = Clock::now();
-  size_t steps_;
+  std::vector<double> seconds_;
   size_t begun_ = 0;
   bool drawn_ = false;
 };
 
-// "[3/12] put 64 KiB, about 40 s left". `elapsed` is what the steps before this one took.
-std::string progressLine(const std::string& what, size_t step, size_t steps,
+// "[3/12] put 64 KiB, about 40 s left". `seconds` is what each step was expected to take, `elapsed`
+// what the steps before this one took.
+std::string progressLine(const std::string& what, size_t step, const std::vector<double>& seconds,
                          std::chrono::duration<double> elapsed);
 
 }  // namespace hmc::bench

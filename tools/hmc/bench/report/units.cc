@@ -52,6 +52,8 @@ std::string valueText(double value, Unit unit) {
 
 std::string percentText(double percent) {
   if (!std::isfinite(percent)) return "-";
+  // Nobody reads 1842 % as 18 times as much.
+  if (percent >= 199.5) return threeDigits(percent / 100, " x");
   return fmt::format("{:.{}f} %", percent, percent < 9.95 ? 1 : 0);
 }
 

@@ -104,6 +104,8 @@ class HMC_API Collective {
 
   // The path to a rank, as RemoteRegion::path() says it.
   std::string path(uint32_t rank) const;
+  // Why a rank is gone; ok while we are connected to it.
+  Status status(uint32_t rank) const;
 
  private:
   explicit Collective(std::unique_ptr<collective::GroupImpl> impl);

@@ -147,6 +147,9 @@ Memory is given by its address and has to stay where it is until the call return
       .def(
           "path", [](const Ranks& self, uint32_t rank) { return self->path(rank); },
           py::arg("rank"), "path(self, rank)\n--\n\nHow that rank is reached.")
+      .def(
+          "check", [](const Ranks& self, uint32_t rank) { check(self->status(rank)); },
+          py::arg("rank"), "check(self, rank)\n--\n\nRaise why that rank is gone, if it is.")
       .def("connect", connectGroup, py::arg("addresses"), timeout,
            "connect(self, addresses, timeout=30)\n--\n\nConnect to all ranks, whose addresses "
            "are given by rank.")

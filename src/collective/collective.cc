@@ -73,6 +73,9 @@ const std::string& Collective::address() const {
 std::string Collective::path(uint32_t rank) const {
   return impl_->path(rank);
 }
+Status Collective::status(uint32_t rank) const {
+  return impl_->status(rank);
+}
 Status Collective::connect(const std::vector<std::string>& addresses, Timeout timeout) {
   return impl_->connect(addresses, Deadline(timeout));
 }

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _SMALL = 64 << 10
 _LOOK = 0.5  # seconds between two looks whether a rank is still there
+_CONNECT = 2  # seconds; a rank listens before it is in the group, so it answers unless it died
 _BYTES, _OFFER, _TAKEN, _REFUSED = range(4)
 # What it is, the sender's rank, its tag, how long it is, its number among the sender's.
 _HEADER = struct.Struct("<BIiQQ")
@@ -141,10 +142,24 @@ class Messages:
         if rank == self._rank or not 0 <= rank < len(self._addresses):
             raise InvalidArgument("rank %d sends to rank %d: it must be another one of the %d"
                                   % (self._rank, rank, len(self._addresses)))
-        self._core.check(rank)
-        if rank not in self._peers:
-            self._peers[rank] = self._node.connect(self._addresses[rank], timeout=self.timeout)
+        deadline = time.monotonic() + self.timeout
+        while rank not in self._peers:
+            gone = self._gone(rank)
+            if gone is not None:
+                raise gone
+            try:
+                self._peers[rank] = self._node.connect(self._addresses[rank], timeout=_CONNECT)
+            except HMCError:
+                if time.monotonic() >= deadline:
+                    raise
         return self._peers[rank]
+
+    def _gone(self, rank: int) -> Optional[HMCError]:
+        try:
+            self._core.check(rank)
+        except HMCError as error:
+            return type(error)("rank %d is gone: %s" % (rank, error))
+        return None
 
     def _begin(self) -> None:
         if self._thread is None:
@@ -227,21 +242,14 @@ class Messages:
             return DeadlineExceeded("the %s %s rank %s did not end in time" % (
                 work.name, "to" if work.name == "send" else "from",
                 "any" if work.rank is None else work.rank))
-        gone: List[HMCError] = []
-        ranks = range(len(self._addresses)) if work.rank is None else [work.rank]
-        for rank in ranks:
-            if rank != self._rank:
-                try:
-                    self._core.check(rank)
-                except HMCError as error:
-                    gone.append(type(error)("rank %d is gone: %s" % (rank, error)))
-                else:
-                    return None
-        # What it sent before it went may still be under way at the first look.
-        if gone and not work.suspected:
-            work.suspected = True
+        others = [work.rank] if work.rank is not None else \
+            [rank for rank in range(len(self._addresses)) if rank != self._rank]
+        gone = [self._gone(rank) for rank in others]
+        if not all(gone):
             return None
-        return gone[0] if gone else None
+        # What it sent before it went may still be under way at the first look.
+        suspected, work.suspected = work.suspected, True
+        return gone[0] if gone and suspected else None
 
 
 def _name(number: int) -> str:

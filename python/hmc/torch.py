@@ -15,9 +15,9 @@ try:
 
     if not dist.is_available():
         raise ImportError("this torch is built without torch.distributed")
-except ImportError as error:
+except ImportError as _missing:
     raise ImportError("hmc.torch is a backend of torch.distributed, which cannot be imported: %s"
-                      % error) from None
+                      % _missing) from None
 
 from .torch_meeting import meet
 from .torch_messages import Messages

@@ -18,7 +18,6 @@ from .torch_work import Kept, Work
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from datetime import timedelta
     from typing import Any, Deque, Dict, List, Optional
 
     from ._core import Node, Note, Peer
@@ -51,7 +50,7 @@ class _Message:
             self.peer.open(_name(self.number), timeout=timeout).get(tensor, timeout=timeout)
 
 
-class _Pending(Work):
+class Pending(Work):
     """A send or recv that is not done."""
 
     def __init__(self, owner: Messages, name: str, tensor: Any, rank: Optional[int],
@@ -69,7 +68,7 @@ class _Pending(Work):
     source_rank = _source_rank
 
 
-class _Receive(_Pending):
+class Receive(Pending):
     def __init__(self, owner: Messages, tensor: Any, rank: Optional[int], tag: int) -> None:
         self._targets = Targets()
         self._memory = self._targets.add(tensor)
@@ -97,8 +96,8 @@ class Messages:
         self._peers: Dict[int, Peer] = {}
         self._change = threading.Condition()
         # All below only while _change is held.
-        self._receives: List[_Receive] = []
-        self._sends: Dict[int, _Pending] = {}
+        self._receives: List[Receive] = []
+        self._sends: Dict[int, Pending] = {}
         self._arrived: Deque[_Message] = deque()
         self._number = 0
         self._thread: Optional[threading.Thread] = None
@@ -114,7 +113,7 @@ class Messages:
         memory = source(tensor)
         peer = self._peer(rank)
         size = nbytes(memory)
-        work = _Pending(self, "send", tensor, rank, tag)
+        work = Pending(self, "send", tensor, rank, tag)
         with self._change:
             self._number += 1
             number = self._number
@@ -132,7 +131,7 @@ class Messages:
         return work
 
     def receive(self, tensor: Any, rank: Optional[int], tag: int) -> Work:
-        work = _Receive(self, tensor, rank, tag)
+        work = Receive(self, tensor, rank, tag)
         with self._change:
             self._receives.append(work)
             self._begin()
@@ -204,7 +203,7 @@ class Messages:
             self._arrived.remove(message)
             self._take(work, message)
 
-    def _take(self, work: _Receive, message: _Message) -> None:
+    def _take(self, work: Receive, message: _Message) -> None:
         error: Optional[Exception] = None
         try:
             work.take(message)
@@ -222,14 +221,13 @@ class Messages:
     def _look(self) -> None:
         """End what waits for a rank that is gone, or has waited too long."""
         with self._change:
-            pending: List[_Pending] = [*self._receives, *self._sends.values()]
+            pending: List[Pending] = [*self._receives, *self._sends.values()]
         for work in pending:
             error = self._hopeless(work)
             if error is None:
                 continue
             with self._change:
-                if work in self._receives:
-                    self._receives.remove(work)
+                self._receives = [one for one in self._receives if one is not work]
                 numbers = [number for number, one in self._sends.items() if one is work]
                 for number in numbers:
                     del self._sends[number]
@@ -237,7 +235,7 @@ class Messages:
                 self._node.unregister(_name(number))
             work.end(error)
 
-    def _hopeless(self, work: _Pending) -> Optional[HMCError]:
+    def _hopeless(self, work: Pending) -> Optional[HMCError]:
         if time.monotonic() >= work.deadline:
             return DeadlineExceeded("the %s %s rank %s did not end in time" % (
                 work.name, "to" if work.name == "send" else "from",

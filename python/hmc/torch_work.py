@@ -8,7 +8,7 @@ from collections import OrderedDict, deque
 from datetime import timedelta
 from queue import SimpleQueue
 
-from torch._C import _distributed_c10d as c10d
+import torch.distributed as dist
 from torch.futures import Future
 
 from .errors import DeadlineExceeded
@@ -39,7 +39,7 @@ class Kept:
         self._works.pop(id(work), None)
 
 
-class Work(c10d.Work):  # type: ignore[misc]
+class Work(dist._Work):  # type: ignore[misc]
     """One operation, from its start to its end. Any thread may wait for it."""
 
     def __init__(self, name: str, result: List[Any], kept: Kept) -> None:

@@ -455,7 +455,7 @@ class Collective(_Rank):
         self, data: int, count: int, type: str, op: str, timeout: Optional[float] = 30
     ) -> None: ...
     def reduce_scatter(
-        self, sent: int, received: int, count: int, type: str, op: str,
+        self, sent: List[int], received: int, count: int, type: str, op: str,
         timeout: Optional[float] = 30
     ) -> None: ...
 

@@ -34,13 +34,13 @@ PAIRS = 7  # times that both are measured
 TIMEOUT = 600
 
 
-def cases(world: int, largest: int) -> Iterator[_Case]:
+def cases(world: int, smallest: int, largest: int) -> Iterator[_Case]:
     """What all ranks do, in the same order. The bytes are those of the larger tensor of a rank."""
     import torch
     import torch.distributed as dist
 
     yield "barrier", 0, dist.barrier, dist.barrier
-    for size in [size for size in SIZES if size <= largest]:
+    for size in [size for size in SIZES if smallest <= size <= largest]:
         whole = torch.ones(size // 4)
         other = torch.ones(size // 4)
         parts = list(other.chunk(world))
@@ -79,7 +79,7 @@ def seconds_each(call: _Call, group: Any, rounds: int) -> float:
     return (time.perf_counter() - start) / rounds
 
 
-def measure(rank: int, world: int, meeting: str, largest: int) -> None:
+def measure(rank: int, world: int, meeting: str, smallest: int, largest: int) -> None:
     """One rank. The first prints what came out."""
     import torch.distributed as dist
 
@@ -89,7 +89,7 @@ def measure(rank: int, world: int, meeting: str, largest: int) -> None:
                             timeout=timedelta(seconds=TIMEOUT))
     gloo = dist.group.WORLD
     ours = dist.new_group(backend="hmc")
-    for operation, size, with_ours, with_gloo in cases(world, largest):
+    for operation, size, with_ours, with_gloo in cases(world, smallest, largest):
         rounds = max(1, min(100, 4 * MIB // max(size, 1)))
         with_ours(ours)
         with_gloo(gloo)
@@ -105,10 +105,11 @@ def measure(rank: int, world: int, meeting: str, largest: int) -> None:
     dist.destroy_process_group()
 
 
-def targets_of(world: int, largest: int) -> Iterator[Target]:
+def targets_of(world: int, smallest: int, largest: int) -> Iterator[Target]:
     with tempfile.TemporaryDirectory(prefix="hmc-bench-") as folder:
         command = [sys.executable, "-m", "hmc.bench_collectives", "--meeting", folder + "/ranks",
-                   "--ranks", str(world), "--largest", str(largest), "--rank"]
+                   "--ranks", str(world), "--smallest", str(smallest), "--largest",
+                   str(largest), "--rank"]
         variables = dict({"OMP_NUM_THREADS": "1"}, **os.environ)
         ranks = [subprocess.Popen([*command, str(rank)], env=variables, text=True,
                                   stdout=subprocess.PIPE if rank == 0 else None)
@@ -142,13 +143,15 @@ def main(arguments: List[str]) -> Optional[str]:
     parser = argparse.ArgumentParser(prog="python -m hmc bench --collectives",
                                      description="hmc's backend of torch.distributed beside gloo.")
     parser.add_argument("--ranks", type=int, nargs="+", default=[2, 4])
+    parser.add_argument("--smallest", type=int, default=0, help="bytes of the smallest tensors")
     parser.add_argument("--largest", type=int, default=LARGE, help="bytes of the largest tensors")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     parser.add_argument("--rank", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--meeting", help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.rank is not None:
-        measure(options.rank, options.ranks[0], options.meeting, options.largest)
+        measure(options.rank, options.ranks[0], options.meeting, options.smallest,
+                options.largest)
         return None
     try:
         import hmc.torch  # noqa: F401
@@ -161,7 +164,8 @@ def main(arguments: List[str]) -> Optional[str]:
         print("torch %s, python %s, hmc %s, %s, %d cores, load %.2f" % (
             torch.__version__, platform.python_version(), hmc.__version__, platform.machine(),
             os.cpu_count() or 1, os.getloadavg()[0]))
-    targets = [one for world in options.ranks for one in targets_of(world, options.largest)]
+    targets = [one for world in options.ranks
+               for one in targets_of(world, options.smallest, options.largest)]
     show(targets, options.json)
     if all(one["met"] for one in targets):
         return None

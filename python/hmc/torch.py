@@ -94,22 +94,32 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
             raise ValueError("reduce_scatter: %d bytes to receive, so %d ranks must send %d, not %d"
                              % (nbytes(received), self._size, nbytes(received) * self._size,
                                 nbytes(sent)))
-        if received.data_ptr() != sent.data_ptr() + nbytes(received) * self._rank:
-            sent, = apart([sent], [received])
-        reduction = Reduction(getattr(opts, "reduceOp", dist.ReduceOp.SUM), sent.dtype)
+        parts = list(sent.reshape(-1).chunk(self._size))
+        return self._reduce_parts(output, received, parts, targets, opts)
+
+    def reduce_scatter(self, outputs: List[Any], inputs: List[List[Any]], opts: Any = None) -> Work:
+        targets = Targets()
+        self._check_count("reduce_scatter", inputs[0])
+        received = targets.add(outputs[0])
+        parts = [source(tensor) for tensor in inputs[0]]
+        for part in parts:
+            same_size("reduce_scatter", part, received)
+        return self._reduce_parts(outputs[0], received, parts, targets, opts)
+
+    def _reduce_parts(self, output: Any, received: Any, parts: List[Any], targets: Targets,
+                      opts: Any) -> Work:
+        if received.data_ptr() != parts[self._rank].data_ptr():
+            parts = apart(parts, [received])
+        reduction = Reduction(getattr(opts, "reduceOp", dist.ReduceOp.SUM), received.dtype)
 
         def run(timeout: float) -> None:
-            self._core.reduce_scatter(sent.data_ptr(), received.data_ptr(),
+            self._core.reduce_scatter([part.data_ptr() for part in parts], received.data_ptr(),
                                       reduction.count(received), reduction.type, reduction.op,
                                       timeout)
             reduction.finish(received, self._size)
             targets.store()
 
         return self._start("reduce_scatter", opts, run, [output])
-
-    def reduce_scatter(self, outputs: List[Any], inputs: List[List[Any]], opts: Any = None) -> Work:
-        parts = [source(tensor).reshape(-1) for tensor in inputs[0]]
-        return self._reduce_scatter_base(outputs[0], torch.cat(parts), opts)
 
     # Bytes of one rank or of all for one rank or all.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import torch
 
 from . import _core
@@ -115,5 +117,6 @@ class Reduction:
             tensor.div_(ranks)
 
 
+@functools.lru_cache(maxsize=None)
 def _size_of(dtype: Any) -> int:
     return int(torch.empty((), dtype=dtype).element_size())

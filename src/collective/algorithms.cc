@@ -33,7 +33,9 @@ bool takeNext(Operation& operation, uint32_t rank, uint32_t phase, char* data, s
               size_t end) {
   if (taken >= end || !hasPiece(operation, rank, phase, taken, end - taken)) return false;
   const size_t size = operation.head(rank)->size;
-  copyHost(data + taken, operation.bytes(rank), size);
+  // What does not stay in the cache anyway is not read into it first.
+  const auto copy = end < kStreamingThreshold ? copyHost : streamHost;
+  copy(data + taken, operation.bytes(rank), size);
   operation.take(rank);
   taken += size;
   return true;
@@ -211,7 +213,7 @@ Status reduceEverywhere(Operation& operation, char* data, size_t size, Combine c
   return Status();
 }
 
-Status reduceParts(Operation& operation, const char* sent, char* reduced,
+Status reduceParts(Operation& operation, const std::vector<const char*>& parts, char* reduced,
                    const std::vector<size_t>& bounds, Combine combine, char* gathered) {
   enum Phase : uint32_t { kScatter, kGather };
   const uint32_t ranks = operation.ranks();
@@ -231,7 +233,7 @@ Status reduceParts(Operation& operation, const char* sent, char* reduced,
   const auto send = [&](uint32_t rank) {
     // Results first: they are still in the cache.
     if (gathered && sendNext(operation, rank, kGather, reduced, answered[rank], done)) return true;
-    return sendNext(operation, rank, kScatter, sent + bounds[rank], scattered[rank],
+    return sendNext(operation, rank, kScatter, parts[rank], scattered[rank],
                     sizeOfPart(rank));
   };
   bool left = true;
@@ -247,7 +249,7 @@ Status reduceParts(Operation& operation, const char* sent, char* reduced,
     }
     if (done < mine && sources.arrived(kScatter, done, mine - done)) {
       const size_t length = std::min(operation.piece(), mine - done);
-      sources.reduce(combine, reduced + done, sent + bounds[self] + done, length);
+      sources.reduce(combine, reduced + done, parts[self] + done, length);
       done += length;
       moved = true;
     }

@@ -58,6 +58,22 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
     def getBackendName(self) -> str:
         return "hmc"
 
+    # A ProcessGroup of torch 2 asks its backends for its name, and a Python one has none.
+
+    def _set_group_name(self, name: str) -> None:
+        self._name = name
+
+    @property
+    def group_name(self) -> str:
+        return self._name
+
+    def _set_group_desc(self, description: str) -> None:
+        self._description = description
+
+    @property
+    def group_desc(self) -> str:
+        return self._description
+
     def _start(self, name: str, opts: Any, run: Callable[[float], None],
                result: Sequence[Any]) -> Work:
         timeout = getattr(opts, "timeout", _UNSET)

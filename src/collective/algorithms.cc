@@ -233,8 +233,7 @@ Status reduceParts(Operation& operation, const std::vector<const char*>& parts, 
   const auto send = [&](uint32_t rank) {
     // Results first: they are still in the cache.
     if (gathered && sendNext(operation, rank, kGather, reduced, answered[rank], done)) return true;
-    return sendNext(operation, rank, kScatter, parts[rank], scattered[rank],
-                    sizeOfPart(rank));
+    return sendNext(operation, rank, kScatter, parts[rank], scattered[rank], sizeOfPart(rank));
   };
   bool left = true;
   while (left) {

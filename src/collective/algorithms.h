@@ -20,9 +20,9 @@ Status exchange(Operation& operation, const std::vector<ExchangePart>& parts);
 // Everybody sends everything to everybody: one step, and the least of all work for two ranks.
 Status reduceEverywhere(Operation& operation, char* data, size_t size, Combine combine);
 
-// Rank r reduces everybody's parts[r], of bounds[r + 1] - bounds[r] bytes, into `reduced`, which may
-// be its own. With `gathered`, everybody gets the results of all, each at its bound: then the parts
-// and `reduced` are there.
+// Rank r reduces everybody's parts[r], of bounds[r + 1] - bounds[r] bytes, into `reduced`, which
+// may be its own. With `gathered`, everybody gets the results of all, each at its bound: then the
+// parts and `reduced` are there.
 Status reduceParts(Operation& operation, const std::vector<const char*>& parts, char* reduced,
                    const std::vector<size_t>& bounds, Combine combine, char* gathered);
 

@@ -47,7 +47,8 @@ void Operation::take(uint32_t rank) {
   if (!taken.ok() && taken.code() != Code::disconnected) fail(rank, taken);
 }
 
-// Does not yield: among busy processes that costs a turn of theirs, and who sleeps is woken at once.
+// Does not yield: among busy processes that costs a turn of theirs, and who sleeps is woken at
+// once.
 bool Operation::rungSoon() const {
   for (uint32_t i = 0; i < group_.spins(); ++i) {
     if (rung()) return true;

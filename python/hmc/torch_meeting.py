@@ -29,8 +29,11 @@ class Met(NamedTuple):
 def meet(store: Any, rank: int, size: int, timeout: timedelta) -> Met:
     """Return when all ranks are connected. Only those that have the store know the secret."""
     deadline = time.monotonic() + timeout.total_seconds()
+    # The store may still know what an earlier group of the same name was told.
+    turn = store.add(_KEY % ("turn", rank), 1)
 
     def all_told(what: str, mine: str) -> List[str]:
+        what = "%s/%d" % (what, turn)
         store.set(_KEY % (what, rank), mine)
         return [_told(store, what, other, size, deadline) for other in range(size)]
 

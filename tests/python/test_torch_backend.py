@@ -1,9 +1,11 @@
 """torch.distributed over hmc: programs for gloo, with another name for the backend."""
 
+import concurrent.futures
 import datetime
 import signal
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -358,6 +360,49 @@ def test_without_torch_the_import_says_what_is_missing():
     assert done.returncode != 0
     assert "ImportError: hmc.torch is a backend of torch.distributed, which cannot be imported" \
         in done.stderr
+
+
+class SlowStore:
+    """A store that lets the first rank come only after the second has asked for it."""
+
+    def __init__(self, store, rank, asked):
+        self.store, self.rank, self.asked = store, rank, asked
+
+    def __getattr__(self, name):
+        return getattr(self.store, name)
+
+    def set(self, key, value):
+        if self.rank == 0:
+            assert self.asked.wait(60)
+        self.store.set(key, value)
+
+    def wait(self, keys, timeout):
+        try:
+            self.store.wait(keys, datetime.timedelta(milliseconds=10))
+        except RuntimeError:  # it is not there yet
+            self.asked.set()
+            self.store.wait(keys, timeout)
+
+    def get(self, key):
+        value = self.store.get(key)
+        self.asked.set()
+        return value
+
+
+def test_a_second_group_does_not_read_what_the_first_one_told():
+    torch_distributed()
+    from torch.distributed import HashStore
+
+    from hmc.torch_meeting import meet
+
+    store = HashStore()
+    for _ in range(2):
+        asked = threading.Event()
+        with concurrent.futures.ThreadPoolExecutor(2) as threads:
+            met = list(threads.map(
+                lambda rank: meet(SlowStore(store, rank, asked), rank, 2,
+                                  datetime.timedelta(seconds=60)), (0, 1)))
+            list(threads.map(lambda one: one.core.barrier(60), met))
 
 
 def test_a_rank_that_does_not_come_is_named():

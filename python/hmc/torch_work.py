@@ -1,4 +1,4 @@
-"""Operations of a torch.distributed group: what torch calls Work, and who runs them in which order."""
+"""Operations of a torch.distributed group: what torch calls Work, and who runs them, and when."""
 
 from __future__ import annotations
 

@@ -7,6 +7,8 @@ it has a place for it, and says that it has.
 from __future__ import annotations
 
 import ctypes
+import os
+import select
 import struct
 import threading
 import time
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from ._core import Node, Note, Peer
     from .torch_meeting import Met
 
-_SMALL = 64 << 10
+_SMALL = 256 << 10
 _LOOK = 0.5  # seconds between two looks whether a rank is still there
 _CONNECT = 2  # seconds; a rank listens before it is in the group, so it answers unless it died
 _BYTES, _OFFER, _TAKEN, _REFUSED = range(4)
@@ -84,7 +86,8 @@ class Receive(Pending):
 
 
 class Messages:
-    """Those of one rank. A thread takes notes while something is pending."""
+    """Those of one rank. A thread takes notes from the first of them on, so that no sender has to
+    wait for a receiver that sends, too."""
 
     def __init__(self, met: Met, rank: int, timeout: float, kept: Kept) -> None:
         self.timeout = timeout
@@ -94,19 +97,20 @@ class Messages:
         self._addresses = met.addresses
         self._rank = rank
         self._peers: Dict[int, Peer] = {}
-        self._change = threading.Condition()
+        self._arrived: Deque[_Message] = deque()  # the thread's alone
+        self._woken, self._waker = os.pipe()
+        self._change = threading.Lock()
         # All below only while _change is held.
         self._receives: List[Receive] = []
         self._sends: Dict[int, Pending] = {}
-        self._arrived: Deque[_Message] = deque()
         self._number = 0
         self._thread: Optional[threading.Thread] = None
-        self._closed = False
 
     def close(self) -> None:
         with self._change:
-            self._closed = True
-            self._change.notify()
+            os.close(self._waker)  # which wakes the thread
+            if self._thread is None:
+                os.close(self._woken)
         self._node.close()
 
     def send(self, tensor: Any, rank: int, tag: int) -> Work:
@@ -120,7 +124,7 @@ class Messages:
             if size > _SMALL:
                 self._node.register(memory, name=_name(number), access="r")
                 self._sends[number] = work
-                self._begin()
+            self._wake()
         kind = _OFFER if size > _SMALL else _BYTES
         note = _HEADER.pack(kind, self._rank, tag, size, number)
         if kind == _BYTES:
@@ -134,7 +138,7 @@ class Messages:
         work = Receive(self, tensor, rank, tag)
         with self._change:
             self._receives.append(work)
-            self._begin()
+            self._wake()
         return work
 
     def _peer(self, rank: int) -> Peer:
@@ -160,26 +164,38 @@ class Messages:
             return type(error)("rank %d is gone: %s" % (rank, error))
         return None
 
-    def _begin(self) -> None:
+    def _wake(self) -> None:
         if self._thread is None:
             self._thread = threading.Thread(target=self._serve, name="hmc-messages", daemon=True)
             self._thread.start()
-        self._change.notify()
+        os.write(self._waker, b"w")
 
     def _serve(self) -> None:
+        poll = select.poll()
+        poll.register(self._node._note_fd(), select.POLLIN)
+        poll.register(self._woken, select.POLLIN)
+        looked = time.monotonic()
         while True:
-            with self._change:
-                while not self._closed and not self._receives and not self._sends:
-                    self._change.wait()
-                if self._closed:
-                    return
-            try:
-                self._match()
-                self._hear(self._node.next_note(_LOOK))
-            except DeadlineExceeded:
-                self._look()
-            except HMCError:  # the node is closed
+            pending = bool(self._receives or self._sends)
+            ready = [descriptor for descriptor, _ in poll.poll(_LOOK * 1000 if pending else None)]
+            if self._woken in ready and not os.read(self._woken, 4096):
+                os.close(self._woken)
                 return
+            try:
+                self._hear_all()
+            except HMCError:  # the node is closed
+                continue
+            self._match()
+            if pending and time.monotonic() - looked > _LOOK:
+                self._look()
+                looked = time.monotonic()
+
+    def _hear_all(self) -> None:
+        while True:
+            note = self._node._note_if_any()
+            if note is None:
+                return
+            self._hear(note)
 
     def _hear(self, note: Note) -> None:
         message = _Message(note)

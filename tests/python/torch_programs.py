@@ -187,6 +187,12 @@ if rank == 0:
     assert found == set(range(1, world)), found
 else:
     dist.send(torch.full((3,), float(rank)), 0)
+# More than may lie unread, before anybody receives.
+many = [dist.isend(torch.full((50000,), float(i)), right, tag=2) for i in range(400)]
+data = torch.empty(50000)
+for i in range(400):
+    dist.recv(data, left, tag=2)
+    check("many", data, i)
 data = torch.empty(5)
 work = dist.isend(torch.ones(4), right, tag=1)
 try:

@@ -115,12 +115,15 @@ void allreduce(const Ranks& self, uintptr_t data, size_t count, const std::strin
   });
 }
 
-void reduceScatter(const Ranks& self, uintptr_t sent, uintptr_t received, size_t count,
-                   const std::string& type, const std::string& op, py::handle timeout) {
+void reduceScatter(const Ranks& self, const std::vector<uintptr_t>& sent, uintptr_t received,
+                   size_t count, const std::string& type, const std::string& op,
+                   py::handle timeout) {
+  std::vector<const void*> parts;
+  for (const uintptr_t part : sent) parts.push_back(pointerFrom(part));
   const auto kind = static_cast<DataType>(indexIn(kReducibleTypes, type));
   const auto what = static_cast<ReduceOp>(indexIn(kReduceOps, op));
   operate(self, timeout, [&](Collective& one, Timeout time) {
-    return one.reduceScatter(pointerFrom(sent), pointerFrom(received), count, kind, what, time);
+    return one.reduceScatter(parts, pointerFrom(received), count, kind, what, time);
   });
 }
 
@@ -147,6 +150,9 @@ Memory is given by its address and has to stay where it is until the call return
       .def(
           "path", [](const Ranks& self, uint32_t rank) { return self->path(rank); },
           py::arg("rank"), "path(self, rank)\n--\n\nHow that rank is reached.")
+      .def(
+          "check", [](const Ranks& self, uint32_t rank) { check(self->status(rank)); },
+          py::arg("rank"), "check(self, rank)\n--\n\nRaise why that rank is gone, if it is.")
       .def("connect", connectGroup, py::arg("addresses"), timeout,
            "connect(self, addresses, timeout=30)\n--\n\nConnect to all ranks, whose addresses "
            "are given by rank.")
@@ -187,7 +193,7 @@ Memory is given by its address and has to stay where it is until the call return
       .def("reduce_scatter", reduceScatter, py::arg("sent"), py::arg("received"), py::arg("count"),
            py::arg("type"), py::arg("op"), timeout,
            "reduce_scatter(self, sent, received, count, type, op, timeout=30)\n--\n\nThe result "
-           "of all ranks' numbers, `count` of them for each rank.");
+           "of all ranks' numbers, `count` of them for each rank, for which sent[rank] is.");
 }
 
 }  // namespace hmc::python

@@ -1,7 +1,8 @@
 """`python -m hmc` is the hmc command: demo, bench, info, doctor, explain.
 
-Two things only Python can do: `python -m hmc bench --python` (hmc.bench) and
-`python -m hmc bench --plot FILE` (hmc.plot).
+Three things only Python can do: `python -m hmc bench --python` (hmc.bench),
+`python -m hmc bench --collectives` (hmc.bench_collectives) and `python -m hmc bench --plot FILE`
+(hmc.plot).
 """
 
 import os
@@ -20,6 +21,10 @@ def main() -> Union[int, str]:
         from . import bench
 
         return bench.main([one for one in arguments[1:] if one != "--python"])
+    if arguments[:1] == ["bench"] and "--collectives" in arguments:
+        from . import bench_collectives
+
+        return bench_collectives.main([one for one in arguments[1:] if one != "--collectives"])
     if arguments[:1] == ["bench"] and any(one.split("=")[0] in PLOT_OPTIONS for one in arguments):
         from . import plot
 

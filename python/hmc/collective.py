@@ -234,8 +234,9 @@ def reduce_scatter(group: Group, send: _Array, recv: _Array, *, op: str = "sum",
         source = HostArray.read(group.session, send, send_bias)
         target = HostArray.write(group.session, recv, _after(source, recv_bias))
         source = apart(source, target, -part * group.rank)
-        _core_of(group).reduce_scatter(source.pointer, target.pointer, part // source.itemsize,
-                                       number, op, receive_timeout(timeout))
+        parts = [source.pointer + part * rank for rank in range(group.world)]
+        _core_of(group).reduce_scatter(parts, target.pointer, part // source.itemsize, number, op,
+                                       receive_timeout(timeout))
         target.store()
         return
     bounds = [part * rank for rank in range(group.world + 1)]

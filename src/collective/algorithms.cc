@@ -36,7 +36,9 @@ bool takeNext(Operation& operation, uint32_t rank, uint32_t phase, char* data, s
   if (taken >= end) return false;
   const auto header = nextPiece(operation, rank, phase, taken, end - taken);
   if (!header) return false;
-  copyHost(data + taken, operation.bytes(rank), header->size);
+  // What does not stay in the cache anyway is not read into it first.
+  const auto copy = end < kStreamingThreshold ? copyHost : streamHost;
+  copy(data + taken, operation.bytes(rank), header->size);
   operation.take(rank);
   taken += header->size;
   return true;
@@ -215,7 +217,7 @@ Status reduceEverywhere(Operation& operation, char* data, size_t size, Combine c
   return Status();
 }
 
-Status reduceParts(Operation& operation, const char* sent, char* reduced,
+Status reduceParts(Operation& operation, const std::vector<const char*>& parts, char* reduced,
                    const std::vector<size_t>& bounds, Combine combine, char* gathered) {
   enum Phase : uint32_t { kScatter, kGather };
   const uint32_t ranks = operation.ranks();
@@ -235,8 +237,7 @@ Status reduceParts(Operation& operation, const char* sent, char* reduced,
   const auto send = [&](uint32_t rank) {
     // Results first: they are still in the cache.
     if (gathered && sendNext(operation, rank, kGather, reduced, answered[rank], done)) return true;
-    return sendNext(operation, rank, kScatter, sent + bounds[rank], scattered[rank],
-                    sizeOfPart(rank));
+    return sendNext(operation, rank, kScatter, parts[rank], scattered[rank], sizeOfPart(rank));
   };
   bool left = true;
   while (left) {
@@ -251,7 +252,7 @@ Status reduceParts(Operation& operation, const char* sent, char* reduced,
     }
     if (done < mine && sources.arrived(kScatter, done, mine - done)) {
       const size_t length = std::min(operation.piece(), mine - done);
-      sources.reduce(combine, reduced + done, sent + bounds[self] + done, length);
+      sources.reduce(combine, reduced + done, parts[self] + done, length);
       done += length;
       moved = true;
     }

@@ -20,10 +20,10 @@ Status exchange(Operation& operation, const std::vector<ExchangePart>& parts);
 // Everybody sends everything to everybody: one step, and the least of all work for two ranks.
 Status reduceEverywhere(Operation& operation, char* data, size_t size, Combine combine);
 
-// Rank r reduces the bytes from bounds[r] to bounds[r + 1] of everybody's `sent`, into `reduced`,
-// which may be where they lie in `sent`. With `gathered`, everybody gets the results of all, in
-// `sent`'s place: then `reduced` is there.
-Status reduceParts(Operation& operation, const char* sent, char* reduced,
+// Rank r reduces everybody's parts[r], of bounds[r + 1] - bounds[r] bytes, into `reduced`, which
+// may be its own. With `gathered`, everybody gets the results of all, each at its bound: then the
+// parts and `reduced` are there.
+Status reduceParts(Operation& operation, const std::vector<const char*>& parts, char* reduced,
                    const std::vector<size_t>& bounds, Combine combine, char* gathered);
 
 }  // namespace hmc::collective

@@ -73,6 +73,9 @@ const std::string& Collective::address() const {
 std::string Collective::path(uint32_t rank) const {
   return impl_->path(rank);
 }
+Status Collective::status(uint32_t rank) const {
+  return impl_->status(rank);
+}
 Status Collective::connect(const std::vector<std::string>& addresses, Timeout timeout) {
   return impl_->connect(addresses, Deadline(timeout));
 }
@@ -141,29 +144,45 @@ Status Collective::allreduce(void* data, size_t count, DataType type, ReduceOp o
                                                             combine);
                       }
                       std::vector<size_t> bounds(ranks + 1);
+                      std::vector<const char*> parts(ranks);
                       for (size_t rank = 0; rank <= ranks; ++rank) {
                         bounds[rank] = count / ranks * rank + std::min(count % ranks, rank);
                         bounds[rank] *= each;
+                        if (rank < ranks) parts[rank] = bytes + bounds[rank];
                       }
                       return collective::reduceParts(
-                          operation, bytes, bytes + bounds[impl_->rank()], bounds, combine, bytes);
+                          operation, parts, bytes + bounds[impl_->rank()], bounds, combine, bytes);
                     });
 }
 
 Status Collective::reduceScatter(const void* sent, void* received, size_t count, DataType type,
                                  ReduceOp op, Timeout timeout) {
+  std::vector<const void*> parts(impl_->size());
+  for (size_t rank = 0; rank < parts.size(); ++rank) {
+    parts[rank] = static_cast<const char*>(sent) + count * sizeOf(type) * rank;
+  }
+  return reduceScatter(parts, received, count, type, op, timeout);
+}
+
+Status Collective::reduceScatter(const std::vector<const void*>& sent, void* received, size_t count,
+                                 DataType type, ReduceOp op, Timeout timeout) {
   HMC_TRY(checkNumbers(type, op));
+  if (sent.size() != impl_->size()) {
+    return error(Code::invalidArgument, "{} parts for a group of {} ranks", sent.size(),
+                 impl_->size());
+  }
   const size_t size = count * sizeOf(type);
   std::vector<size_t> bounds(impl_->size() + 1);
   for (size_t rank = 0; rank < bounds.size(); ++rank) bounds[rank] = size * rank;
-  const auto* bytes = static_cast<const char*>(sent);
+  std::vector<const char*> parts;
+  for (const void* part : sent) parts.push_back(static_cast<const char*>(part));
   return impl_->run("reduce-scatter", signatureOf(Kind::scatter, size, detailOf(type, op)), timeout,
                     [&](Operation& operation) {
                       if (impl_->size() == 1) {
-                        if (size != 0 && received != sent) copyHost(received, sent, size);
+                        if (size != 0 && received != parts[0]) copyHost(received, parts[0], size);
                         return Status();
                       }
-                      return collective::reduceParts(operation, bytes, static_cast<char*>(received),
+                      return collective::reduceParts(operation, parts, static_cast<char*>(received),
                                                      bounds, collective::combineOf(type, op),
                                                      nullptr);
                     });

@@ -65,6 +65,10 @@ std::string GroupImpl::path(uint32_t rank) const {
   return rank < size() && channels_[rank] ? channels_[rank]->path() : "";
 }
 
+Status GroupImpl::status(uint32_t rank) const {
+  return rank < size() && channels_[rank] ? channels_[rank]->peer().status() : Status();
+}
+
 Status GroupImpl::connect(const std::vector<std::string>& addresses, Deadline deadline) {
   const std::lock_guard turn(turn_);
   if (addresses.size() != size()) {

@@ -27,6 +27,7 @@ class GroupImpl {
   const CollectiveOptions& options() const { return options_; }
   const std::string& address() const { return address_; }
   std::string path(uint32_t rank) const;
+  Status status(uint32_t rank) const;
   Status connect(const std::vector<std::string>& addresses, Deadline deadline);
 
   // Runs one operation. `signature` is the same at all ranks that mean the same.

@@ -1,7 +1,5 @@
 #include "collective/operation.h"
 
-#include <sched.h>
-
 #include "base/error.h"
 #include "base/relax.h"
 #include "memory/host_copy.h"
@@ -49,16 +47,12 @@ void Operation::take(uint32_t rank) {
   if (!taken.ok() && taken.code() != Code::disconnected) fail(rank, taken);
 }
 
+// Does not yield: among busy processes that costs a turn of theirs, and who sleeps is woken at
+// once.
 bool Operation::rungSoon() const {
   for (uint32_t i = 0; i < group_.spins(); ++i) {
     if (rung()) return true;
     relax();
-  }
-  // Another rank may only wait for this core.
-  constexpr int kYields = 8;
-  for (int i = 0; i < kYields; ++i) {
-    sched_yield();
-    if (rung()) return true;
   }
   return false;
 }

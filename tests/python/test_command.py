@@ -13,6 +13,7 @@ import pytest
 
 import hmc
 from hmc import bench
+from peers import need
 from places import fake_driver
 
 COMMAND = [sys.executable, "-m", "hmc"]
@@ -90,6 +91,18 @@ def test_measures_what_python_adds():
     libraries = sum(importlib.util.find_spec(name) is not None for name in ("numpy", "torch"))
     assert len(targets) == 11 + 2 * libraries  # for each, a put and a get of what is not registered
     assert all(one["value"] == one["value"] and one["limit"] for one in targets), targets
+
+
+def test_measures_collectives_beside_gloo():
+    need("torch")
+    done = run("bench", "--collectives", "--ranks", "2", "--largest", "1024", "--json",
+               env=dict(os.environ, HMC_LOG="error"))
+    assert done.returncode in (0, 1), done.stdout
+    targets = json.JSONDecoder().raw_decode(done.stdout)[0]
+    assert [one["what"].split()[2] for one in targets] == [
+        "barrier", "allreduce", "broadcast", "allgather", "alltoall", "reduce_scatter"]
+    assert all(one["value"] > 0 and one["limit"] == "<= 1 x" for one in targets), targets
+    assert done.returncode == (0 if all(one["met"] for one in targets) else 1)
 
 
 def test_measures_what_python_adds_on_a_device():

@@ -15,6 +15,7 @@ SAYS = {
     "all_to_all": "exchanged",
     "asyncio_server": "answered 150 questions of 3 clients",
     "bm_ring": "4 ranks passed bytes around in four directions",
+    "ddp": "trained the same model on 2 ranks",
     "hello": "received: hello, memory",
     "kv_cache": "decoded with 8 layers of 100 pages",
     "kv_pool": "3 workers put 24 blocks and fetched all of them",

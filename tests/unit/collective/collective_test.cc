@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <future>
@@ -127,6 +128,37 @@ TEST_P(CollectiveTest, ReduceScatterGivesEachRankItsPart) {
   });
 }
 
+TEST_P(CollectiveTest, PartsOfAReduceScatterLieAnywhere) {
+  ranks.expectAll([&](Collective& one) {
+    constexpr size_t kCount = 20011;
+    std::vector<std::vector<int32_t>> sent;
+    std::vector<const void*> parts;
+    for (uint32_t rank = 0; rank < size; ++rank) {
+      sent.emplace_back(kCount, static_cast<int32_t>(100 * rank + one.rank()));
+    }
+    for (const auto& part : sent) parts.push_back(part.data());
+    auto& mine = sent[one.rank()];  // receives, too
+    const Status status =
+        one.reduceScatter(parts, mine.data(), kCount, DataType::int32, ReduceOp::max, kLong);
+    const auto wanted = static_cast<int32_t>(100 * one.rank() + size - 1);
+    return mine == std::vector<int32_t>(kCount, wanted) ? status : Status(Code::failed, "wrong");
+  });
+}
+
+// Long enough to be written past the cache, at a place that is not aligned.
+TEST_P(CollectiveTest, LargeBytesArrive) {
+  constexpr size_t kCount = (size_t{4} << 20) + 77;
+  std::vector<uint8_t> wanted(kCount);
+  std::iota(wanted.begin(), wanted.end(), static_cast<uint8_t>(1));
+  ranks.expectAll([&](Collective& one) {
+    std::vector<uint8_t> data(kCount + 3);
+    if (one.rank() == 0) std::copy(wanted.begin(), wanted.end(), data.begin() + 3);
+    const Status status = one.broadcast(data.data() + 3, kCount, 0, kLong);
+    const bool same = std::equal(wanted.begin(), wanted.end(), data.begin() + 3);
+    return same ? status : Status(Code::failed, "wrong bytes");
+  });
+}
+
 TEST_P(CollectiveTest, BroadcastSpreadsTheRootsBytes) {
   ranks.expectAll([&](Collective& one) {
     for (size_t count : kCounts) {
@@ -222,6 +254,7 @@ class BrokenGroupTest : public testing::TestWithParam<std::vector<std::string>> 
 };
 
 TEST_P(BrokenGroupTest, NamesARankThatIsGone) {
+  EXPECT_TRUE(ranks[0].status(1).ok());
   ranks.kill(1);
   float number = 1;
   const auto outcomes = ranks.all([&](Collective& one) {
@@ -233,6 +266,8 @@ TEST_P(BrokenGroupTest, NamesARankThatIsGone) {
     EXPECT_EQ(outcomes[rank].code(), Code::disconnected) << outcomes[rank].toString();
     EXPECT_THAT(outcomes[rank].message(), HasSubstr("rank 1"));
     EXPECT_EQ(ranks[rank].barrier(kLong).message(), outcomes[rank].message());
+    EXPECT_EQ(ranks[rank].status(1).code(), Code::disconnected);
+    EXPECT_TRUE(ranks[rank].status(rank).ok());
   }
 }
 
@@ -302,6 +337,9 @@ TEST(Collective, SaysWhatIsWrongWithACall) {
   EXPECT_THAT(one.barrier(kLong).message(), HasSubstr("before connect()"));
   EXPECT_THAT(one.broadcast(nullptr, 0, 2, kLong).message(), HasSubstr("root is 2"));
   EXPECT_THAT(one.exchange({}, kLong).message(), HasSubstr("0 parts"));
+  const std::vector<const void*> none;
+  const Status parts = one.reduceScatter(none, nullptr, 1, DataType::int8, ReduceOp::sum, kLong);
+  EXPECT_THAT(parts.message(), HasSubstr("0 parts"));
   EXPECT_THAT(one.connect({}, kLong).message(), HasSubstr("0 addresses"));
   const Status late = one.connect({one.address(), ""}, std::chrono::milliseconds(10));
   EXPECT_EQ(late.code(), Code::deadlineExceeded);

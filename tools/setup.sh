@@ -1,7 +1,7 @@
 #!/bin/bash
-# setup.sh [tests|checks|rdma]: installs what the build needs from the distribution's packages, with
+# setup.sh [tests|checks|rdma|wheel]: installs what the build needs from the distribution's packages, with
 # `tests` also what all the tests need, with `checks` what `make check` needs, with `rdma` what
-# `make test-rdma` needs. Touches nothing when all of it is there.
+# `make test-rdma` needs, with `wheel` what `make wheel` needs. Touches nothing when all of it is there.
 set -euo pipefail
 
 packages=(
@@ -26,13 +26,14 @@ case ${1:-} in
     )
     ;;
   checks) packages+=(clang-format clang-tidy) ;;
+  wheel) packages+=(python3-venv python3-pip patchelf) ;;
   rdma)
     packages+=(
       qemu-system-x86 busybox-static cpio kmod xz-utils zstd binutils
       rdma-core ibverbs-providers ibverbs-utils perftest ucx-utils
     )
     ;;
-  *) echo "usage: tools/setup.sh [tests|checks|rdma]" >&2; exit 2 ;;
+  *) echo "usage: tools/setup.sh [tests|checks|rdma|wheel]" >&2; exit 2 ;;
 esac
 
 give_up() {

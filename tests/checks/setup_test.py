@@ -86,7 +86,7 @@ class Setup(unittest.TestCase):
         self.assertNotIn("clang-tidy", self.log.read_text())
 
     def test_refuses_what_it_does_not_know(self):
-        self.assertEqual((2, "usage: tools/setup.sh [tests|checks|rdma]\n"), self.setup_sh("everything"))
+        self.assertEqual((2, "usage: tools/setup.sh [tests|checks|rdma|wheel]\n"), self.setup_sh("everything"))
 
     def test_is_quiet_when_all_is_there(self):
         self.apt()

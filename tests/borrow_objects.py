@@ -103,15 +103,14 @@ def main():
     lender, compiler, arguments = sys.argv[1], sys.argv[2], sys.argv[3:]
     build = next((folder for folder in [pathlib.Path.cwd(), *pathlib.Path.cwd().parents]
                   if (folder / "CMakeCache.txt").exists()), None)
-    try:
-        if build and "-o" in arguments and "-c" in arguments:
-            own = Tree(build)
-            if borrow(Tree(pathlib.Path(lender)), own, compiler, arguments):
+    if build and "-o" in arguments and "-c" in arguments:
+        try:
+            if borrow(Tree(pathlib.Path(lender)), Tree(build), compiler, arguments):
                 return
-            with open(build / "compiled.txt", "a") as listed:
-                listed.write(arguments[-1] + "\n")
-    except (OSError, subprocess.CalledProcessError):
-        pass  # the other folder has no such thing
+        except (OSError, subprocess.CalledProcessError):
+            pass  # the other folder, or this one, has no such thing
+        with open(build / "compiled.txt", "a") as listed:
+            listed.write(arguments[-1] + "\n")
     os.execvp(compiler, [compiler, *arguments, "-O0"])
 
 

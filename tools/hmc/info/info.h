@@ -23,9 +23,9 @@ struct Info {
 Info collectInfo();
 std::string toText(const Info& info);
 // {"build": {"version", "compiler", "type", "library", "installed"}, "memory": [{"kind", "devices",
-//  "detail"}], "transports": [{"transport", "usable", "reason"}], "settings": [{"variable", "value", "from",
-//  "meaning"}], "security": {"host", "network", "open"}}, and where something is wrong
-//  "transportProblem" and a "problem" of a setting or of the security.
+//  "detail"}], "transports": [{"transport", "usable", "reason"}], "settings": [{"variable",
+//  "value", "from", "meaning"}], "security": {"host", "network", "open"}}, and where something is
+//  wrong "transportProblem" and a "problem" of a setting or of the security.
 std::string toJson(const Info& info);
 
 }  // namespace hmc::tool

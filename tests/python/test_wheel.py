@@ -233,7 +233,7 @@ import hmc
 print(*loaded() - before)
 """
 # What every manylinux has to have, of all that we use.
-EVERYWHERE = r"(libc|libm|libdl|libpthread|librt|libstdc\+\+|libgcc_s|ld-linux-.*)\.so\.\d+"
+EVERYWHERE = r"(libc|libm|libdl|libpthread|librt|libstdc\+\+|libgcc_s|ld-linux-.*)\.so\.[\d.]+"
 
 
 @pytest.fixture(scope="module")

@@ -55,8 +55,8 @@ def commit():
     if not os.path.exists(os.path.join(ROOT, ".git")):
         return read(COMMIT).strip() if os.path.exists(os.path.join(ROOT, COMMIT)) else ""
     try:
-        name = _git("rev-parse", "--short=12", "HEAD").strip()
-        return "commit " + name + (" with changes" if _git("status", "--porcelain") else "")
+        name = _git(ROOT, "rev-parse", "--short=12", "HEAD").strip()
+        return "commit " + name + (" with changes" if _git(ROOT, "status", "--porcelain") else "")
     except (OSError, subprocess.CalledProcessError):
         return ""  # no git, a folder that git does not trust, or no commit yet
 
@@ -117,14 +117,14 @@ def source_files(root=ROOT):
     """What git tracks or would track; without git, everything but what a build made."""
     if os.path.exists(os.path.join(root, ".git")):
         try:
-            names = _git("ls-files", "-co", "--exclude-standard", "-z", root=root)
+            names = _git(root, "ls-files", "-co", "--exclude-standard", "-z")
             return sorted(n for n in names.split("\0") if os.path.isfile(os.path.join(root, n)))
         except (OSError, subprocess.CalledProcessError):
             pass  # no git, or a folder that git does not trust
     return [path for path in _walk(root) if path not in ("PKG-INFO", COMMIT)]
 
 
-def _git(*arguments, root=ROOT):
+def _git(root, *arguments):
     return subprocess.run(["git", "-C", root, *arguments], check=True, stdout=subprocess.PIPE,
                           universal_newlines=True).stdout
 

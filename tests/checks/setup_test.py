@@ -85,6 +85,12 @@ class Setup(unittest.TestCase):
             self.assertIn(f" {package}", self.log.read_text())
         self.assertNotIn("clang-tidy", self.log.read_text())
 
+    def test_make_wheel_needs_an_environment_for_auditwheel(self):
+        self.apt()
+        self.assertEqual(0, self.setup_sh("wheel")[0])
+        for package in ("python3-venv", "python3-pip", "patchelf"):
+            self.assertIn(f" {package}", self.log.read_text())
+
     def test_refuses_what_it_does_not_know(self):
         self.assertEqual((2, "usage: tools/setup.sh [tests|checks|rdma|wheel]\n"), self.setup_sh("everything"))
 

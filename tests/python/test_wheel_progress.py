@@ -43,8 +43,12 @@ def build(terminal, stdout=subprocess.PIPE, controlling=True, background=False, 
             fcntl.ioctl(theirs, termios.TIOCSCTTY, 0)
         if background:
             # The shell's group keeps the terminal; writing to it would stop us.
-            if os.fork():
-                os._exit(os.WEXITSTATUS(os.wait()[1]))
+            child = os.fork()
+            if child:
+                status = os.waitpid(child, os.WUNTRACED)[1]
+                if os.WIFSTOPPED(status):
+                    os.kill(child, signal.SIGKILL)
+                os._exit(0 if status == 0 else 1)
             os.setpgid(0, 0)
 
     settings = termios.tcgetattr(theirs)

@@ -115,7 +115,8 @@ def repair(tool, wheel, folder):
         shutil.move(os.path.join(repaired, name), os.path.join(folder, name))
     with zipfile.ZipFile(os.path.join(folder, name)) as made:
         inside = [file.split("/")[1] for file in made.namelist() if ".libs/" in file]
-    print("{} brings along {}".format(os.path.join(folder, name), ", ".join(sorted(filter(None, inside)))))
+    print("{} brings along {}".format(os.path.join(folder, name),
+                                      ", ".join(sorted(filter(None, inside)))))
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ ASAN = $(call sanitized,address$(comma)undefined,"-O0 -g1")
 # Without UCX, whose hooks and mappings the sanitizer does not survive every time.
 TSAN = $(call sanitized,thread,"-O1 -g1") -DHMC_UCX_INCLUDE=OFF
 
-.PHONY: help setup setup-tests build build-dev build-asan build-tsan demo test test-rdma quick asan tsan soak check docs install clean
+.PHONY: help setup setup-tests build wheel build-dev build-asan build-tsan demo test test-rdma quick asan tsan soak check docs install clean
 
 help:
 	@echo 'make demo       install what is missing, build, and show two processes moving memory'
@@ -38,6 +38,7 @@ help:
 	@echo 'make check      format, clang-tidy and the house rules'
 	@echo 'make docs       the documentation as a site, in build/docs/html'
 	@echo 'make build      the library and the hmc command, into build/release'
+	@echo 'make wheel      wheels that run on other distributions, too, into dist/ (PYTHON: for which Python)'
 	@echo 'make install    the same, into PREFIX (now $(PREFIX))'
 	@echo 'make setup      install what the build needs from the distribution (SETUP=true: never)'
 	@echo 'make clean      remove what the above made'
@@ -110,8 +111,14 @@ docs:
 	  -d build/docs/doctrees docs build/docs/html
 	@echo 'the site is in build/docs/html/index.html'
 
+# With the package index's auditwheel where the machine has none.
+wheel:
+	@$(SETUP) wheel
+	PYTHONPATH=python PYTHONDONTWRITEBYTECODE=1 CMAKE_ARGS='$(CACHE) $(CMAKE_FLAGS)' \
+	  $(PYTHON) -m build_backend.manylinux dist
+
 install: build
 	cmake --install build/release --prefix $(PREFIX)
 
 clean:
-	rm -rf build/release build/dev build/asan build/tsan build/check build/rdma-vm build/docs build/editable-* dist
+	rm -rf build/release build/dev build/asan build/tsan build/check build/rdma-vm build/docs build/wheel-* build/editable-* dist

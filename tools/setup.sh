@@ -1,7 +1,7 @@
 #!/bin/bash
-# setup.sh [tests|checks|docs|rdma]: installs what the build needs from the distribution's packages,
-# with `tests` also what all the tests need, with `checks` what `make check` needs, with `docs` what
-# `make docs` needs, with `rdma` what `make test-rdma` needs. Touches nothing when all of it is there.
+# setup.sh [tests|checks|docs|rdma|wheel]: installs what the build needs from the distribution's
+# packages, with `tests` also what all the tests need, and with the others what `make check`,
+# `make docs`, `make test-rdma` and `make wheel` need. Touches nothing when all of it is there.
 set -euo pipefail
 
 packages=(
@@ -27,13 +27,14 @@ case ${1:-} in
     ;;
   checks) packages+=(clang-format clang-tidy) ;;
   docs) packages+=(doxygen furo python3-breathe python3-myst-parser python3-sphinx) ;;
+  wheel) packages+=(python3-venv python3-pip patchelf) ;;
   rdma)
     packages+=(
       qemu-system-x86 busybox-static cpio kmod xz-utils zstd binutils
       rdma-core ibverbs-providers ibverbs-utils perftest ucx-utils
     )
     ;;
-  *) echo "usage: tools/setup.sh [tests|checks|docs|rdma]" >&2; exit 2 ;;
+  *) echo "usage: tools/setup.sh [tests|checks|docs|rdma|wheel]" >&2; exit 2 ;;
 esac
 
 give_up() {

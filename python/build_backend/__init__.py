@@ -35,6 +35,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
             tempfile.TemporaryDirectory(prefix="hmc-wheel-") as tree:
         cmake.build(build)
         cmake.install(build, tree)
+        archive.note_origin("wheel", os.path.join(tree, "hmc"))
         return archive.write_wheel(tree, wheel_directory)
 
 
@@ -45,6 +46,7 @@ def build_editable(wheel_directory, config_settings=None, metadata_directory=Non
     """
     build = os.path.join(archive.ROOT, "build", "editable-" + archive.python_tag())
     cmake.build(build)
+    archive.note_origin("editable install", build)
     with tempfile.TemporaryDirectory(prefix="hmc-wheel-") as tree:
         with open(os.path.join(tree, "hmc-editable.pth"), "w") as file:
             file.write(os.path.join(build, "python") + "\n")

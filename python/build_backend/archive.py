@@ -15,6 +15,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 
 ENTRY_POINTS = "[console_scripts]\nhmc = hmc.__main__:main\n"
+COMMIT = "COMMIT"  # a file of the source archive, where git is not there to ask
 # The same archive of the same files, whenever it is packed.
 NO_DATE = (1980, 1, 1, 0, 0, 0)
 
@@ -40,7 +41,31 @@ def platform_tag():
 
 def metadata():
     template = read("python/build_backend/metadata.txt")
-    return template.format(version=version(), readme=read("README.md"))
+    return template.format(version=version(), readme=without_relative_links(read("README.md")))
+
+
+def without_relative_links(markdown):
+    """A wheel's description is shown where the repository's files are not: only the words of links
+    to them stay. The project names no address that they could lead to instead."""
+    return re.sub(r"\[([^\]]*)\]\((?!\w+:)[^)]*\)", r"\1", markdown)
+
+
+def commit():
+    """What these files are, such as "commit 0123456789ab with changes", or nothing."""
+    if not os.path.exists(os.path.join(ROOT, ".git")):
+        return read(COMMIT).strip() if os.path.exists(os.path.join(ROOT, COMMIT)) else ""
+    try:
+        name = _git(ROOT, "rev-parse", "--short=12", "HEAD").strip()
+        return "commit " + name + (" with changes" if _git(ROOT, "status", "--porcelain") else "")
+    except (OSError, subprocess.CalledProcessError):
+        return ""  # no git, a folder that git does not trust, or no commit yet
+
+
+def note_origin(kind, folder):
+    """Leaves what `hmc info` says about where it was installed from (tools/hmc/info/origin.cc)."""
+    os.makedirs(os.path.join(folder, "share/hmc"), exist_ok=True)
+    with open(os.path.join(folder, "share/hmc/installed"), "w", encoding="utf-8") as file:
+        file.write(" of ".join(filter(None, [kind, commit()])) + "\n")
 
 
 def write_dist_info(folder):
@@ -53,9 +78,9 @@ def write_dist_info(folder):
     return name
 
 
-def write_wheel(tree, folder):
+def write_wheel(tree, folder, more_texts=None):
     """Packs the files below `tree`; returns the wheel's name."""
-    return pack(tree, folder, "hmc", wheel_tag(), _dist_info())
+    return pack(tree, folder, "hmc", wheel_tag(), dict(_dist_info(), **(more_texts or {})))
 
 
 def pack(tree, folder, package, tag, dist_info):
@@ -81,23 +106,27 @@ def write_sdist(folder):
     with tarfile.open(path, "w:gz", format=tarfile.PAX_FORMAT) as sdist:
         for file in source_files():
             sdist.add(os.path.join(ROOT, file), name + "/" + file, recursive=False)
-        data = metadata().encode()
-        about = tarfile.TarInfo(name + "/PKG-INFO")
-        about.size = len(data)
-        sdist.addfile(about, io.BytesIO(data))
+        for file, text in {"PKG-INFO": metadata(), COMMIT: commit()}.items():
+            about = tarfile.TarInfo(name + "/" + file)
+            about.size = len(text.encode())
+            sdist.addfile(about, io.BytesIO(text.encode()))
     return name + ".tar.gz"
 
 
 def source_files(root=ROOT):
     """What git tracks or would track; without git, everything but what a build made."""
     if os.path.exists(os.path.join(root, ".git")):
-        git = ["git", "-C", root, "ls-files", "-co", "--exclude-standard", "-z"]
         try:
-            names = subprocess.run(git, check=True, stdout=subprocess.PIPE).stdout.decode()
+            names = _git(root, "ls-files", "-co", "--exclude-standard", "-z")
             return sorted(n for n in names.split("\0") if os.path.isfile(os.path.join(root, n)))
         except (OSError, subprocess.CalledProcessError):
             pass  # no git, or a folder that git does not trust
-    return [path for path in _walk(root) if path != "PKG-INFO"]
+    return [path for path in _walk(root) if path not in ("PKG-INFO", COMMIT)]
+
+
+def _git(root, *arguments):
+    return subprocess.run(["git", "-C", root, *arguments], check=True, stdout=subprocess.PIPE,
+                          universal_newlines=True).stdout
 
 
 def _walk(root):

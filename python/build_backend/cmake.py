@@ -4,10 +4,9 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 
-from . import archive, needs
+from . import archive, needs, progress
 
 
 def build(folder):
@@ -30,15 +29,12 @@ def install(folder, tree):
 
 def _configure(command):
     """What is missing is the last thing that is said, not cmake's remarks after it."""
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          universal_newlines=True)
-    print(done.stdout, end="", flush=True)
-    if done.returncode != 0:
-        missing = re.search(r"HMC needs .*?(?=\n\S|\n\n)", done.stdout, re.S)
+    status, printed = progress.run(command)
+    if status != 0:
+        missing = re.search(r"HMC needs .*?(?=\n\S|\n\n)", printed, re.S)
         sys.exit(" ".join(missing[0].split()) if missing else "hmc: cmake failed, see above")
 
 
 def _run(command):
-    print("+", " ".join(map(shlex.quote, command)), flush=True)
-    if subprocess.run(command).returncode != 0:
+    if progress.run(command)[0] != 0:
         sys.exit("hmc: `{}` failed, see above".format(" ".join(command)))

@@ -56,11 +56,12 @@ def lay_out(library, tree):
         subprocess.run(["strip", "--strip-unneeded", inside], check=True)
 
 
-def write_wheel(library, folder):
+def write_wheel(library, folder, more_texts=None):
     """Returns the wheel's path."""
     os.makedirs(folder, exist_ok=True)
     texts = {"METADATA": METADATA.format(name=NAME, version=archive.version()),
-             "WHEEL": archive.about_wheel(tag()), "LICENSE": archive.read("LICENSE")}
+             "WHEEL": archive.about_wheel(tag()), "LICENSE": archive.read("LICENSE"),
+             **(more_texts or {})}
     with tempfile.TemporaryDirectory(prefix="memfabric-wheel-") as tree:
         lay_out(library, tree)
         return os.path.join(folder, archive.pack(tree, folder, NAME, tag(), texts))

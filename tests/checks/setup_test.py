@@ -91,8 +91,14 @@ class Setup(unittest.TestCase):
         for package in ("doxygen", "furo", "python3-breathe", "python3-myst-parser", "python3-sphinx"):
             self.assertRegex(self.log.read_text(), " %s( |$)" % package)
 
+    def test_make_wheel_needs_an_environment_for_auditwheel(self):
+        self.apt()
+        self.assertEqual(0, self.setup_sh("wheel")[0])
+        for package in ("python3-venv", "python3-pip", "patchelf"):
+            self.assertIn(f" {package}", self.log.read_text())
+
     def test_refuses_what_it_does_not_know(self):
-        self.assertEqual((2, "usage: tools/setup.sh [tests|checks|docs|rdma]\n"), self.setup_sh("everything"))
+        self.assertEqual((2, "usage: tools/setup.sh [tests|checks|docs|rdma|wheel]\n"), self.setup_sh("everything"))
 
     def test_is_quiet_when_all_is_there(self):
         self.apt()

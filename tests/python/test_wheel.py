@@ -6,6 +6,7 @@ import hashlib
 import base64
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -18,7 +19,7 @@ import documents
 pytest.importorskip("build", reason="python3-build is not installed")
 
 sys.path.insert(0, str(documents.ROOT / "python"))
-from build_backend import archive  # noqa: E402
+from build_backend import archive, manylinux  # noqa: E402
 
 # As the manual has them, but for the address of the repository.
 GET = """
@@ -43,8 +44,7 @@ python -c "import hmc; print('hmc imported:', hmc.__file__)"
 
 def environment(work, venv):
     """A shell's, with the virtual environment active and pip kept from the network."""
-    kept = {name: value for name, value in os.environ.items()
-            if not name.startswith("PYTHON") and name != "CCACHE_DISABLE"}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     return dict(
         kept,
         PATH="{}/bin:{}".format(venv, os.environ["PATH"]),
@@ -53,19 +53,16 @@ def environment(work, venv):
         PIP_NO_INDEX="1",
         PIP_DISABLE_PIP_VERSION_CHECK="1",
         CMAKE_CXX_COMPILER_LAUNCHER=str(launcher(work)),
-        # `python -m build` compiles what `make` compiled: the same generator has the same relative
-        # paths, so that ccache need not compile it twice.
-        CCACHE_BASEDIR=str(work),
-        CMAKE_GENERATOR="Unix Makefiles",
     )
 
 
 def launcher(work):
-    """`make -j` starts all compilers at once; this lets as many of them run as there are cores. Nothing is
-    optimised: this is about what a wheel holds, not about its speed."""
+    """`make -j` starts all compilers at once; this lets as many of them run as there are cores. What the
+    tests' build folder has compiled already is taken from there."""
     path = work / "launcher"
-    path.write_text("#!/bin/sh\nexec flock {}/slot$(($$ % {})) {} \"$@\" -U_FORTIFY_SOURCE -O0\n".format(
-        work, os.cpu_count() + 1, shutil.which("ccache") or "env"))
+    path.write_text("#!/bin/sh\nexec flock {}/slot$(($$ % {})) {} {} \"$@\"\n".format(
+        work, os.cpu_count() + 1, documents.ROOT / "tests/borrow_objects.py",
+        os.environ.get("HMC_BUILD", "/nowhere")))
     path.chmod(0o755)
     return path
 
@@ -171,7 +168,34 @@ def test_the_source_archive_holds_what_was_cloned(installed):
     listed = subprocess.run(["tar", "tzf", path], check=True, stdout=subprocess.PIPE, text=True)
     top = "hmc-{}/".format(archive.version())
     names = {name[len(top):] for name in listed.stdout.split()}
-    assert names == set(archive.source_files(str(work / "origin/HMC.git"))) | {"PKG-INFO"}
+    assert names == set(archive.source_files(str(work / "origin/HMC.git"))) | {"PKG-INFO", "COMMIT"}
+
+
+def test_its_description_leads_nowhere_that_is_not_there(wheel):
+    with zipfile.ZipFile(wheel) as archived:
+        (name,) = [name for name in archived.namelist() if name.endswith("/METADATA")]
+        metadata = archived.read(name).decode()
+    assert re.findall(r"\]\((?!https?://)[^)]*\)", metadata) == []
+    assert "| docs/python.md, docs/migrating.md |" in metadata  # the words of the links are kept
+
+
+def objects(wheel, folder):
+    """What a wheel holds for the loader, unpacked."""
+    with zipfile.ZipFile(wheel) as archived:
+        archived.extractall(folder)
+    return [path for path in folder.rglob("*") if path.is_file() and
+            path.read_bytes()[:4] == b"\x7fELF"]
+
+
+def test_is_stripped_and_names_no_folder_of_the_build(wheel, tmp_path):
+    found = objects(wheel, tmp_path)
+    assert len(found) == 3  # the module, the library and the command
+    for path in found:
+        said = subprocess.run(["readelf", "-SdW", str(path)], stdout=subprocess.PIPE, text=True,
+                              check=True).stdout
+        assert ".symtab" not in said and ".debug_" not in said, path
+        for run_path in re.findall(r"R(?:UN)?PATH.*\[(.*)\]", said):
+            assert all(one.startswith("$ORIGIN") for one in run_path.split(":")), path
 
 
 def test_imports_where_nothing_else_is_installed(clean):
@@ -188,6 +212,59 @@ def test_runs_the_hmc_command_with_its_own_library(clean, command):
     assert str(library) in done.stdout
 
 
+def test_info_says_what_was_installed_where(clean):
+    (package,) = clean.glob("lib/python*/site-packages/hmc")
+    found = re.search(r"^  installed +wheel of commit [0-9a-f]{12}(.*), in (.*)$",
+                      run(clean, "hmc", "info").stdout, re.M)
+    assert found and found[1] == "" and found[2] == str(package)
+
+
 def test_the_bench_finds_what_it_compiles(clean):
     (program,) = clean.glob("lib/python*/site-packages/hmc/bin/hmc")
     assert (program.parent.parent / "share/hmc/mpi_window.c").exists()
+
+
+LOADED = """
+import re
+def loaded():
+    return set(re.findall(r"(/\\S+[.]so\\S*)$", open("/proc/self/maps").read(), re.M))
+before = loaded()
+import hmc
+print(*loaded() - before)
+"""
+# What every manylinux has to have, of all that we use.
+EVERYWHERE = r"(libc|libm|libdl|libpthread|librt|libstdc\+\+|libgcc_s|ld-linux-.*)\.so\.[\d.]+"
+
+
+@pytest.fixture(scope="module")
+def portable(installed, wheel):
+    """A virtual environment with the wheel alone, after auditwheel put libraries inside."""
+    tool = manylinux.found(manylinux.TOOLS)
+    if not tool:
+        pytest.skip("auditwheel and patchelf are not installed, and no `make wheel` has got them")
+    work, _ = installed
+    (work / "repaired").mkdir()
+    manylinux.repair(tool, str(wheel), str(work / "repaired"))
+    (repaired,) = (work / "repaired").iterdir()
+    assert "-manylinux_2_" in repaired.name
+    venv = make_venv(work / "portable")
+    subprocess.run([str(venv / "bin/pip"), "install", "-q", "--no-index", str(repaired)], check=True)
+    return venv
+
+
+def test_a_repaired_wheel_brings_its_libraries_along(portable):
+    (packages,) = portable.glob("lib/python*/site-packages")
+    modules = run(portable, "python", "-c", LOADED).stdout.split()
+    program = subprocess.run(["ldd", str(packages / "hmc/bin/hmc")], stdout=subprocess.PIPE,
+                             text=True, check=True).stdout
+    for used in (modules, re.findall(r"(/\S+) \(", program)):
+        ours = [path for path in map(os.path.realpath, used) if path.startswith(str(packages) + "/")]
+        for name in ("hmc.libs/libcrypto-", "hmc.libs/libfmt-", "hmc/lib/libhmc.so.0.1"):
+            assert [path for path in ours if name in path], used
+        foreign = {os.path.basename(path) for path in used} - set(map(os.path.basename, ours))
+        assert [name for name in foreign if not re.fullmatch(EVERYWHERE, name)] == []
+
+
+def test_a_repaired_wheel_moves_bytes(portable):
+    done = run(portable, "hmc", "demo")
+    assert done.returncode == 0, done.stdout

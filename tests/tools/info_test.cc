@@ -50,6 +50,7 @@ TEST(Info, knowsTheBuildTheMemoryAndTheTransports) {
   EXPECT_EQ(info.build.version, kVersion);
   EXPECT_THAT(info.build.compiler, testing::AnyOf(HasSubstr("gcc"), HasSubstr("clang")));
   EXPECT_EQ(info.build.library.front(), '/');
+  EXPECT_EQ(info.installed.rfind("build folder /", 0), 0U) << info.installed;
   EXPECT_FALSE(info.build.type.empty());
   ASSERT_EQ(info.memory.size(), 6U);
   EXPECT_EQ(info.memory[0].devices, 1);

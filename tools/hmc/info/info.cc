@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "info/origin.h"
 #include "peer_options.h"
 
 namespace hmc::tool {
@@ -28,7 +29,8 @@ std::string text(const SettingReport& setting, size_t width) {
 }  // namespace
 
 Info collectInfo() {
-  Info info{buildReport(), memoryReport(), {}, "", settingsReport(), securityReport()};
+  Info info{buildReport(),    installedFrom(), memoryReport(), {}, "",
+            settingsReport(), securityReport()};
   auto node = Node::create(optionsFromEnvironment("hmc info"));
   if (node.ok()) {
     info.transports = node->transports();
@@ -44,7 +46,8 @@ std::string toText(const Info& info) {
        {std::pair<const char*, std::string>{"version", info.build.version},
         {"compiler", info.build.compiler},
         {"type", info.build.type},
-        {"library", info.build.library}}) {
+        {"library", info.build.library},
+        {"installed", info.installed}}) {
     out += fmt::format("  {:<10} {}\n", name, value);
   }
   out += "\nMemory\n";
@@ -75,7 +78,8 @@ std::string toJson(const Info& info) {
   json["build"] = {{"version", info.build.version},
                    {"compiler", info.build.compiler},
                    {"type", info.build.type},
-                   {"library", info.build.library}};
+                   {"library", info.build.library},
+                   {"installed", info.installed}};
   json["memory"] = Json::array();
   for (const auto& one : info.memory) {
     json["memory"].push_back(

@@ -12,9 +12,10 @@
 
 namespace hmc {
 
-// A value, or the Status that says why there is none. Needs C++17.
+// A value, or the Status that says why there is none. Needs C++17. Compilers warn when one is
+// dropped: what it holds is often a handle, and the call is undone with the last of these.
 template <class T>
-class Result {
+class [[nodiscard]] Result {
  public:
   Result(T made) : value_(std::move(made)) {}  // NOLINT(google-explicit-constructor)
   Result(Status status)                        // NOLINT(google-explicit-constructor)

@@ -36,33 +36,29 @@ uint64_t memoryAndSwap() {
 }
 
 // As the descriptor was opened: an owner gives one for reading to who may only read.
-void* mapShared(int fd, uint64_t offset, size_t size, void* at) {
+void* mapShared(int fd, uint64_t offset, size_t size, void* at, int flags) {
   const bool writable = (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDWR;
-  void* ptr = mmap(at, size, PROT_READ | (writable ? PROT_WRITE : 0),
-                   MAP_SHARED | (at ? MAP_FIXED : 0), fd, static_cast<off_t>(offset));
+  void* ptr = mmap(at, size, PROT_READ | (writable ? PROT_WRITE : 0), MAP_SHARED | flags, fd,
+                   static_cast<off_t>(offset));
   return ptr == MAP_FAILED ? nullptr : ptr;
 }
 
-// The same where huge pages of the file can be mapped as such: their places in the file and in the
-// address space must fit. So more addresses are taken first, and what is too much is given back.
-void* mapAligned(int fd, uint64_t offset, size_t size) {
-  if (size < kHugePage) return mapShared(fd, offset, size, nullptr);
+// An address where that many bytes were free a moment ago, as far into a huge page as the offset.
+void* alignedPlace(uint64_t offset, size_t size) {
   const size_t length = size + kHugePage;
   void* whole =
       mmap(nullptr, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (whole == MAP_FAILED) return nullptr;
+  munmap(whole, length);
   auto* first = static_cast<char*>(whole);
-  const size_t before = (offset - reinterpret_cast<uintptr_t>(first)) % kHugePage;
-  void* ptr = mapShared(fd, offset, size, first + before);
-  if (!ptr) {  // huge pages of another size, perhaps
-    munmap(whole, length);
-    return mapShared(fd, offset, size, nullptr);
-  }
-  const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  char* const end = first + before + roundUp(size, page);
-  if (before > 0) munmap(first, before);
-  if (end < first + length) munmap(end, static_cast<size_t>(first + length - end));
-  return ptr;
+  return first + (offset - reinterpret_cast<uintptr_t>(first)) % kHugePage;
+}
+
+// The same where huge pages of the file can be mapped as such: their places in the file and in the
+// address space must fit. That place is a wish. Nothing is held there and replaced: MAP_FIXED can
+// fail when it has already unmapped what was there, and others then map into the hole.
+void* mapAligned(int fd, uint64_t offset, size_t size) {
+  return mapShared(fd, offset, size, size < kHugePage ? nullptr : alignedPlace(offset, size), 0);
 }
 
 // The whole pages of a file around some bytes of it.
@@ -177,8 +173,8 @@ Result<Window> mapWindow(int fd, uint64_t offset, uint64_t size, void* at,
     }
     HMC_ASSIGN(mapping, reservations->take(at, pages.size));
   }
-  void* ptr =
-      at ? mapShared(fd, pages.first, pages.size, at) : mapAligned(fd, pages.first, pages.size);
+  void* ptr = at ? mapShared(fd, pages.first, pages.size, at, MAP_FIXED)
+                 : mapAligned(fd, pages.first, pages.size);
   if (!ptr) return errnoStatus(fmt::format("map {} shared bytes at offset {}", size, offset));
   if (!at) mapping = Mapping(ptr, pages.size);
   return Window{std::move(mapping), static_cast<char*>(ptr) + pages.before};

@@ -102,7 +102,7 @@ void askPeer(const Walk& walk, Node& node, const Peer& peer) {
   walk("notify", [&] { return peer.notify("", kSoon); });
   walk("call", [&] { return peer.call("nobody answers", "", Timeout(0)).ok(); });
   auto local = node.allocate("", 4096);
-  for (const std::string& name : {"region", "", "no such region", "\xff"}) {
+  for (const char* name : {"region", "", "no such region", "\xff"}) {
     auto remote = walk("open", [&] { return peer.open(name); });
     if (local.ok() && remote && remote->ok()) moveBytes(walk, *local, **remote);
   }
@@ -326,7 +326,7 @@ TEST_F(NoExceptions, ofTheDocumentedClasses) {
     for (const auto& made : {buffer, std::shared_ptr<ConnBuffer>()}) {
       Communicator communicator(made, made ? 1 : 99);
       for (const ConnType type : {ConnType::RDMA, ConnType::UCX, static_cast<ConnType>(99)}) {
-        for (const std::string& ip : {"", "127.0.0.1", "999.1.1.1", "[", "\xff"}) {
+        for (const char* ip : {"", "127.0.0.1", "999.1.1.1", "[", "\xff"}) {
           uint64_t id = 0;
           size_t flag = 0;
           walk("initServer", [&] { return communicator.initServer(ip, 0, 0, "", type); });

@@ -95,7 +95,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, Flood,
                          testing::Values(Kind{"silent", ""}, Kind{"slow", std::string(1, '\x1c')},
                                          Kind{"halfOpen", helloOf(kSecret)},
                                          Kind{"wrongSecret", wrongHandshake()}),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         [](const auto& kind) { return std::string(kind.param.name); });
 
 }  // namespace
 }  // namespace hmc::control

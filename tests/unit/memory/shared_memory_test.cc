@@ -2,7 +2,12 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+
+#include <atomic>
+#include <thread>
 
 namespace hmc {
 namespace {
@@ -88,6 +93,30 @@ TEST(SharedMemory, refusesMoreThanTheMachineHas) {
   auto memory = createSharedMemory(size_t{1} << 50);
   ASSERT_FALSE(memory.ok());
   EXPECT_EQ(memory.status().code(), Code::exhausted);
+}
+
+// Without huge pages in reserve, a mapping of them is refused after the kernel has made room for
+// it: what others put there meanwhile is theirs.
+TEST(SharedMemory, leavesWhatOthersMapMeanwhileAlone) {
+  constexpr size_t kTheirs = 4 * kMega;
+  constexpr int kRounds = 5000;
+  std::atomic<bool> over{false};
+  std::thread other([&] {
+    while (!over.load()) {
+      void* theirs =
+          mmap(nullptr, kTheirs, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      ASSERT_NE(theirs, MAP_FAILED);
+      auto* word = static_cast<volatile uint64_t*>(theirs);
+      *word = 7;
+      sched_yield();
+      ASSERT_EQ(*word, 7u) << "somebody mapped something else here";
+      munmap(theirs, kTheirs);
+    }
+  });
+  for (int round = 0; round < kRounds && !testing::Test::HasFailure(); ++round)
+    ASSERT_TRUE(createSharedMemory(16 * kMega).ok());
+  over.store(true);
+  other.join();
 }
 
 }  // namespace

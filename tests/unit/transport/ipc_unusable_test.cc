@@ -61,7 +61,7 @@ TEST_P(IpcUnusable, failsTheTransferAndNothingElse) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ipc, IpcUnusable, testing::Bool(),
-                         [](const auto& info) { return info.param ? "ring" : "process_vm"; });
+                         [](const auto& kind) { return kind.param ? "ring" : "process_vm"; });
 
 }  // namespace
 }  // namespace hmc::ipc

@@ -63,7 +63,9 @@ TEST_F(TcpIntegrity, aFlippedBitOfAPutFailsThatPutAndNothingElse) {
       EXPECT_EQ(status.code(), Code::failed) << status.toString();
       EXPECT_THAT(status.message(), HasSubstr("altered on the way"));
       EXPECT_EQ(alteredAtTarget(), 1u);
-      if (size == kSmall) EXPECT_EQ(memory_, std::string(kLarge, '.'));
+      if (size == kSmall) {
+        EXPECT_EQ(memory_, std::string(kLarge, '.'));
+      }
       EXPECT_TRUE(put(size).ok());
       EXPECT_TRUE(
           std::equal(local_.begin(), local_.begin() + static_cast<long>(size), memory_.begin()));
@@ -100,7 +102,9 @@ TEST_F(TcpIntegrity, aFlippedBitOfAHeaderEndsTheLinkAtOnce) {
       EXPECT_EQ(status.code(), Code::disconnected) << status.toString();
       EXPECT_THAT(status.message(), HasSubstr("altered on the way"));
       EXPECT_EQ(request ? alteredAtTarget() : alteredAtOrigin(), 1u);
-      if (request) EXPECT_EQ(memory_, std::string(kLarge, '.'));
+      if (request) {
+        EXPECT_EQ(memory_, std::string(kLarge, '.'));
+      }
     }
   }
 }

@@ -148,7 +148,7 @@ TEST_P(TcpUnusable, theOwnersMemoryThatCannotBeWrittenOrReadFailsTheTransferAlon
 INSTANTIATE_TEST_SUITE_P(Tcp, TcpUnusable,
                          testing::Values(Kind{"plain", {}}, Kind{"tls", {.tls = true}},
                                          Kind{"checked", {.integrity = true}}),
-                         [](const auto& info) { return info.param.name; });
+                         [](const auto& kind) { return kind.param.name; });
 
 }  // namespace
 }  // namespace hmc::tcp

@@ -10,9 +10,10 @@
 
 namespace hmc {
 
-/// A value, or the Status that says why there is none.
+/// A value, or the Status that says why there is none. Compilers warn when one is dropped: what it
+/// holds is often a handle, and the call is undone with the last of these.
 template <class T>
-class Result {
+class [[nodiscard]] Result {
  public:
   /// Has that value.
   Result(T made) : value_(std::move(made)) {}  // NOLINT(google-explicit-constructor)

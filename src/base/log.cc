@@ -3,7 +3,9 @@
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
-#include <atomic>
+#include <memory>
+#include <mutex>
+#include <utility>
 
 #include "base/environment.h"
 
@@ -24,15 +26,35 @@ spdlog::logger& logger() {
   return *instance;
 }
 
-std::atomic<LogSink>& sink() {
-  static std::atomic<LogSink> chosen{nullptr};
-  return chosen;
+// Never destroyed either.
+struct Chosen {
+  std::mutex mutex;
+  std::shared_ptr<const Logger> logger;
+};
+Chosen& chosen() {
+  static auto* instance = new Chosen;
+  return *instance;
+}
+
+// False where there is none, or it throws.
+bool toTheirs(LogLevel level, const std::string& line) {
+  std::unique_lock lock(chosen().mutex);
+  const std::shared_ptr<const Logger> theirs = chosen().logger;
+  lock.unlock();
+  try {
+    if (theirs) (*theirs)(level, line);
+    return theirs != nullptr;
+  } catch (...) {
+    return false;
+  }
 }
 
 }  // namespace
 
-void setLogSink(LogSink chosen) {
-  sink().store(chosen);
+void setLogger(Logger given) {
+  auto made = given ? std::make_shared<const Logger>(std::move(given)) : nullptr;
+  std::lock_guard lock(chosen().mutex);
+  chosen().logger.swap(made);  // the one before goes when the lock is free again
 }
 
 void setLogLevel(LogLevel level) {
@@ -44,11 +66,7 @@ void logLine(LogLevel level, fmt::string_view format, fmt::format_args args) {
   const auto theirs = static_cast<spdlog::level::level_enum>(level);
   if (!logger().should_log(theirs)) return;
   const std::string line = fmt::vformat(format, args);
-  if (const LogSink chosen = sink().load()) {
-    chosen(level, line.c_str());
-  } else {
-    logger().log(theirs, line);
-  }
+  if (!toTheirs(level, line)) logger().log(theirs, line);
 }
 
 }  // namespace hmc

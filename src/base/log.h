@@ -2,19 +2,13 @@
 
 #include <fmt/core.h>
 
+#include "hmc/log.h"
+
 namespace hmc {
 
-enum class LogLevel { debug = 1, info, warn, error };  // spdlog's numbers
-
-// Lines go to standard error, never to standard output. The level is HMC_LOG (debug, info, warn,
-// error, off), warn when it is not set.
+// Lines go to the logger that was set (hmc/log.h), else to standard error, never to standard
+// output. The level is HMC_LOG (debug, info, warn, error, off), warn when it is not set.
 void logLine(LogLevel level, fmt::string_view format, fmt::format_args args);
-
-// For libraries whose users may ask for it: lines go there instead, from any thread.
-using LogSink = void (*)(LogLevel level, const char* line);
-void setLogSink(LogSink sink);
-// Drops lines below that level, whatever HMC_LOG says.
-void setLogLevel(LogLevel level);
 
 template <class... Args>
 void logDebug(fmt::format_string<Args...> format, Args&&... args) {

@@ -13,13 +13,6 @@ namespace {
 using namespace hmc;        // NOLINT(google-build-using-namespace)
 using namespace hmc::capi;  // NOLINT(google-build-using-namespace)
 
-std::atomic<void (*)(int, const char*)> externLogger{nullptr};
-
-// Theirs count from 0 for debug, ours from 1.
-void toExternLogger(LogLevel level, const char* line) {
-  if (auto* logger = externLogger.load()) logger(static_cast<int>(level) - 1, line);
-}
-
 // The password of the key, which `decrypt` may have to find out.
 Result<std::string> passwordOf(std::string given, smem_decrypt_handler decrypt) {
   if (!decrypt) return given;
@@ -61,8 +54,10 @@ void smem_uninit(void) {
 
 int32_t smem_set_extern_logger(void (*func)(int level, const char* msg)) {
   if (!func) return nullArgument("func");
-  externLogger.store(func);
-  setLogSink(toExternLogger);
+  // Theirs count from 0 for debug, ours from 1.
+  setLogger([func](LogLevel level, const std::string& line) {
+    func(static_cast<int>(level) - 1, line.c_str());
+  });
   return SMEM_OK;
 }
 

@@ -74,6 +74,15 @@ echo '#include <hmc/node.h>' >"$work/old.cc"
   fail "hmc/node.h compiles as C++14: say so in the documents"
 grep -q 'need C++17: compile with -std=c++17' "$work/old.log" || fail "see $work/old.log"
 
+echo "== a warning for a handle that is dropped"
+cat >"$work/dropped.cc" <<'END'
+#include <hmc/node.h>
+void drop(hmc::Node& node) { node.allocate("kv", 4096); }
+END
+! "$CXX" -std=c++17 -Werror -fsyntax-only -isystem "$work/prefix/include" "$work/dropped.cc" 2>"$work/dropped.log" ||
+  fail "a region that is dropped at once compiles without a warning"
+grep -q 'unused-result' "$work/dropped.log" || fail "see $work/dropped.log"
+
 echo "== $kind library through find_package"
 "$CMAKE" -S "$program" -B "$work/cmake" -DCMAKE_PREFIX_PATH="$work/prefix" \
   -DCMAKE_CXX_COMPILER="$CXX" >"$work/configure.log" || fail "configure, see $work/configure.log"
@@ -81,6 +90,7 @@ grep -qF "hmc_DIR:PATH=$work/prefix/" "$work/cmake/CMakeCache.txt" ||
   fail "find_package found another hmc: $(grep hmc_DIR "$work/cmake/CMakeCache.txt")"
 "$CMAKE" --build "$work/cmake"
 run "$work/cmake/consumer"
+run "$work/cmake/modern_consumer"
 
 echo "== $kind library through pkg-config"
 PKG_CONFIG_PATH=$(dirname "$(find "$work/prefix" -name hmc.pc)")
@@ -89,7 +99,7 @@ static=()
 [ "$kind" = shared ] || static=(--static)
 read -ra compile <<<"$(pkg-config --cflags hmc)"
 read -ra link <<<"$(pkg-config "${static[@]}" --libs hmc)"
-"$CXX" -std=c++14 -Wall -Wextra -Wpedantic -Werror "${compile[@]}" "$program/main.cc" \
+"$CXX" -std=c++14 -Wall -Wextra -Wpedantic -Werror "${compile[@]}" "$program/consumer.cc" \
   -o "$work/consumer" "${link[@]}" -Wl,-rpath,"$(pkg-config --variable=libdir hmc)"
 if [ "$kind" = shared ]; then
   # ldd prints the run path as it is in the file, with the ".." of the .pc file in it.

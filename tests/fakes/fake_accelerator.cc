@@ -90,6 +90,13 @@ Status FakeAccelerator::stall(const DeviceQueue& queue, bool stalled) {
   return Status();
 }
 
+uint64_t FakeAccelerator::left(int index) {
+  const size_t first = static_cast<size_t>(index) * DeviceQueue::kLanes;
+  uint64_t all = 0;
+  for (size_t lane = 0; lane < DeviceQueue::kLanes; ++lane) all += queues_.at(first + lane)->left();
+  return all;
+}
+
 Status FakeAccelerator::fault(Call call) {
   std::lock_guard lock(mutex_);
   Fault& planned = faults_[call];

@@ -55,6 +55,8 @@ class FakeAccelerator final : public Backend {
   void failDevice(int index, Status why);
   // What is enqueued there does not run until the queue is let go.
   Status stall(const DeviceQueue& queue, bool stalled);
+  // How much is enqueued on the device's own queues and has not run.
+  uint64_t left(int index);
 
   // Allocations and attachments that nobody gave back, batches of copies that were enqueued, ranges
   // that are pinned, and copies of host memory that was not.

@@ -104,6 +104,11 @@ uint64_t FakeQueue::done() {
   return done_;
 }
 
+uint64_t FakeQueue::left() {
+  std::lock_guard lock(mutex_);
+  return pushed_ - done_;
+}
+
 void FakeQueue::stop() {
   thread_.request_stop();
   if (thread_.joinable()) thread_.join();

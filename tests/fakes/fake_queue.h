@@ -66,6 +66,8 @@ class FakeQueue {
   bool drain(Deadline deadline);
   // Entries that have run, waited for or not.
   uint64_t done();
+  // Entries that have not run yet.
+  uint64_t left();
   // Ends the thread, so that others can be destroyed which wait for this one.
   void stop();
 

@@ -260,7 +260,7 @@ TEST(Connect, twoHundredTimesLeaksNoDescriptorAndNoThread) {
     for (int i = 0; i < 20; ++i) {
       TestPeer passing("passing");
       ASSERT_TRUE(passing.connect(listener).ok());
-      passing.connect("tcp://127.0.0.1:1");
+      EXPECT_FALSE(passing.connect("tcp://127.0.0.1:1").ok());
     }
     server.events.waitLeft(220);
   }

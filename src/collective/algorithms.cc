@@ -9,8 +9,8 @@ namespace hmc::collective {
 
 namespace {
 
-// The next piece of a rank if it is this one; another one fails the operation. The rank could change
-// its header, so nobody reads that again after this check.
+// The next piece of a rank if it is this one; another one fails the operation. The rank could
+// change its header, so nobody reads that again after this check.
 std::optional<PieceHeader> nextPiece(Operation& operation, uint32_t rank, uint32_t phase,
                                      size_t offset, size_t most) {
   const auto header = operation.head(rank);

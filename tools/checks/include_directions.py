@@ -25,7 +25,7 @@ ALLOWED = {
 
 # Public headers that are words, not classes. The others belong to the folders that implement them.
 VOCABULARY = {"hmc/access.h", "hmc/block.h", "hmc/deadline.h", "hmc/device.h", "hmc/export.h", "hmc/result.h",
-              "hmc/status.h", "hmc/tls.h", "hmc/trace.h", "hmc/version.h"}
+              "hmc/log.h", "hmc/status.h", "hmc/tls.h", "hmc/trace.h", "hmc/version.h"}
 FACADES = {"agent", "api", "capi", "collective", "node", "pool", "store"}
 
 # Headers of a library, and the folders of src/ where they may appear.

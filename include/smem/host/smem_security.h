@@ -37,8 +37,9 @@ extern "C" {
 
 /*
  * For what is opened or served afterwards. It fails, and changes nothing, when a file is missing or
- * cannot be used: nothing goes unprotected that was asked to be protected. A password in a key store
- * (kmcKsf...) cannot be read; smem_set_config_store_tls_key() takes a function that decrypts one.
+ * cannot be used: nothing goes unprotected that was asked to be protected. A password in a key
+ * store (kmcKsf...) cannot be read; smem_set_config_store_tls_key() takes a function that decrypts
+ * one.
  */
 SMEM_API int32_t smem_set_ssl_option(const smem_tls_option* tlsOption);
 

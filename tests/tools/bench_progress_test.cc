@@ -49,12 +49,12 @@ class Terminal {
 };
 
 TEST(ProgressLine, estimatesFromWhatTheStepsShouldTakeAndDid) {
-  const std::vector<double> seconds{2, 2, 3, 5};
-  EXPECT_EQ("[1/4] put 8 B, about 12 s left", progressLine("put 8 B", 1, seconds, 0s));
-  EXPECT_EQ("[3/4] put 64 KiB, about 8 s left", progressLine("put 64 KiB", 3, seconds, 4s));
-  EXPECT_EQ("[3/4] put, about 16 s left", progressLine("put", 3, seconds, 9s)) << "twice as slow";
+  const std::vector<double> expected{2, 2, 3, 5};
+  EXPECT_EQ("[1/4] put 8 B, about 12 s left", progressLine("put 8 B", 1, expected, 0s));
+  EXPECT_EQ("[3/4] put 64 KiB, about 8 s left", progressLine("put 64 KiB", 3, expected, 4s));
+  EXPECT_EQ("[3/4] put, about 16 s left", progressLine("put", 3, expected, 9s)) << "twice as slow";
   EXPECT_EQ("[2/3] get, about 5 min left", progressLine("get", 2, {1, 100, 200}, 1s));
-  EXPECT_EQ("[5/4] more than was known", progressLine("more than was known", 5, seconds, 60s));
+  EXPECT_EQ("[5/4] more than was known", progressLine("more than was known", 5, expected, 60s));
   EXPECT_EQ("no idea how many", progressLine("no idea how many", 5, {}, 60s));
 }
 

@@ -82,7 +82,9 @@ TEST_F(EnvironmentDefaults, whoReadsAVariableRefusesWhatMakesNoSenseAndNobodyEls
       const Status made = face.make();
       EXPECT_EQ(made.ok(), !reads)
           << face.name << " with " << variable->name << ": " << made.message();
-      if (reads) EXPECT_THAT(made.message(), HasSubstr(variable->name)) << face.name;
+      if (reads) {
+        EXPECT_THAT(made.message(), HasSubstr(variable->name)) << face.name;
+      }
     }
   }
 }

@@ -26,17 +26,20 @@ std::string listen(NodeOf& self, const std::string& address) {
   return bound;
 }
 
-NodeOf makeNode(const std::string& name, const std::optional<std::string>& listener,
-                const std::string& secret, py::handle transports, int channels, double heartbeat,
-                std::optional<double> lease, bool insecure, const std::string& advertise,
-                const std::optional<std::string>& tls, py::handle certificates,
-                py::handle tlsExceptions, bool grantsOnly, std::optional<bool> integrity) {
+// None is as good as an empty one.
+using MaybeText = std::optional<std::string>;
+
+NodeOf makeNode(const MaybeText& name, const MaybeText& listener, const MaybeText& secret,
+                py::handle transports, int channels, double heartbeat, std::optional<double> lease,
+                bool insecure, const MaybeText& advertise, const std::optional<std::string>& tls,
+                py::handle certificates, py::handle tlsExceptions, bool grantsOnly,
+                std::optional<bool> integrity) {
   NodeOptions options;
   options.integrity = integrity;
-  options.name = name;
-  options.secret = secret;
+  options.name = name.value_or("");
+  options.secret = secret.value_or("");
   options.insecure = insecure;
-  options.advertise = advertise;
+  options.advertise = advertise.value_or("");
   options.grantsOnly = grantsOnly;
   options.tls = tlsFrom(tls, certificates, tlsExceptions);
   if (auto names = namesFrom(transports, "transports")) options.transports = *std::move(names);

@@ -26,21 +26,24 @@ std::string listen(NodeOf& self, const std::string& address) {
   return bound;
 }
 
-NodeOf makeNode(const std::string& name, const std::optional<std::string>& listener,
-                const std::string& secret, py::handle transports, int channels, double heartbeat,
-                std::optional<double> lease, bool insecure, const std::string& advertise,
-                const std::optional<std::string>& tls, py::handle certificates,
-                py::handle tlsExceptions, const std::string& keyPassword, py::handle crl,
-                const std::string& dataPorts, bool grantsOnly, std::optional<bool> integrity) {
+// None is as good as an empty one.
+using MaybeText = std::optional<std::string>;
+
+NodeOf makeNode(const MaybeText& name, const MaybeText& listener, const MaybeText& secret,
+                py::handle transports, int channels, double heartbeat, std::optional<double> lease,
+                bool insecure, const MaybeText& advertise, const std::optional<std::string>& tls,
+                py::handle certificates, py::handle tlsExceptions, const MaybeText& keyPassword,
+                py::handle crl, const MaybeText& dataPorts, bool grantsOnly,
+                std::optional<bool> integrity) {
   NodeOptions options;
   options.integrity = integrity;
-  options.name = name;
-  options.secret = secret;
+  options.name = name.value_or("");
+  options.secret = secret.value_or("");
   options.insecure = insecure;
-  options.advertise = advertise;
-  options.dataPorts = dataPorts;
+  options.advertise = advertise.value_or("");
+  options.dataPorts = dataPorts.value_or("");
   options.grantsOnly = grantsOnly;
-  options.tls = tlsFrom(tls, certificates, keyPassword, crl, tlsExceptions);
+  options.tls = tlsFrom(tls, certificates, keyPassword.value_or(""), crl, tlsExceptions);
   if (auto names = namesFrom(transports, "transports")) options.transports = *std::move(names);
   if (channels < 1 || channels > 16) {
     raise(Code::invalidArgument,

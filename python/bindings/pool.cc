@@ -29,7 +29,7 @@ PoolOf joinPool(const std::string& store, const std::string& name, py::handle ra
                 py::handle capacity, py::handle hostSize, py::handle deviceSize,
                 py::handle hostStride, py::handle deviceStride, py::handle device,
                 const std::optional<int>& numaNode, bool serveStore,
-                const std::optional<std::string>& listen, const std::string& secret,
+                const std::optional<std::string>& listen, const std::optional<std::string>& secret,
                 py::handle transports, double heartbeat, std::optional<double> lease,
                 py::handle timeout, bool insecure, const std::optional<std::string>& tls,
                 py::handle certificates, py::handle tlsExceptions, const std::string& keyPassword,
@@ -46,7 +46,7 @@ PoolOf joinPool(const std::string& store, const std::string& name, py::handle ra
   options.numaNode = numaNode;
   options.serveStore = serveStore;
   options.listen = listen.value_or("");
-  options.node.secret = secret;
+  options.node.secret = secret.value_or("");
   options.node.insecure = insecure;
   options.node.dataPorts = dataPorts;
   options.node.tls = tlsFrom(tls, certificates, keyPassword, crl, tlsExceptions);

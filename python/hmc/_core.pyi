@@ -311,9 +311,9 @@ class Node:
     """One participant: it registers memory and connects to peers."""
 
     def __init__(
-        self, *, name: str = "", listen: Optional[str] = None, secret: str = "",
+        self, *, name: Optional[str] = "", listen: Optional[str] = None, secret: Optional[str] = "",
         transports: Union[str, Sequence[str], None] = None, channels: int = 1, heartbeat: float = 1.0,
-        lease: Optional[float] = None, insecure: bool = False, advertise: str = "",
+        lease: Optional[float] = None, insecure: bool = False, advertise: Optional[str] = "",
         tls: Optional[str] = None, certificates: Optional[Sequence[str]] = None,
         tls_exceptions: Union[str, Sequence[str], None] = None, tls_key_password: str = "",
         tls_crl: Union[str, Sequence[str], None] = None,
@@ -470,7 +470,7 @@ class Pool:
         self, store: str = "", *, name: str = "pool", rank: Optional[int] = None,
         capacity: int = 0, host_size: int = 0, device_size: int = 0, host_stride: int = 0,
         device_stride: int = 0, device: Optional[object] = None, numa_node: Optional[int] = None,
-        serve_store: bool = False, listen: Optional[str] = None, secret: str = "",
+        serve_store: bool = False, listen: Optional[str] = None, secret: Optional[str] = "",
         transports: Union[str, Sequence[str], None] = None, heartbeat: float = 1.0, lease: Optional[float] = None,
         timeout: Optional[float] = 30, insecure: bool = False, tls: Optional[str] = None,
         certificates: Optional[Sequence[str]] = None,

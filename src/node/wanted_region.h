@@ -14,8 +14,8 @@ class PeerState;
 
 // What Peer::open() is asked for: a region's name, or a grant for a part of one.
 struct WantedRegion {
-  WantedRegion(std::string region)
-      : name(std::move(region)) {}                    // NOLINT(google-explicit-constructor)
+  WantedRegion(std::string region)  // NOLINT(google-explicit-constructor)
+      : name(std::move(region)) {}
   WantedRegion(const char* region) : name(region) {}  // NOLINT(google-explicit-constructor)
   WantedRegion(const Grant& by)                       // NOLINT(google-explicit-constructor)
       : name(by.name()), grant(by.bytes()) {}

@@ -9,7 +9,7 @@ from hmc import _core
 
 
 @pytest.mark.parametrize("call, sentence", [
-    (lambda node, peer: hmc.Node(name=5), "Node(): name is 5: pass a str"),
+    (lambda node, peer: hmc.Node(name=5), "Node(): name is 5: pass a str, or None"),
     (lambda node, peer: hmc.Node(listen=5), "Node(): listen is 5: pass a str, or None"),
     (lambda node, peer: hmc.Node(lease="long"), "Node(): lease is 'long': pass a number, or None"),
     (lambda node, peer: hmc.Node("a"), "Node(): it takes 0 arguments without a name, not 1"),
@@ -44,6 +44,11 @@ def test_no_function_of_the_module_answers_in_words_of_pybind11():
             assert "incompatible" not in str(error.value), (made, name)
             assert "argument types" not in str(error.value), (made, name)
     assert asked > 100
+
+
+def test_none_means_that_nothing_is_said():
+    with hmc.Node(name=None, secret=None, advertise=None, transports=None, lease=None) as node:
+        assert node.name
 
 
 def test_an_error_of_the_call_itself_stays_as_it_is():

@@ -1,6 +1,7 @@
 """What shells complete of the hmc command, its manual page, and help that fits the terminal."""
 
 import fcntl
+import functools
 import os
 import pty
 import re
@@ -27,6 +28,7 @@ def run(*arguments, **more):
                           stderr=subprocess.STDOUT, universal_newlines=True, check=False, **more)
 
 
+@functools.lru_cache(maxsize=None)
 def help_of(command, columns=80):
     done = run(*command.split(), "--help", env=dict(os.environ, COLUMNS=str(columns)))
     assert done.returncode == 0, done.stdout

@@ -31,7 +31,7 @@ def make_node():
 
 
 def make_pool():
-    with hmc.Pool(serve_store=True):
+    with hmc.Pool(serve_store=True, secret=None):
         pass
 
 

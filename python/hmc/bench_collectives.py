@@ -41,13 +41,13 @@ def cases(world: int, smallest: int, largest: int) -> Iterator[_Case]:
 
     yield "barrier", 0, dist.barrier, dist.barrier
     for size in [size for size in SIZES if smallest <= size <= largest]:
-        whole = torch.ones(size // 4)
-        other = torch.ones(size // 4)
+        whole = torch.zeros(size // 4)
+        other = torch.zeros(size // 4)
         parts = list(other.chunk(world))
-        mine = torch.ones(size // 4 // world)
+        mine = torch.zeros(size // 4 // world)
 
         def all_reduce(group: Any, whole: Any = whole) -> None:
-            dist.all_reduce(whole, op=dist.ReduceOp.MAX, group=group)
+            dist.all_reduce(whole, group=group)
 
         def broadcast(group: Any, whole: Any = whole) -> None:
             dist.broadcast(whole, 0, group=group)
@@ -59,7 +59,7 @@ def cases(world: int, smallest: int, largest: int) -> Iterator[_Case]:
             dist.all_to_all_single(other, whole, group=group)
 
         def reduce_scatter(group: Any, mine: Any = mine, parts: Any = parts) -> None:
-            dist.reduce_scatter(mine, parts, op=dist.ReduceOp.MAX, group=group)
+            dist.reduce_scatter(mine, parts, group=group)
 
         yield "allreduce", size, all_reduce, all_reduce
         yield "broadcast", size, broadcast, broadcast

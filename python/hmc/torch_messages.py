@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ._core import Node, Note, Peer
     from .torch_meeting import Met
 
-_SMALL = 256 << 10
+_SMALL = 1 << 20
 _LOOK = 0.5  # seconds between two looks whether a rank is still there
 _CONNECT = 2  # seconds; a rank listens before it is in the group, so it answers unless it died
 _BYTES, _OFFER, _TAKEN, _REFUSED = range(4)

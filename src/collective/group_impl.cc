@@ -2,6 +2,7 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/error.h"
@@ -13,6 +14,8 @@ namespace hmc::collective {
 namespace {
 
 constexpr const char* kRegion = "collective";
+constexpr uint32_t kMostSpins = 2000;  // some tens of microseconds
+constexpr uint32_t kLeastSpins = 32;
 
 std::string nodeName(const std::string& group, uint32_t rank) {
   return fmt::format("{}/{}", group, rank);
@@ -89,8 +92,8 @@ Status GroupImpl::connect(const std::vector<std::string>& addresses, Deadline de
     }
     mapped += channels_[rank]->mapped() ? 1 : 0;
   }
-  constexpr uint32_t kSpins = 2000;  // some tens of microseconds
-  spins_ = mapped + 1 <= cores() ? kSpins : 0;
+  mostSpins_ = mapped + 1 <= cores() ? kMostSpins : 0;
+  spins_ = mostSpins_;
   HMC_ASSIGN(listener_, startThread("hmc-collective", [this] { hear(); }));
   connected_ = true;
   return Status();
@@ -112,6 +115,13 @@ Status GroupImpl::reach(uint32_t rank, const std::string& address, Deadline dead
                                               shape_, rank, this->rank());
   byPeer_[connected->id()] = channels_[rank].get();
   return Status();
+}
+
+// On a busy machine the others wait for their turn, and looking takes it from them.
+void GroupImpl::slept(std::chrono::nanoseconds time) {
+  constexpr std::chrono::microseconds kShort{50};  // about as long as kMostSpins
+  spins_ = time < kShort ? std::min(spins_ * 2, mostSpins_)
+                         : std::max(spins_ / 2, std::min(kLeastSpins, mostSpins_));
 }
 
 void GroupImpl::hear() {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -41,6 +42,8 @@ class GroupImpl {
   Channel& channel(uint32_t rank) { return *channels_[rank]; }
   // How often to look before sleeping: not at all where ranks of this host lack cores.
   uint32_t spins() const { return spins_; }
+  // Learns from how long a sleep was, whether looking some more would have been better.
+  void slept(std::chrono::nanoseconds time);
 
  private:
   GroupImpl(CollectiveOptions options, Node node, Inbox::Shape shape, LocalRegion memory,
@@ -58,6 +61,7 @@ class GroupImpl {
   const Inbox inbox_;
   const std::string address_;
   uint32_t spins_ = 0;
+  uint32_t mostSpins_ = 0;
   std::vector<std::unique_ptr<Channel>> channels_;  // by rank; none to ourselves
   std::unordered_map<std::string, Channel*> byPeer_;
   std::jthread listener_;  // takes the notes of ranks whose memory is not mapped

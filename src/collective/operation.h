@@ -70,7 +70,9 @@ template <class Lacks>
 Status Operation::next(bool moved, Lacks lacks) {
   if (!failure_.ok()) return failure_;
   if (!moved && !rungSoon()) {
+    const auto began = std::chrono::steady_clock::now();
     group_.inbox().bell().sleep(seen_, earlier(deadline_, kLook));
+    group_.slept(std::chrono::steady_clock::now() - began);
     if (!rung()) {
       if (group_.options().goOn && !group_.options().goOn()) return cancelledStatus(name_);
       std::vector<uint32_t> missing;

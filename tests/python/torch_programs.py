@@ -162,7 +162,7 @@ for size in (1, 20000, 1 << 20):
 if rank == 0:
     works = [dist.isend(torch.full((count,), float(tag)), 1, tag=tag)
              for count, tag in ((9, 5), (50000, 6), (50000, 6))]
-    works.append(dist.isend(torch.zeros(50000, 2).t(), 1, tag=6))
+    works.append(dist.isend(torch.zeros(300000, 2).t(), 1, tag=6))
     for work in works:
         work.wait()
 elif rank == 1:
@@ -171,7 +171,7 @@ elif rank == 1:
     first.wait()
     check("tag 6", data, 6)
     dist.recv(data, 0, tag=6)
-    matrix = torch.ones(50000, 2)
+    matrix = torch.ones(2, 300000)
     dist.recv(matrix, 0, tag=6)
     check("not contiguous", matrix, 0)
     small = torch.empty(9)

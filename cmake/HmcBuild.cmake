@@ -25,9 +25,16 @@ if(HMC_HARDENING AND NOT HMC_SANITIZE)
       target_compile_options(hmc_flags INTERFACE -f${flag})
     endif()
   endforeach()
-  # Needs an optimising compiler; where the C library knows no 3 it does 2.
+  # Needs an optimising compiler. GCC knows the builtin from 12 on, and without it glibc warns of a 3.
+  include(CheckCXXSourceCompiles)
+  check_cxx_source_compiles("
+    #if !__has_builtin(__builtin_dynamic_object_size)
+    #error
+    #endif
+    int main() {}" HMC_HAS_FORTIFY_3)
+  set(fortify $<IF:$<BOOL:${HMC_HAS_FORTIFY_3}>,3,2>)
   target_compile_options(hmc_flags INTERFACE
-    $<$<NOT:$<CONFIG:Debug>>:-U_FORTIFY_SOURCE> $<$<NOT:$<CONFIG:Debug>>:-D_FORTIFY_SOURCE=3>)
+    $<$<NOT:$<CONFIG:Debug>>:-U_FORTIFY_SOURCE> $<$<NOT:$<CONFIG:Debug>>:-D_FORTIFY_SOURCE=${fortify}>)
   target_link_options(hmc_flags INTERFACE -Wl,-z,relro,-z,now,-z,noexecstack)
 endif()
 

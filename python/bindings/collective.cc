@@ -1,5 +1,6 @@
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <array>
 
 #include "errors.h"
@@ -118,8 +119,8 @@ void allreduce(const Ranks& self, uintptr_t data, size_t count, const std::strin
 void reduceScatter(const Ranks& self, const std::vector<uintptr_t>& sent, uintptr_t received,
                    size_t count, const std::string& type, const std::string& op,
                    py::handle timeout) {
-  std::vector<const void*> parts;
-  for (const uintptr_t part : sent) parts.push_back(pointerFrom(part));
+  std::vector<const void*> parts(sent.size());
+  std::transform(sent.begin(), sent.end(), parts.begin(), pointerFrom);
   const auto kind = static_cast<DataType>(indexIn(kReducibleTypes, type));
   const auto what = static_cast<ReduceOp>(indexIn(kReduceOps, op));
   operate(self, timeout, [&](Collective& one, Timeout time) {

@@ -174,8 +174,9 @@ Status Collective::reduceScatter(const std::vector<const void*>& sent, void* rec
   const size_t size = count * sizeOf(type);
   std::vector<size_t> bounds(impl_->size() + 1);
   for (size_t rank = 0; rank < bounds.size(); ++rank) bounds[rank] = size * rank;
-  std::vector<const char*> parts;
-  for (const void* part : sent) parts.push_back(static_cast<const char*>(part));
+  std::vector<const char*> parts(sent.size());
+  std::transform(sent.begin(), sent.end(), parts.begin(),
+                 [](const void* part) { return static_cast<const char*>(part); });
   return impl_->run("reduce-scatter", signatureOf(Kind::scatter, size, detailOf(type, op)), timeout,
                     [&](Operation& operation) {
                       if (impl_->size() == 1) {

@@ -51,6 +51,10 @@ struct SecurityReport {
 };
 HMC_API SecurityReport securityReport();
 
+/// Whether owners can take back what a peer of this host has mapped while that peer is stopped, or
+/// why not: docs/decisions/015-taking-mapped-memory-back.md.
+HMC_API Status mappedMemoryReport();
+
 /// What the library sees of RDMA on this host. An empty `problem` means that nothing is wrong
 /// there; a `fix` is a command or a sentence that helps.
 struct RdmaPort {

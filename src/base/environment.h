@@ -117,12 +117,12 @@ inline constexpr Variable kRdmaMtu{"HMC_RDMA_MTU",      "256, 512, 1024, 2048 or
 inline constexpr Variable kMemoryPlugin{
     "HMC_MEMORY_PLUGIN", "shared libraries with further memory backends, separated by :", "none",
     Reader::nodes, Form::files};
-inline constexpr Variable kTrace{"HMC_TRACE",  "stderr: one line for every step of every transfer",
-                                 "off",        Reader::nodes,
-                                 Form::choice, "off stderr"};
 inline constexpr Variable kMeasurements{
     "HMC_MEASUREMENTS", "a file of hmc bench --save: choose paths by the times in it", "none",
     Reader::nodes, Form::files};
+inline constexpr Variable kTrace{"HMC_TRACE",  "stderr: one line for every step of every transfer",
+                                 "off",        Reader::nodes,
+                                 Form::choice, "off stderr"};
 inline constexpr Variable kPoolStore{"HMC_POOL_STORE",
                                      "the store of pools that name none: tcp://host:port",
                                      "the launcher's", Reader::pools};

@@ -11,6 +11,7 @@
 #include "base/environment.h"
 #include "hmc/version.h"
 #include "memory/backends.h"
+#include "transport/mapping_report.h"
 #include "transport/rdma_report.h"
 
 namespace hmc {
@@ -92,6 +93,10 @@ SecurityReport securityReport() {
                                 "everybody in, with a warning",
                                 variable::kSecret.name);
   return report;
+}
+
+Status mappedMemoryReport() {
+  return ipc::mappingReport();
 }
 
 RdmaReport rdmaReport() {

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/futex.h"
 #include "base/log.h"
+#include "transport/mapping_report.h"
 
 // Some are newer than the headers of the oldest distribution that we build on.
 #ifndef UFFD_USER_MODE_ONLY
@@ -64,6 +65,10 @@ int makeReadOnly(int handle, const uffdio_range& range) {
 }
 
 }  // namespace
+
+Status mappingReport() {
+  return MappingGuard::create().status();
+}
 
 Result<std::shared_ptr<MappingGuard>> MappingGuard::create() {
   HMC_ASSIGN(Fd handle, newHandle());

@@ -54,9 +54,8 @@ Status tryProcessVm();
 Finding checkMemfd(const Status& tried);
 Status tryMemfd();
 
-// `tried` is tryUserfaultfd(): may an owner take mapped memory back from a process that is stopped?
-Finding checkUserfaultfd(const Status& tried);
-Status tryUserfaultfd();
+// `report` is hmc::mappedMemoryReport().
+Finding checkUserfaultfd(const Status& report);
 
 Finding checkShm(const std::string& root);
 // Matters where there is an RDMA device.

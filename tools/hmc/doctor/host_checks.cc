@@ -1,10 +1,7 @@
 #include <fcntl.h>
-#include <linux/userfaultfd.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,14 +14,6 @@
 
 #include "doctor/checks.h"
 #include "system_call.h"
-
-// Newer than the headers of the oldest distribution that we build on.
-#ifndef UFFD_USER_MODE_ONLY
-#define UFFD_USER_MODE_ONLY 1
-#endif
-#ifndef USERFAULTFD_IOC_NEW
-#define USERFAULTFD_IOC_NEW _IO(0xAA, 0x00)
-#endif
 
 namespace hmc::tool {
 
@@ -105,15 +94,6 @@ Status tryMemfd() {
   return Status();
 }
 
-Status tryUserfaultfd() {
-  constexpr int kFlags = O_CLOEXEC | UFFD_USER_MODE_ONLY;
-  if (Fd(static_cast<int>(syscall(SYS_userfaultfd, kFlags)))) return Status();
-  const Status refused = systemError("userfaultfd");
-  const Fd device(open("/dev/userfaultfd", O_RDWR | O_CLOEXEC));
-  if (device && Fd(ioctl(device.get(), USERFAULTFD_IOC_NEW, kFlags))) return Status();
-  return refused;
-}
-
 Limit limitOf(int resource) {
   rlimit limit{};
   if (getrlimit(resource, &limit) != 0) return {0, 0};
@@ -145,12 +125,12 @@ Finding checkMemfd(const Status& tried) {
           "uname -r  # memfd_create needs Linux 3.17, and a seccomp profile that allows it"};
 }
 
-Finding checkUserfaultfd(const Status& tried) {
-  if (tried.ok()) {
+Finding checkUserfaultfd(const Status& report) {
+  if (report.ok()) {
     return {Level::ok, "userfaultfd", "mapped memory can be taken back from a stopped process", ""};
   }
   return {Level::warn, "userfaultfd",
-          tried.message() +
+          report.message() +
               "; a process that is stopped in the middle of a put into mapped memory may write on "
               "after it was given up",
           "docker run --device /dev/userfaultfd ...  # a container's profile forbids the call"};
@@ -248,7 +228,7 @@ std::vector<Finding> checkHost() {
   std::vector<Finding> findings{
       checkSettings(settingsReport()),           checkSecurity(securityReport()),
       checkProcessVm("", tryProcessVm()),        checkMemfd(tryMemfd()),
-      checkUserfaultfd(tryUserfaultfd()),        checkShm(""),
+      checkUserfaultfd(mappedMemoryReport()),    checkShm(""),
       checkMemlock("", limitOf(RLIMIT_MEMLOCK)), checkHugePages(""),
       checkDescriptors(limitOf(RLIMIT_NOFILE)),  checkPorts("")};
   const auto rdma = checkRdma("", tryDeviceFiles(""), rdmaReport());

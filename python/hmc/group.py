@@ -12,11 +12,14 @@ from dataclasses import asdict, dataclass, replace
 from . import _core
 from .enums import ConnType, MemoryType
 from .errors import DeadlineExceeded, HMCError, NotConnected, PeerLost
+from .session import create_session
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, List, Optional, Sequence
     from .session import Session
+
+_OWN_BUFFER = 1 << 20
 
 # What a message says: the sender is connected, a part is ready to fetch, it has been taken, the
 # sender is at the barrier.
@@ -145,14 +148,16 @@ def _named(rank: int, error: HMCError) -> HMCError:
     return type(error)("rank %d: %s" % (rank, error))
 
 
-def init_group(*, session: Session, my_ip: str = "", port_ucx: int = 0, port_rdma: int = 0,
-               port_ctrl: int = 0, group_id: str = "default", ctrl_tcp_port: Optional[int] = None,
-               ctrl_uds_dir: str = "/tmp", start_servers: bool = True, server_barrier: bool = True,
+def init_group(*, session: Optional[Session] = None, my_ip: str = "", port_ucx: int = 0,
+               port_rdma: int = 0, port_ctrl: int = 0, group_id: str = "default",
+               ctrl_tcp_port: Optional[int] = None, ctrl_uds_dir: str = "/tmp",
+               start_servers: bool = True, server_barrier: bool = True,
                rank: Optional[int] = None, world: Optional[int] = None,
                store: Optional[str] = None, members: Optional[Sequence[GroupMember]] = None,
                timeout: float = 60) -> Group:
     """Make a Group of this session and those of the other processes, and connect them all.
 
+    Without a session the group makes its own, with a small buffer: host memory does not need it.
     `members`, the list of all, with our `rank`, says who takes part. Without it and without
     `store`, torch.distributed says so if it is initialised. Else the ranks meet at `store`, an
     address such as "10.0.0.1:29500", which rank 0 serves if nobody does; what is left out of
@@ -163,6 +168,8 @@ def init_group(*, session: Session, my_ip: str = "", port_ucx: int = 0, port_rdm
     `ctrl_uds_dir`. All ranks have `timeout` seconds to come and to connect.
     """
     end = time.monotonic() + timeout
+    if session is None:
+        session = create_session(buffer_size=_OWN_BUFFER)
     gathering = None
     dist = _torch_distributed() if members is None and store is None else None
     if members is not None:

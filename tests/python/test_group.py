@@ -19,6 +19,20 @@ from ranks import END, HEAD, MEET, Ranks, placed, run_all
 pytest.importorskip("numpy")
 
 
+WITH_DEFAULTS = """
+import numpy
+from hmc import collective
+group = collective.init_group()
+numbers = numpy.full(1 << 19, group.rank + 1.0)  # more than its session's buffer
+collective.allreduce(group, numbers)
+assert (numbers == 6).all()
+""" + END
+
+
+def test_needs_no_arguments_where_a_launcher_has_started_the_ranks(tmp_path):
+    run_all(WITH_DEFAULTS, 3, tmp_path)
+
+
 # The documented arguments, without a launcher.
 BY_HAND = HEAD + """
 rank, world, ports, store, folder = (int(sys.argv[1]), int(sys.argv[2]), eval(sys.argv[3]),

@@ -27,7 +27,6 @@ Channel::Channel(Peer peer, RemoteRegion theirs, LocalRegion outbox, Inbox mine,
       mine_(mine),
       inbox_(theirs_.data(), shape, rank),
       mapped_(theirs_.data() != nullptr),
-      piece_(shape.piece),
       rank_(rank),
       self_(self) {}
 

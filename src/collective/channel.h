@@ -50,7 +50,6 @@ class Channel {
   const Inbox mine_;
   const Inbox inbox_;  // the other rank's, in our address space where it is mapped
   const bool mapped_;
-  const size_t piece_;
   const uint32_t rank_;
   const uint32_t self_;
   uint32_t placed_ = 0;

@@ -14,8 +14,11 @@
 // be a call.
 #define HMC_INLINE inline __attribute__((always_inline))
 
-// Whatever `to` may be, no number depends on another's result.
-#if defined(__clang__)
+// Whatever `to` may be, no number depends on another's result. Clang warns where it does not
+// optimise at all.
+#if defined(__clang__) && !defined(__OPTIMIZE__)
+#define HMC_INDEPENDENT
+#elif defined(__clang__)
 #define HMC_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #else
 #define HMC_INDEPENDENT _Pragma("GCC ivdep")

@@ -104,13 +104,13 @@ class HMC_API Collective {
   /// `received` is part rank() of `sent`, or apart from it.
   Status reduceScatter(const void* sent, void* received, size_t count, DataType type, ReduceOp op,
                        Timeout timeout = kDefaultTimeout);
-  // The same for parts that lie anywhere: sent[r] is for rank r.
+  /// The same for parts that lie anywhere: sent[r] is for rank r.
   Status reduceScatter(const std::vector<const void*>& sent, void* received, size_t count,
                        DataType type, ReduceOp op, Timeout timeout = kDefaultTimeout);
 
   /// The path to a rank, as RemoteRegion::path() says it.
   std::string path(uint32_t rank) const;
-  // Why a rank is gone; ok while we are connected to it.
+  /// Why a rank is gone; ok while we are connected to it.
   Status status(uint32_t rank) const;
 
  private:

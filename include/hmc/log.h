@@ -1,6 +1,6 @@
 #pragma once
 
-#include "hmc/cpp17.h"
+#include "hmc/cpp14.h"
 
 #include <functional>
 #include <string>

@@ -62,7 +62,7 @@ void refuseForked() {
 
 void destroyValue(int madeAtFork, void (*destroy)(void*), void* value) {
   if (madeAtFork != forkCount()) return;
-  if (!PyGILState_Check()) return destroy(value);
+  if (!holdsGil()) return destroy(value);
   const bool outer = std::exchange(releasesSoon, true);
   withoutGil([&] { destroy(value); });
   releasesSoon = outer;

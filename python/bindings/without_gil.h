@@ -12,6 +12,12 @@ namespace hmc::python {
 void takeGil(PyThreadState* state) noexcept;
 [[noreturn]] void stayForever();
 
+// PyGILState_Check() says yes to every thread once the interpreter has ended, also to those of ours
+// that Python never knew.
+inline bool holdsGil() {
+  return PyGILState_GetThisThreadState() != nullptr && PyGILState_Check() != 0;
+}
+
 // Releases the GIL while it lives.
 class ReleasedGil {
  public:
@@ -50,7 +56,7 @@ pybind11::object callPython(pybind11::handle function, pybind11::handle first = 
 template <class T>
 std::shared_ptr<T> sharedWithoutGil(T* made) {
   return std::shared_ptr<T>(made, [](T* gone) {
-    if (!PyGILState_Check()) {
+    if (!holdsGil()) {
       delete gone;
       return;
     }

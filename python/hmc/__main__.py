@@ -14,8 +14,8 @@ PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "hmc")
 PLOT_OPTIONS = ("--plot", "--from-json", "--from-csv")
 
 
-def main() -> Union[int, str]:
-    """Replace this process by the hmc command; return a message if there is none."""
+def main() -> Union[None, int, str]:
+    """Replace this process by the hmc command; return what to exit with where that cannot be."""
     arguments = sys.argv[1:]
     if arguments[:1] == ["bench"] and "--python" in arguments:
         from . import bench

@@ -1,11 +1,15 @@
 """The ends of processes, forks and Ctrl-C, with whatever is under way."""
 
+import contextlib
+import os
+import pathlib
 import signal
+import time
 
 import pytest
 
 from node_peers import SERVER
-from peers import Child
+from peers import PATIENCE, Child
 
 # Everything that can be left over, in globals. The peer stands still, so that nothing gets done.
 LEFT_OVER = """
@@ -161,4 +165,46 @@ with hmc.Node(lease=1, heartbeat=0.2) as node:
         assert user.answer() == "waiting"
         user.send(signal.SIGINT)
         assert user.answer() == "interrupted"
+        assert user.ends() == 0, user.errors
+
+
+# Waits in C's own end, when there is no interpreter any more, for a line on its standard input.
+# Nobody answers the call, whose thread has the last reference to the Node.
+LATE = """
+import ctypes, signal, socket, hmc
+signal.signal(signal.SIGINT, signal.default_int_handler)
+libc = ctypes.CDLL(None)
+libc["__cxa_atexit"](libc.getchar, None, None)
+silent = socket.socket()
+silent.bind(("127.0.0.1", 0))
+silent.listen()
+node = hmc.Node()
+try:
+    print("waiting", flush=True)
+    node.connect("tcp://127.0.0.1:%d" % silent.getsockname()[1], timeout=2)
+except KeyboardInterrupt:
+    del node
+"""
+
+
+def callers(pid):
+    """How many threads a process has, apart from HMC's own."""
+    names = [task.joinpath("comm").read_text()
+             for task in pathlib.Path("/proc/%d/task" % pid).iterdir()]
+    return sum(not name.startswith("hmc-") for name in names)
+
+
+def test_a_call_that_was_interrupted_may_outlive_the_interpreter():
+    with Child(LATE) as user:
+        assert user.answer() == "waiting"
+        while callers(user.process.pid) == 1:
+            os.sched_yield()
+        user.send(signal.SIGINT)
+        deadline = time.monotonic() + PATIENCE
+        with contextlib.suppress(OSError):  # a thread, or the process, has just ended
+            while callers(user.process.pid) > 1:
+                assert time.monotonic() < deadline
+                os.sched_yield()
+        with contextlib.suppress(BrokenPipeError):
+            user.tell()
         assert user.ends() == 0, user.errors

@@ -12,7 +12,7 @@ namespace {
 
 const char kText[] = "one-sided";
 
-bool exchange(const hmc::Node& listener, const std::string& address, const hmc::Node& dialler) {
+bool exchange(hmc::Node& listener, const std::string& address, hmc::Node& dialler) {
   const hmc::LocalRegion target = listener.allocate("target", 4096).value();
   const hmc::LocalRegion local = dialler.allocate("", 4096).value();
   std::memcpy(local.data(), kText, sizeof kText);
@@ -29,7 +29,8 @@ int main() {
   hmc::setLogLevel(hmc::LogLevel::debug);
   hmc::Node listener = hmc::Node::create({}).value();
   const std::string address = listener.listen("tcp://127.0.0.1:0").value();
-  const bool arrived = exchange(listener, address, hmc::Node::create({}).value());
+  hmc::Node dialler = hmc::Node::create({}).value();
+  const bool arrived = exchange(listener, address, dialler);
   hmc::setLogger(nullptr);
   if (!arrived || lines == 0) return 1;
   std::puts("consumer works");

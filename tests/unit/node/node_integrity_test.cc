@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "node_pair.h"
 #include "process/altering_proxy.h"
+#include "transport/tcp/address.h"
 
 // Nodes that want checksums over what tcp moves.
 namespace hmc {
@@ -43,18 +44,19 @@ class OnTheWay {
 
  private:
   void divert(std::span<char> bytes) {
-    constexpr std::string_view kMagic = "TCP3";  // of a tcp link's address, before its port
+    // In front of the port, in the encoding of a tcp link's address.
+    const std::string magic = tcp::Address{}.encode().substr(0, sizeof(uint32_t));
     const std::string_view text(bytes.data(), bytes.size());
-    const size_t at = text.find(kMagic);
-    if (at == std::string_view::npos || at + kMagic.size() + 2 > bytes.size()) return;
+    const size_t at = text.find(magic);
+    if (at == std::string_view::npos || at + magic.size() + 2 > bytes.size()) return;
     uint16_t port = 0;
-    std::memcpy(&port, bytes.data() + at + kMagic.size(), sizeof(port));
+    std::memcpy(&port, bytes.data() + at + magic.size(), sizeof(port));
     if (port == 0) return;
     data_ = std::make_unique<AlteringProxy>(
         port,
         [this](Way way, uint64_t offset, std::span<char> moved) { flip(way, offset, moved); });
     port = data_->port();
-    std::memcpy(bytes.data() + at + kMagic.size(), &port, sizeof(port));
+    std::memcpy(bytes.data() + at + magic.size(), &port, sizeof(port));
   }
 
   std::unique_ptr<AlteringProxy> data_;

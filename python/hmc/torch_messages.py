@@ -209,11 +209,19 @@ class Messages:
             work.end(None if message.kind == _TAKEN else InvalidArgument(message.bytes.decode()))
 
     def _match(self) -> None:
-        """Each message goes to the receive that has waited longest for such a one."""
-        for message in list(self._arrived):
+        """Each receive, in the order in which they came, gets the oldest message that fits.
+
+        Receives that come meanwhile have their turn in the next call: they would meet the messages
+        that are left of this one, and not the oldest.
+        """
+        with self._change:
+            waiting = list(self._receives)
+        for work in waiting:
+            message = next((one for one in self._arrived if work.matches(one)), None)
+            if message is None:
+                continue
             with self._change:
-                work = next((one for one in self._receives if one.matches(message)), None)
-                if work is None:
+                if work not in self._receives:  # it has waited too long
                     continue
                 self._receives.remove(work)
             self._arrived.remove(message)

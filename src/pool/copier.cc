@@ -119,7 +119,10 @@ bool Copier::copyAtOnce(void* to, const void* from, size_t size, Between* betwee
 Status Copier::copyDirectly(void*& to, const void*& from, size_t& size, Deadline deadline) const {
   auto* dst = static_cast<char*>(to);
   auto* src = static_cast<const char*>(from);
-  const bool overlap = std::less<>()(src, dst + size) && std::less<>()(dst, src + size);
+  const auto target = reinterpret_cast<uintptr_t>(dst);
+  const auto source = reinterpret_cast<uintptr_t>(src);
+  // Of any size: whether it fits is found out below.
+  const bool overlap = (target > source ? target - source : source - target) < size;
   Between between;
   for (bool first = true; size > 0; first = false) {
     const size_t piece = overlap ? size : std::min(size, kChunk);

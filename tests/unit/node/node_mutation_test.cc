@@ -18,8 +18,8 @@ using namespace std::chrono_literals;
 using test::MutatingProxy;
 using test::residentKilobytes;
 
-// The address sanitizer keeps what was freed.
-#ifdef __SANITIZE_ADDRESS__
+// Sanitizers keep freed memory.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr size_t kGrowth = size_t{256} << 10;  // in kB
 #else
 constexpr size_t kGrowth = size_t{32} << 10;

@@ -7,6 +7,7 @@
 #include "every_call.h"
 #include "netns.h"
 #include "process.h"
+#include "usable.h"
 
 // Every fault x everything that can wait, over every way: two processes do all calls of
 // every_call.h to each other when one is killed or stopped, or the network between them is cut.
@@ -51,9 +52,7 @@ class FaultMatrix : public testing::TestWithParam<Cell> {
  protected:
   void SetUp() override {
     const std::string transport = way() == "tls" ? "tcp" : way();
-    NodeOptions options;
-    options.transports = {transport};
-    if (!Node::create(options).ok()) GTEST_SKIP() << transport << " is not usable on this machine";
+    if (const auto why = whyNotUsable(transport); !why.empty()) GTEST_SKIP() << why;
     std::string here, there;
     if (GetParam().fault == Fault::cut) {
       cable_ = std::make_unique<Cable>();

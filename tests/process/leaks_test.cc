@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "peer.h"
+#include "usable.h"
 
 namespace hmc::test {
 namespace {
@@ -60,9 +61,7 @@ class Leaks : public testing::TestWithParam<Kind> {
 
   void SetUp() override {
     if (type != "UCX") return;
-    NodeOptions options;
-    options.transports = {"ucx"};
-    if (!Node::create(options).ok()) GTEST_SKIP() << "UCX is not usable on this machine";
+    if (const auto why = whyNotUsable("ucx"); !why.empty()) GTEST_SKIP() << why;
   }
 
   void connectAndPut(Peer& from) {

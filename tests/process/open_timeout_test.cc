@@ -5,6 +5,7 @@
 #include <random>
 
 #include "process.h"
+#include "usable.h"
 
 // An open that runs into its deadline leaves a connection half made, and then the Node goes. Both
 // processes live on. UCX 1.13 aborts one that has an answer to send over such a connection.
@@ -18,7 +19,7 @@ class OpenTimeout : public testing::TestWithParam<std::string> {};
 TEST_P(OpenTimeout, endsNeitherProcess) {
   NodeOptions options;
   options.transports = {GetParam()};
-  if (!Node::create(options).ok()) GTEST_SKIP() << GetParam() << " is not usable on this machine";
+  if (const auto why = whyNotUsable(GetParam()); !why.empty()) GTEST_SKIP() << why;
   Process target({HMC_TEST_TARGET});
   const Reply listening = target.ask("node " + GetParam() + " 10000");
   ASSERT_TRUE(listening.ok) << listening;

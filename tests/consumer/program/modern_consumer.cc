@@ -27,10 +27,13 @@ int main() {
   static std::atomic<int> lines{0};
   hmc::setLogger([](hmc::LogLevel, const std::string&) { ++lines; });
   hmc::setLogLevel(hmc::LogLevel::debug);
-  hmc::Node listener = hmc::Node::create({}).value();
-  const std::string address = listener.listen("tcp://127.0.0.1:0").value();
-  hmc::Node dialler = hmc::Node::create({}).value();
-  const bool arrived = exchange(listener, address, dialler);
+  bool arrived = false;
+  {
+    hmc::Node listener = hmc::Node::create({}).value();
+    const std::string address = listener.listen("tcp://127.0.0.1:0").value();
+    hmc::Node dialler = hmc::Node::create({}).value();
+    arrived = exchange(listener, address, dialler);
+  }  // which they tell each other, and log
   hmc::setLogger(nullptr);
   if (!arrived || lines == 0) return 1;
   std::puts("consumer works");

@@ -4,7 +4,6 @@
 #include <openssl/pem.h>
 #include <sys/stat.h>
 
-#include <cstring>
 #include <sstream>
 #include <vector>
 
@@ -76,8 +75,7 @@ int givePassword(char* into, int size, int /*writing*/, void* asking) {
   auto& asked = *static_cast<PasswordAsked*>(asking);
   asked.asked = true;
   if (asked.password.empty() || asked.password.size() > static_cast<size_t>(size)) return -1;
-  std::memcpy(into, asked.password.data(), asked.password.size());
-  return static_cast<int>(asked.password.size());
+  return static_cast<int>(asked.password.copy(into, static_cast<size_t>(size)));
 }
 
 struct FreeBio {

@@ -97,30 +97,29 @@ int32_t smem_set_ssl_option(const smem_tls_option* tlsOption) {
   });
 }
 
-int32_t smem_set_conf_store_tls(bool enable, const char* tls_info, uint32_t tls_info_len) {
+int32_t smem_set_conf_store_tls(bool enable, const char* tlsInfo, uint32_t tlsInfoLen) {
   return call([&]() -> int32_t {
     TlsSettings& tls = Library::get().tls;
     if (!enable) {
       tls.set(std::nullopt);
       return SMEM_OK;
     }
-    auto options = tlsFrom(counted(tls_info, tls_info_len));
+    auto options = tlsFrom(counted(tlsInfo, tlsInfoLen));
     if (!options.ok()) return fail(options.status());
     tls.set(*std::move(options));
     return SMEM_OK;
   });
 }
 
-int32_t smem_set_config_store_tls_key(const char* tls_pk, uint32_t tls_pk_len,
-                                      const char* tls_pk_pw, uint32_t tls_pk_pw_len,
-                                      smem_decrypt_handler h) {
+int32_t smem_set_config_store_tls_key(const char* keyText, uint32_t keyLen, const char* keyPassword,
+                                      uint32_t keyPasswordLen, smem_decrypt_handler h) {
   return call([&]() -> int32_t {
-    std::string key = counted(tls_pk, tls_pk_len);
+    std::string key = counted(keyText, keyLen);
     if (!isText(key)) {
       return fail(SMEM_INVALID_PARAM,
                   "tls_pk is not the text of a PEM file, which begins with -----BEGIN");
     }
-    auto password = passwordOf(counted(tls_pk_pw, tls_pk_pw_len), h);
+    auto password = passwordOf(counted(keyPassword, keyPasswordLen), h);
     if (!password.ok()) return fail(password.status());
     Library::get().tls.setKey(std::move(key), *std::move(password));
     return SMEM_OK;

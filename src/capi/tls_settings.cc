@@ -1,5 +1,6 @@
 #include "capi/tls_settings.h"
 
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -29,9 +30,9 @@ struct Named {
 std::string text(const char* given) {
   return given ? given : "";
 }
-template <size_t size>
-std::string text(const char (&given)[size]) {
-  return {given, strnlen(given, size)};
+template <size_t Size>
+std::string text(const char (&given)[Size]) {
+  return {given, strnlen(given, Size)};
 }
 
 std::string_view trimmed(std::string_view words) {

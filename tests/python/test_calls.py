@@ -54,8 +54,18 @@ def test_what_goes_wrong_is_an_error_of_the_caller(nodes):
         to_a.call("nothing", timeout=PATIENCE)
     with pytest.raises(hmc.InvalidArgument, match="16777216 is the most"):
         to_a.call("fails", bytes(17 << 20), timeout=PATIENCE)
-    with pytest.raises(hmc.DeadlineExceeded):
-        b.peers()[0].call("fails", timeout=0)
+    held = threading.Event()
+
+    @a.serve
+    def late(data):
+        held.wait(PATIENCE)
+        return b""
+
+    try:
+        with pytest.raises(hmc.DeadlineExceeded):
+            b.peers()[0].call("late", timeout=0)
+    finally:
+        held.set()
 
 
 def test_calls_are_answered_by_hand(nodes):

@@ -46,8 +46,10 @@ Result<TlsOptions> withEnvironment(const TlsOptions& options) {
   if (all.mode == Mode::environment) {
     HMC_TRY(checkValue(variable::kTls));
     all.mode = valueOf(variable::kTls) == "required" ? Mode::required : Mode::off;
-    // Who names certificates believes to be encrypted.
-    if (all.mode == Mode::off && namesFiles(options)) {
+    // Who names certificates, or what goes with them, believes to be encrypted.
+    const bool expected =
+        namesFiles(options) || !options.keyPassword.empty() || !options.crl.empty();
+    if (all.mode == Mode::off && expected) {
       return error(Code::invalidArgument,
                    "certificates are named and tls is off: set the mode, or {}, to required",
                    variable::kTls.name);

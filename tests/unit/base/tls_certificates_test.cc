@@ -134,6 +134,18 @@ TEST(TlsCertificates, aKeyMayBeEncryptedOrGivenAsText) {
   EXPECT_THAT(sentence, testing::Not(HasSubstr("BEGIN")));
 }
 
+// Whoever names any of these believes to be encrypted.
+TEST(TlsCertificates, whatIsOnlyForTlsIsRefusedWithoutIt) {
+  unsetenv("HMC_TLS");
+  TlsOptions list;
+  list.crl = "crl.pem";
+  TlsOptions password;
+  password.keyPassword = "open sesame";
+  for (const TlsOptions& options : {list, password}) {
+    EXPECT_THAT(TlsContext::create(options, "hush").status().message(), HasSubstr("tls is off"));
+  }
+}
+
 TEST(TlsCertificates, listsOfRevokedCertificatesGoWithCertificates) {
   TlsOptions options = kBySecret;
   options.crl = "crl.pem";

@@ -7,9 +7,9 @@
 #include "unit/node/node_pair.h"
 
 // Two Nodes, and between them somebody who changes what they say. Plain connections notice some of
-// it alone; what is changed on the control connection ends calls before their time is up, and
-// nothing makes memory grow. Bytes that get lost in a data stream look like bytes that are late,
-// without TLS.
+// it alone; in these sessions what is changed on the control connection ends calls before their
+// time is up (a few of many more end at their deadline), and nothing makes memory grow. Bytes that
+// get lost in a data stream look like bytes that are late, without TLS.
 
 namespace hmc {
 namespace {

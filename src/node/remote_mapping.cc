@@ -119,6 +119,12 @@ Status RemoteMapping::revokedStatus() const {
                granted_ ? ", or the grant has expired: ask for another" : ": open it again");
 }
 
+Status RemoteMapping::takenStatus() const {
+  if (revoked_.load()) return revokedStatus();
+  if (!taken()) return Status();
+  return error(Code::disconnected, "the connection to {} ended meanwhile", peer_->title());
+}
+
 const std::string& RemoteMapping::transport() const {
   return paths_[tables_.of(OpKind::put, DeviceKind::cpu).at(1)]->name();
 }
@@ -234,11 +240,9 @@ Result<uint64_t> RemoteMapping::changeAtomically(const AtomicChange& change,
   if (revoked_.load()) return revokedStatus();
   if (mayCopyMapped(OpKind::put)) {
     auto before = change.apply(mapped_.data);
-    if (before.ok() && !takenMeanwhile()) return before;
     if (!before.ok()) return before.status().within(peer_->title());
-    if (revoked_.load()) return revokedStatus();
-    return error(Code::disconnected, "{} with {}: the connection ended meanwhile", change.name(),
-                 peer_->title());
+    if (const Status taken = takenStatus(); !taken.ok()) return taken.within(change.name());
+    return before;
   }
   const AtomicRequest request{name_, number_, change};
   auto answer = peer_->channel().call(kChangeAtomically, request.encode(), deadline);

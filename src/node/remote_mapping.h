@@ -89,7 +89,10 @@ class RemoteMapping {
   // touches it any more, once for each path.
   void revoke(const std::function<void(const Status&)>& released);
   Status revokedStatus() const;
-  bool revoked() const { return revoked_.load(); }
+  // Its owner took it back, or is gone: a copy that was under way need not have reached it. ok
+  // until then.
+  bool taken() const { return mapped() ? takenMeanwhile() : revoked_.load(); }
+  Status takenStatus() const;
 
   Status run(OpKind kind, const LocalMemory& local, uint64_t localOffset, uint64_t remoteOffset,
              size_t size, std::chrono::nanoseconds timeout) const {

@@ -59,10 +59,10 @@ bool copyBetween(const RemoteMapping* to, const RemoteMapping* from,
   if (to == from) {
     // Within one slot the two may overlap.
     for (const PoolCopy& copy : copies) moveHost(copy.to, copy.from, copy.size);
-    return !to || !to->revoked();
+    return !to || !to->taken();
   }
   if (!to) return from->copyMapped(OpKind::get, copies, much);
-  return to->copyMapped(OpKind::put, copies, much) && (!from || !from->revoked());
+  return to->copyMapped(OpKind::put, copies, much) && (!from || !from->taken());
 }
 
 }  // namespace
@@ -109,8 +109,7 @@ bool Copier::copyAtOnce(void* to, const void* from, size_t size, Between* betwee
   } else {
     copied = there.peers->copyMapped(OpKind::put, src, there.offset, size);
   }
-  const bool taken =
-      (there.peers && there.peers->revoked()) || (here.peers && here.peers->revoked());
+  const bool taken = (there.peers && there.peers->taken()) || (here.peers && here.peers->taken());
   if (taken && between) between->taken = true;
   return copied && !taken;
 }

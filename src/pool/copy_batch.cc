@@ -217,8 +217,7 @@ void CopyBatch::start(List& list) {
   auto after = [&members = members_, place, mapping = peers.get(),
                 seen = list.seen ? *list.seen : nullptr](Status outcome) {
     if (outcome.code() == Code::disconnected) members.renew(place, mapping);
-    if (outcome.ok() && seen && seen->revoked()) return seen->revokedStatus();
-    return outcome;
+    return outcome.ok() && seen ? seen->takenStatus() : outcome;
   };
   state_.add(std::make_unique<TransferPart>(std::move(list.elements), *std::move(ticket),
                                             std::move(after)));

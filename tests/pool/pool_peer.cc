@@ -19,6 +19,7 @@
 
 #include "checksum.h"
 #include "fakes/pattern.h"
+#include "stop_where_read.h"
 #include "store/server.h"
 #include "store/store.h"
 
@@ -266,12 +267,12 @@ class PoolPeer {
       const std::string bytes = pattern(what.size, static_cast<unsigned>(what.seed));
       return answer(pool_->copy(at(what.rank, what.space, what.offset), bytes.data(), what.size));
     };
-    // "fill R SPACE OFFSET SIZE" with bytes that are at hand, so that it is the copy that takes
-    // long.
-    commands_["fill"] = [this](std::istream& in) {
+    // "fill-and-stop R SPACE OFFSET SIZE WHERE": stops when the copy is there.
+    commands_["fill-and-stop"] = [this](std::istream& in) {
       const What what = readWhat(in);
-      if (ready_.size() < what.size) ready_.assign(what.size, 'x');
-      return answer(pool_->copy(at(what.rank, what.space, what.offset), ready_.data(), what.size));
+      std::string bytes(what.size, 'x');
+      stopWhereRead(bytes.data() + what.seed);
+      return answer(pool_->copy(at(what.rank, what.space, what.offset), bytes.data(), what.size));
     };
     commands_["get"] = [this](std::istream& in) {
       const What what = readWhat(in);
@@ -386,7 +387,6 @@ class PoolPeer {
   std::set<uint32_t> heard_;  // who is there, as the events tell
   bool confused_ = false;     // the events contradicted each other
   Status reason_;
-  std::string ready_;
 };
 
 }  // namespace

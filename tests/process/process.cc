@@ -135,6 +135,10 @@ void Process::kill() {
 
 void Process::stop() {
   ::kill(pid_, SIGSTOP);
+  awaitStop();
+}
+
+void Process::awaitStop() {
   waitFor(pid_, WUNTRACED);
   stopped_ = true;
 }

@@ -45,6 +45,7 @@ class Process {
   // Each returns when the kernel has done it.
   void kill();
   void stop();
+  void awaitStop();  // that it does by itself
   void resume();
   // Closes its input and answers its exit status, 128 + signal for a violent end, -1 when it does
   // not end in time.

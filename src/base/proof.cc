@@ -4,9 +4,13 @@
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 
+#include "base/crypto_use.h"
+
 namespace hmc {
 
 std::string proof(const std::string& secret, std::string_view text) {
+  const CryptoUse use;
+  if (!use) return {};
   unsigned char digest[EVP_MAX_MD_SIZE];
   unsigned int size = 0;
   HMAC(EVP_sha256(), secret.data(), static_cast<int>(secret.size()),

@@ -7,6 +7,7 @@
 #include <sstream>
 #include <vector>
 
+#include "base/crypto_use.h"
 #include "base/environment.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -26,7 +27,9 @@ constexpr unsigned char kSessionContext[] = {'h', 'm', 'c'};
 constexpr size_t kReadBuffer = size_t{64} << 10;
 
 struct FreeContext {
-  void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
+  void operator()(SSL_CTX* context) const {
+    if (const CryptoUse use; use) SSL_CTX_free(context);
+  }
 };
 
 std::string lastReason() {
@@ -106,7 +109,7 @@ SSL_SESSION* sessionOf(SSL* ssl, const std::string& secret) {
   const std::string key = proof(secret, "hmc tls 1.3 psk");
   SSL_SESSION* session = SSL_SESSION_new();
   const bool made =
-      session &&
+      session && key.size() == kProofSize &&
       SSL_SESSION_set1_master_key(session, reinterpret_cast<const unsigned char*>(key.data()),
                                   key.size()) == 1 &&
       SSL_SESSION_set_cipher(session, SSL_CIPHER_find(ssl, kCipherId)) == 1 &&
@@ -154,6 +157,8 @@ Result<std::shared_ptr<TlsContext>> TlsContext::forSecrets(SecretOf secretOf,
 }
 
 Result<TlsContext::Context> TlsContext::make() const {
+  const CryptoUse use;
+  if (!use) return TlsSession::refusal();
   ERR_clear_error();
   std::shared_ptr<SSL_CTX> context(SSL_CTX_new(TLS_method()), FreeContext());
   if (!context || SSL_CTX_set_min_proto_version(context.get(), TLS1_3_VERSION) != 1 ||
@@ -231,6 +236,8 @@ Result<std::unique_ptr<TlsSession>> TlsContext::dial(int socket, const std::stri
 Result<std::unique_ptr<TlsSession>> TlsContext::open(int socket, TlsSession::Side side,
                                                      TlsSecret secret) {
   HMC_ASSIGN(const Context context, current());
+  const CryptoUse use;
+  if (!use) return TlsSession::refusal();
   ERR_clear_error();
   SSL* ssl = SSL_new(context.get());
   if (!ssl) return error(Code::exhausted, "no memory for a TLS session: {}", lastReason());

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/crypto_use.h"
 #include "base/error.h"
 #include "base/guarded_copy.h"
 
@@ -57,6 +58,14 @@ TlsSession::TlsSession(SSL* ssl, int socket, Side side, TlsSecret secret, uint64
   BIO_set_init(bio, 1);
   SSL_set_bio(ssl, bio, bio);
   side == Side::acceptor ? SSL_set_accept_state(ssl) : SSL_set_connect_state(ssl);
+}
+
+void TlsSession::Free::operator()(SSL* ssl) const {
+  if (const CryptoUse use; use) SSL_free(ssl);
+}
+
+Status TlsSession::refusal() {
+  return error(Code::cancelled, "this process is ending: nothing is encrypted any more");
 }
 
 TlsSession::~TlsSession() {
@@ -142,6 +151,8 @@ ssize_t TlsSession::look() {
 TlsSession::Step TlsSession::handshake() {
   if (up_) return Step::done;
   if (step_ == Step::failed) return step_;
+  const CryptoUse use;
+  if (!use) return fail(refusal());
   ERR_clear_error();
   const int outcome = SSL_do_handshake(ssl_.get());
   if (peerIsPlain_) {
@@ -154,17 +165,17 @@ TlsSession::Step TlsSession::handshake() {
   if (outcome == 1) {
     // The secret counts as a session that is resumed. Nothing else may have been agreed on.
     const bool bySecret = SSL_session_reused(ssl_.get()) == 1;
-    if (bySecret == secret_.identity.empty()) return fail();
+    if (bySecret == secret_.identity.empty()) return fail(describe());
     up_ = true;
     return step_ = Step::done;
   }
   if (why == SSL_ERROR_WANT_READ && errnum_ == 0 && !cutOff_)
     return step_ = flushed ? Step::wantsRead : Step::wantsWrite;
-  return fail();
+  return fail(describe());
 }
 
-TlsSession::Step TlsSession::fail() {
-  problem_ = describe();
+TlsSession::Step TlsSession::fail(Status why) {
+  problem_ = std::move(why);
   return step_ = Step::failed;
 }
 
@@ -174,6 +185,11 @@ TlsMoved TlsSession::notUp() const {
 
 TlsMoved TlsSession::broken() const {
   return {.errnum = cutOff_ ? ECONNABORTED : EPROTO};
+}
+
+TlsMoved TlsSession::breakBy(Status why) {
+  problem_ = std::move(why);
+  return broken();
 }
 
 TlsMoved TlsSession::read(std::span<const iovec> parts) {
@@ -204,6 +220,8 @@ size_t TlsSession::ready() {
 TlsMoved TlsSession::nextRecord(char* into, size_t size, ReadCall* call) {
   if (!problem_.ok()) return broken();
   if (!up_ && handshake() != Step::done) return notUp();
+  const CryptoUse use;
+  if (!use) return breakBy(refusal());
   ERR_clear_error();
   size_t got = 0;
   const int outcome = call(ssl_.get(), into, size, &got);
@@ -211,8 +229,7 @@ TlsMoved TlsSession::nextRecord(char* into, size_t size, ReadCall* call) {
   const int why = SSL_get_error(ssl_.get(), outcome);
   if (why == SSL_ERROR_ZERO_RETURN) return {.ended = true};
   if (why == SSL_ERROR_WANT_READ && !cutOff_) return {};
-  problem_ = describe();
-  return broken();
+  return breakBy(describe());
 }
 
 // The peer follows by itself: the record that goes out first says that others come with the next
@@ -258,6 +275,8 @@ size_t TlsSession::encrypt(std::span<const iovec> parts, size_t skip, size_t mos
 TlsMoved TlsSession::write(std::span<const iovec> parts) {
   if (!problem_.ok()) return broken();
   if (!up_ && handshake() != Step::done) return notUp();
+  const CryptoUse use;
+  if (!use) return breakBy(refusal());
   const size_t size = sizeOf(parts);
   size_t done = 0;
   ERR_clear_error();
@@ -272,6 +291,8 @@ TlsMoved TlsSession::write(std::span<const iovec> parts) {
 
 bool TlsSession::sayGoodbye() {
   if (!up_ || silenced_ || std::exchange(saidGoodbye_, true)) return false;
+  const CryptoUse use;
+  if (!use) return false;
   ERR_clear_error();
   SSL_shutdown(ssl_.get());
   return errnum_ == 0 && flush();
@@ -279,8 +300,9 @@ bool TlsSession::sayGoodbye() {
 
 std::string TlsSession::exported(std::string_view label) const {
   unsigned char bytes[kExported];
-  if (SSL_export_keying_material(ssl_.get(), bytes, sizeof(bytes), label.data(), label.size(),
-                                 nullptr, 0, 0) != 1)
+  const CryptoUse use;
+  if (!use || SSL_export_keying_material(ssl_.get(), bytes, sizeof(bytes), label.data(),
+                                         label.size(), nullptr, 0, 0) != 1)
     return {};
   return {reinterpret_cast<const char*>(bytes), sizeof(bytes)};
 }

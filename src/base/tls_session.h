@@ -78,6 +78,8 @@ class TlsSession {
   // Nothing more goes out, not even what is encrypted already.
   void silence() { silenced_ = true; }
 
+  // What to say once this process is ending: see CryptoUse.
+  static Status refusal();
   // Why it broke, in OpenSSL's words and ours; ok while it has not.
   const Status& problem() const { return problem_; }
   // 32 bytes that both ends of this session know and nobody else, in every session others.
@@ -90,7 +92,7 @@ class TlsSession {
  private:
   static constexpr size_t kBatch = 4 * kRecord;  // what one write to the socket gathers
   struct Free {
-    void operator()(SSL* ssl) const { SSL_free(ssl); }
+    void operator()(SSL* ssl) const;
   };
 
   static int bioRead(BIO* bio, char* into, int size);
@@ -98,13 +100,14 @@ class TlsSession {
   static long bioControl(BIO* bio, int command, long, void*);
   static BIO_METHOD* bioMethod();
 
-  Step fail();
+  Step fail(Status why);
   ssize_t receive(void* into, size_t size, int flags) const;
   ssize_t look();
   using ReadCall = int(SSL* ssl, void* into, size_t size, size_t* got);
   TlsMoved nextRecord(char* into, size_t size, ReadCall* call);
   TlsMoved notUp() const;
   TlsMoved broken() const;
+  TlsMoved breakBy(Status why);
   Status describe() const;
   std::string hint() const;
   // False when the socket took no more, or broke: then errnum_ is set.

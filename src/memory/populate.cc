@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cerrno>
 #include <condition_variable>
+#include <ctime>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -39,9 +40,9 @@ uintptr_t pageSize() {
   return static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
 }
 
-// Makes huge pages of a part of shared memory, which takes an eighth of the time, and has peers map
-// it at once. That needs a page in each of them; reading is what takes one and changes nothing.
-// False where the next part will have none, either.
+// Makes huge pages of a part of shared memory, which takes an eighth of the time on most machines,
+// and has peers map it at once. That needs a page in each of them; reading is what takes one and
+// changes nothing. False where the next part will have none, either.
 bool takeHugePages(const Region& region) {
   const uintptr_t first = (reinterpret_cast<uintptr_t>(region.ptr) + kHugePage - 1) & -kHugePage;
   const uintptr_t last = reinterpret_cast<uintptr_t>(region.at(region.size)) & -kHugePage;
@@ -71,6 +72,34 @@ void preferNumaNode(std::optional<unsigned> node) {
   mask[*node / kBits] = 1UL << (*node % kBits);
   (void)syscall(SYS_set_mempolicy, MPOL_PREFERRED, mask.data(), kBits * mask.size());
 }
+
+// Huge pages take longer than small ones where a hypervisor takes back free ones, since it does so
+// with whole ones. The first piece of each kind tells. Safe from any thread.
+class HugePages {
+ public:
+  bool shallTry(size_t piece) const { return !failed_.load() && (piece == 0 || !slower(piece)); }
+  void failed() { failed_.store(true); }
+  // Of this thread's processor, since others may be at work.
+  static uint64_t now() {
+    timespec time{};
+    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(time.tv_nsec);
+  }
+  void took(size_t piece, uint64_t time, size_t bytes) {
+    if (piece < took_.size()) took_[piece].store(1 + time * kPiece / bytes);
+  }
+
+ private:
+  // The second piece gets small ones in any case.
+  bool slower(size_t piece) const {
+    const uint64_t huge = took_[0];
+    const uint64_t small = took_[1];
+    return piece == 1 || (huge != 0 && small != 0 && small < huge);
+  }
+
+  std::atomic<bool> failed_{false};
+  std::array<std::atomic<uint64_t>, 2> took_{};  // of the first two pieces; 0 is not known yet
+};
 
 }  // namespace
 
@@ -122,8 +151,10 @@ struct Population::Work {
     const size_t at = kPiece * (from == From::start ? number : pieces - 1 - number);
     const Region piece = region.slice(at, std::min(kPiece, region.size - at));
     if (availableMemory() < reserve + piece.size) return false;
-    if (huge.load() && !takeHugePages(piece)) huge.store(false);
+    const uint64_t before = HugePages::now();
+    if (huge.shallTry(number) && !takeHugePages(piece)) huge.failed();
     populate(piece, access);
+    huge.took(number, HugePages::now() - before, piece.size);
     return true;
   }
 
@@ -135,7 +166,7 @@ struct Population::Work {
   const std::optional<unsigned> callers = numaNode();
   std::atomic<size_t> next{0};
   std::atomic<bool> stopped{false};
-  std::atomic<bool> huge{true};
+  HugePages huge;
   std::mutex mutex;
   std::condition_variable ended;
   size_t running = 0;  // guarded by mutex
@@ -151,7 +182,7 @@ Population::Population(const Region& region, Access access, From from) {
   }
 }
 
-bool Population::wait(std::chrono::milliseconds most) const {
+bool Population::wait(std::chrono::nanoseconds most) const {
   if (!work_) return true;
   std::unique_lock lock(work_->mutex);
   return work_->ended.wait_for(lock, most, [&] { return work_->running == 0; });

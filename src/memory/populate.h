@@ -25,9 +25,9 @@ class Population {
   // Below that populating is over when the constructor returns.
   static constexpr size_t kLarge = size_t{32} << 20;
   // What calls that make or open a region wait at most, so that most first transfers find all
-  // pages.
+  // pages. Who opens one also waits for half of its time at the most.
   static constexpr std::chrono::milliseconds kMaking{500};
-  static constexpr std::chrono::milliseconds kOpening{2000};
+  static constexpr std::chrono::milliseconds kOpening{5000};
   // The owner of shared memory begins at its start, a peer that maps it at its end, so that they
   // meet and seldom provide the same pages.
   enum class From : uint8_t { start, end };
@@ -38,7 +38,7 @@ class Population {
   Population(const Region& region, Access access, From from);
 
   // Until it is over, or for so long. Was it over?
-  bool wait(std::chrono::milliseconds most) const;
+  bool wait(std::chrono::nanoseconds most) const;
   // Asks the threads to end. Dropping this does, too, and waits for them: the region can go then.
   void stop() const;
 

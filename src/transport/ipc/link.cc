@@ -214,7 +214,7 @@ Result<std::unique_ptr<RemoteMemory>> IpcLink::importKey(std::string_view bytes,
   HMC_ASSIGN(Reached reached, peer.describe(key, deadline));
   Refusals refusals;
   if (shared_.options.allowMapping) {
-    auto mapped = importMapped(reached, state_, place);
+    auto mapped = importMapped(reached, state_, deadline, place);
     if (mapped.ok()) guard(static_cast<const MappedRemote&>(**mapped), peer, deadline);
     if (mapped.ok() || place) return mapped;
     refusals.add("mapping", mapped.status());

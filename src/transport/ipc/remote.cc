@@ -82,7 +82,7 @@ Status MappedRemote::unmap() {
 }
 
 Result<std::unique_ptr<RemoteMemory>> importMapped(Reached& reached, const LinkState& link,
-                                                   void* place) {
+                                                   Deadline deadline, void* place) {
   const Description& what = reached.what;
   if (!what.isShared()) {
     return error(Code::unsupported, "its owner does not offer it for mapping{}{}",
@@ -109,7 +109,8 @@ Result<std::unique_ptr<RemoteMemory>> importMapped(Reached& reached, const LinkS
   // shared memory writable. Whoever says where the memory goes does this when it has the time.
   if (region.device.isHost() && !place) {
     mapped->mapping->pages = Population(region, Access::read, Population::From::end);
-    mapped->mapping->pages.wait(Population::kOpening);
+    mapped->mapping->pages.wait(
+        std::min<std::chrono::nanoseconds>(Population::kOpening, deadline.left() / 2));
   }
   return std::unique_ptr<RemoteMemory>(std::move(mapped));
 }

@@ -119,7 +119,7 @@ class RingRemote final : public IpcRemote {
 // `unsupported` when there is nothing to map, or this process cannot map it. Takes the share's
 // descriptors.
 Result<std::unique_ptr<RemoteMemory>> importMapped(Reached& reached, const LinkState& link,
-                                                   void* place);
+                                                   Deadline deadline, void* place);
 
 // A peer's memory, through the kernel. `slower` is why it was not mapped, where it could be.
 Result<std::unique_ptr<RemoteMemory>> importProcess(Reached& reached, std::string slower);

@@ -238,7 +238,7 @@ TEST(Handshake, survivesRandomChangesOfItsBytes) {
 TEST(Handshake, aDialledStrangerThatSpeaksNonsenseIsAnError) {
   TestPeer client("client");
   auto server = Fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  SocketAddress at = resolve(*parseAddress("tcp://127.0.0.1:0"))->front();
+  SocketAddress at = resolve(*parseAddress("tcp://127.0.0.1:0"), kPatience)->front();
   ASSERT_EQ(bind(server.get(), at.get(), at.size), 0);
   ASSERT_EQ(listen(server.get(), 8), 0);
   socklen_t size = sizeof(at.bytes);

@@ -58,7 +58,7 @@ class Flood : public testing::TestWithParam<Kind> {
     return milliseconds(steady_clock::now() - began);
   }
   Fd stranger() const {
-    const SocketAddress to = resolve(*parseAddress(listener_))->front();
+    const SocketAddress to = resolve(*parseAddress(listener_), kPatience)->front();
     Fd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (fd) (void)connect(fd.get(), to.get(), to.size);
     return fd;

@@ -112,6 +112,14 @@ Status PendingConnection::takeBytes(std::string_view bytes) {
     refuse(diallerUsesTls());
     return Status();
   }
+  if (!challenged_ && reader_.empty() && beginsOlderHello(bytes)) {
+    const Status why = error(
+        Code::unsupported,
+        "the dialler speaks a version of the control protocol before {}, and the peer {} to {}",
+        kOldestVersion, kOldestVersion, kNewestVersion);
+    write(olderRefusal(why));
+    return why;
+  }
   reader_.feed(bytes);
   while (watch_ && !introduced_) {
     HMC_ASSIGN(auto frame, reader_.next());
@@ -155,7 +163,10 @@ Status PendingConnection::takeFrame(const Frame& frame) {
 // The handshake's frames are small and the socket's buffer empty: what does not fit goes to
 // somebody who does not read, and is not worth a queue.
 void PendingConnection::say(FrameType type, std::string_view payload) {
-  std::string bytes = frameBytes(type, payload);
+  write(frameBytes(type, payload));
+}
+
+void PendingConnection::write(std::string bytes) {
   iovec part{bytes.data(), bytes.size()};
   stream_->write({&part, 1});
 }

@@ -66,6 +66,7 @@ class PendingConnection : public std::enable_shared_from_this<PendingConnection>
   Status takeBytes(std::string_view bytes);
   Status takeFrame(const Frame& frame);
   void say(FrameType type, std::string_view payload);
+  void write(std::string bytes);
   void drop(const Status& why);
 
   PendingOwner& owner_;

@@ -17,16 +17,18 @@ namespace hmc::control {
 namespace {
 
 constexpr std::chrono::milliseconds kAcceptPause{100};
-// Those that are in their handshake get on between two rounds of accepting.
-constexpr int kAcceptsInARow = 32;
+// Channels and those that are in their handshake get on between two rounds of accepting.
+constexpr int kAcceptsInARow = 4;
 // While all places are taken: look again after this.
 constexpr std::chrono::milliseconds kFullPause{2};
 // A dialler's first word follows its connection at once; its second is a round trip later, from a
 // host that may be busy.
 constexpr std::chrono::milliseconds kSilentMoment{100};
 constexpr std::chrono::milliseconds kGreetedMoment{1000};
-// In a flood they are shorter: half for each time that so many have given way within a second.
+// In a flood they are shorter: half for each time that so many have given way within a second, or
+// that so long all places have been taken and nobody has got on.
 constexpr size_t kFlood = 128;
+constexpr std::chrono::milliseconds kStuck{10};
 constexpr size_t kMostHalvings = 8;
 constexpr std::chrono::milliseconds kLeastMoment{2};
 
@@ -112,6 +114,14 @@ Status PendingConnection::takeBytes(std::string_view bytes) {
     refuse(diallerUsesTls());
     return Status();
   }
+  if (!challenged_ && reader_.empty() && beginsOlderHello(bytes)) {
+    const Status why = error(
+        Code::unsupported,
+        "the dialler speaks a version of the control protocol before {}, and the peer {} to {}",
+        kOldestVersion, kOldestVersion, kNewestVersion);
+    write(olderRefusal(why));
+    return why;
+  }
   reader_.feed(bytes);
   while (watch_ && !introduced_) {
     HMC_ASSIGN(auto frame, reader_.next());
@@ -155,7 +165,10 @@ Status PendingConnection::takeFrame(const Frame& frame) {
 // The handshake's frames are small and the socket's buffer empty: what does not fit goes to
 // somebody who does not read, and is not worth a queue.
 void PendingConnection::say(FrameType type, std::string_view payload) {
-  std::string bytes = frameBytes(type, payload);
+  write(frameBytes(type, payload));
+}
+
+void PendingConnection::write(std::string bytes) {
   iovec part{bytes.data(), bytes.size()};
   stream_->write({&part, 1});
 }
@@ -210,6 +223,7 @@ void Acceptor::closeAll(const Status& why) {
 
 void Acceptor::acceptFrom(OpenListener& open) {
   for (int i = 0; i < kAcceptsInARow; ++i) {
+    if (!full()) gotOnAt_ = Loop::Clock::now();
     // The rest wait in the kernel.
     if (!makeRoom()) return pause(open, kFullPause);
     Listener::Accepted accepted = open.listener->accept();
@@ -239,7 +253,8 @@ size_t Acceptor::halvings(Loop::Clock::time_point now) {
     gaveWay_ /= 2;
   }
   if (gaveWay_ == 0) countedAt_ = now;
-  return gaveWay_ / kFlood;
+  const auto stuck = static_cast<size_t>(std::max((now - gotOnAt_) / kStuck, int64_t{0}));
+  return std::min(gaveWay_ / kFlood + stuck, kMostHalvings);
 }
 
 bool Acceptor::dropOldest() {
@@ -252,6 +267,9 @@ bool Acceptor::dropOldest() {
       oldest = pending;
   }
   if (!oldest) return false;
+  // We may be late to hear what it has said.
+  oldest->readable();
+  if (!oldest->mayGiveWay(now, halvings)) return makeRoom();
   gaveWay_ = std::min(gaveWay_ + 1, kFlood * kMostHalvings);
   oldest->refuse(error(Code::exhausted,
                        "{} connections wait for their handshake, which is the most: the oldest "
@@ -282,6 +300,7 @@ void Acceptor::take(const Address& at, Fd socket) {
 
 void Acceptor::introduced(const std::shared_ptr<PendingConnection>& pending) {
   --inHandshake_;
+  gotOnAt_ = Loop::Clock::now();
   owner_.introduced(pending);
   acceptMore();
 }

@@ -66,6 +66,7 @@ class PendingConnection : public std::enable_shared_from_this<PendingConnection>
   Status takeBytes(std::string_view bytes);
   Status takeFrame(const Frame& frame);
   void say(FrameType type, std::string_view payload);
+  void write(std::string bytes);
   void drop(const Status& why);
 
   PendingOwner& owner_;
@@ -91,8 +92,8 @@ class PendingConnection : public std::enable_shared_from_this<PendingConnection>
 //
 // Anybody can connect and say nothing. So there are few places for those that have not proven who
 // they are, and when all are taken, the one that has been silent for longest gives way to the next.
-// The more have to, the less time each has: the rest wait in the kernel's queue, and behind them
-// those who have something to say.
+// The more have to, and the longer nobody has got on, the less time each has: the rest wait in the
+// kernel's queue, and behind them those who have something to say.
 class Acceptor final : private PendingOwner {
  public:
   // `options` must outlive it.
@@ -139,6 +140,8 @@ class Acceptor final : private PendingOwner {
   size_t inHandshake_ = 0;  // those that are not introduced
   size_t gaveWay_ = 0;      // lately
   Loop::Clock::time_point countedAt_;
+  // When a place was free, or one of those who had them was introduced.
+  Loop::Clock::time_point gotOnAt_;
 };
 
 }  // namespace hmc::control

@@ -92,8 +92,10 @@ std::string ControlImpl::attributes() const {
 
 Result<std::string> ControlImpl::listen(const std::string& text) {
   HMC_ASSIGN(Address address, parseAddress(text));
-  HMC_ASSIGN(const bool open, checkListener(options_, address));
-  HMC_ASSIGN(auto listener, Listener::open(address));
+  // Once: what is checked is what is listened at.
+  HMC_ASSIGN(const Meanings meanings, resolve(address, options_.resolver));
+  HMC_ASSIGN(const bool open, checkListener(options_, address, meanings));
+  HMC_ASSIGN(auto listener, Listener::open(address, meanings));
   if (open && !warned_.exchange(true)) {
     logWarn(
         "{} listens at {} without a secret: everybody who reaches it can read and write what is "

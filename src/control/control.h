@@ -45,6 +45,9 @@ struct ControlOptions {
   std::chrono::milliseconds lease{10000};  // of a channel: the shorter of both sides'
   // How long a dialler may take to say who it is.
   std::chrono::milliseconds handshake{5000};
+  // How long the resolver may take for the name of a listener's host: as long as it asks a server
+  // that does not answer, twice.
+  std::chrono::milliseconds resolver{10000};
   // Every connection is encrypted, and a peer that does not do so is refused. Null: none is.
   std::shared_ptr<TlsContext> tls{};
   // Messages to peers of this host go through shared memory, if those want it too.

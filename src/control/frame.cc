@@ -1,20 +1,57 @@
 #include "control/frame.h"
 
+#include <endian.h>
+
+#include <cstring>
+
 #include "base/codec.h"
+#include "base/crc32c.h"
 #include "base/error.h"
 
 namespace hmc::control {
 
-FrameHeaderBytes frameHeader(FrameType type, uint8_t detail, uint16_t flags, size_t length) {
-  auto size = static_cast<uint32_t>(length);
-  return {static_cast<char>(size),         static_cast<char>(size >> 8),
-          static_cast<char>(size >> 16),   static_cast<char>(size >> 24),
-          static_cast<char>(type),         static_cast<char>(detail),
-          static_cast<char>(flags & 0xff), static_cast<char>(flags >> 8)};
+namespace {
+
+// What a header's own checksum covers.
+constexpr size_t kCovered = kFrameHeader - sizeof(uint32_t);
+
+uint32_t sumOf(std::string_view bytes, uint32_t before = 0) {
+  return crc32c(before, bytes.data(), bytes.size());
+}
+
+Status altered(std::string_view what, uint32_t is, uint32_t was) {
+  return error(Code::failed,
+               "{} was altered on the way: its CRC-32C is {:#010x} and was {:#010x}, and what "
+               "follows cannot be told apart; connect again",
+               what, is, was);
+}
+
+}  // namespace
+
+FrameHeaderBytes frameHeader(FrameType type, uint8_t detail, uint16_t flags,
+                             std::string_view payload, std::string_view more) {
+  const size_t length = payload.size() + more.size();
+  return sealedHeader(type, detail, flags, static_cast<uint32_t>(length),
+                      sumOf(more, sumOf(payload)));
+}
+
+FrameHeaderBytes sealedHeader(FrameType type, uint8_t detail, uint16_t flags, uint32_t length,
+                              uint32_t sum) {
+  FrameHeaderBytes bytes;
+  const auto put = [&bytes](size_t at, uint32_t value) {
+    value = htole32(value);
+    std::memcpy(bytes.data() + at, &value, sizeof(value));
+  };
+  put(0, length);
+  put(4, static_cast<uint32_t>(type) | static_cast<uint32_t>(detail) << 8 |
+             static_cast<uint32_t>(flags) << 16);
+  put(8, sum);
+  put(kCovered, sumOf({bytes.data(), kCovered}));
+  return bytes;
 }
 
 std::string frameBytes(FrameType type, std::string_view payload) {
-  auto header = frameHeader(type, 0, 0, payload.size());
+  auto header = frameHeader(type, 0, 0, payload);
   std::string bytes(header.data(), header.size());
   bytes.append(payload);
   return bytes;
@@ -35,12 +72,18 @@ Result<std::optional<Frame>> FrameReader::next() {
   frame.type = static_cast<FrameType>(header.u8());
   frame.detail = header.u8();
   frame.flags = header.u16();
+  const uint32_t sum = header.u32();
+  const uint32_t own = header.u32();
+  if (const uint32_t is = sumOf(rest.substr(0, kCovered)); is != own)
+    return altered("the header of a frame", is, own);
   if (length > limit_) {
     return error(Code::failed, "it announced a frame of {} bytes where {} is the most", length,
                  limit_);
   }
   if (rest.size() - kFrameHeader < length) return std::optional<Frame>();
   frame.payload = rest.substr(kFrameHeader, length);
+  if (const uint32_t is = sumOf(frame.payload); is != sum)
+    return altered(fmt::format("a frame of {} bytes", length), is, sum);
   last_ = kFrameHeader + length;
   used_ += last_;
   return std::optional<Frame>(frame);

@@ -11,8 +11,11 @@
 
 namespace hmc::control {
 
-// Everything on a control connection is a frame: {u32 length, u8 type, u8 detail, u16 flags} and
-// `length` bytes. docs/wire-format.md lists what each type carries.
+// Everything on a control connection is a frame: {u32 length, u8 type, u8 detail, u16 flags, u32
+// CRC-32C of what follows the header, u32 CRC-32C of the header before} and `length` bytes.
+// docs/wire-format.md lists what each type carries. A byte that was changed on the way would
+// otherwise be silence: a reader that waits for bytes that never come, an answer to a call that
+// nobody made.
 enum class FrameType : uint8_t {
   hello = 1,
   challenge = 2,
@@ -33,7 +36,7 @@ enum class FrameType : uint8_t {
   drain = 35,
 };
 
-inline constexpr size_t kFrameHeader = 8;
+inline constexpr size_t kFrameHeader = 16;
 // What a frame may carry beside the user's bytes: a call's number and method.
 inline constexpr size_t kLargestFrame = kLargestMessage + 64;
 // While the two sides greet each other.
@@ -48,11 +51,17 @@ struct Frame {
   std::string_view payload;
 };
 
-FrameHeaderBytes frameHeader(FrameType type, uint8_t detail, uint16_t flags, size_t length);
+// In front of `payload`, and then `more`.
+FrameHeaderBytes frameHeader(FrameType type, uint8_t detail, uint16_t flags,
+                             std::string_view payload, std::string_view more = {});
+// In front of `length` bytes that have this checksum.
+FrameHeaderBytes sealedHeader(FrameType type, uint8_t detail, uint16_t flags, uint32_t length,
+                              uint32_t sum);
 std::string frameBytes(FrameType type, std::string_view payload = {});
 
 // Cuts a byte stream into frames. Holds no more than has arrived: the peer's word about a length
-// allocates nothing, and a length beyond the limit is an error before its first byte.
+// allocates nothing, and a length beyond the limit is an error before its first byte. So is a
+// header that does not fit its checksum; bytes that do not fit theirs are one when all are there.
 class FrameReader {
  public:
   explicit FrameReader(size_t limit) : limit_(limit) {}

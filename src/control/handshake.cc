@@ -8,6 +8,7 @@
 #include "base/proof.h"
 #include "base/random.h"
 #include "base/text.h"
+#include "control/frame.h"
 
 namespace hmc::control {
 
@@ -97,6 +98,26 @@ Status decodeStatus(std::string_view payload) {
 Code decodeCode(uint8_t code) {
   bool known = code > 0 && code <= static_cast<uint8_t>(Code::failed);
   return known ? static_cast<Code>(code) : Code::failed;
+}
+
+// Its header ended behind `flags`.
+bool beginsOlderHello(std::string_view bytes) {
+  constexpr size_t kOlderHeader = 8;
+  if (bytes.size() < kOlderHeader + sizeof(kMagic)) return false;
+  Reader reader(bytes);
+  reader.u32();
+  const bool hello = reader.u8() == static_cast<uint8_t>(FrameType::hello);
+  reader.raw(kOlderHeader - sizeof(uint32_t) - sizeof(uint8_t));
+  return hello && reader.u32() == kMagic;
+}
+
+std::string olderRefusal(const Status& why) {
+  const std::string payload = encodeStatus(why);
+  return Writer()
+      .u32(static_cast<uint32_t>(payload.size()))
+      .u32(static_cast<uint32_t>(FrameType::refused))  // detail and flags are 0
+      .raw(payload)
+      .take();
 }
 
 // The nonces of both sides make it one channel's, the secret makes it theirs alone.

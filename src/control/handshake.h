@@ -22,8 +22,8 @@ namespace hmc::control {
 // replayed or altered. Neither side says anything about itself beyond a random id before it has
 // seen the other's proof.
 
-inline constexpr uint16_t kOldestVersion = 2;
-inline constexpr uint16_t kNewestVersion = 2;
+inline constexpr uint16_t kOldestVersion = 3;
+inline constexpr uint16_t kNewestVersion = 3;
 inline constexpr size_t kNonceSize = 16;
 inline constexpr size_t kIdSize = 16;
 inline constexpr std::chrono::milliseconds kDefaultLease{10000};
@@ -81,6 +81,11 @@ class Handshake {
   std::string challenge_;  // what the acceptor's proof covers
   std::string ident_;
 };
+
+// Whether a dialler's first bytes are the HELLO of a version before 3, whose frames had no
+// checksums, and the bytes that tell it so.
+bool beginsOlderHello(std::string_view bytes);
+std::string olderRefusal(const Status& why);
 
 class DiallerHandshake : public Handshake {
  public:

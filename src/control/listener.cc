@@ -56,9 +56,10 @@ Status clearPath(const Address& address) {
 
 }  // namespace
 
-Result<std::unique_ptr<Listener>> Listener::open(const Address& wanted) {
+Result<std::unique_ptr<Listener>> Listener::open(const Address& wanted, const Meanings& meanings) {
   Address address = wanted;
-  HMC_ASSIGN(Fd socket, address.isUnix ? openUnix(address) : openTcp(address));
+  HMC_ASSIGN(Fd socket,
+             address.isUnix ? openUnix(address, meanings.front()) : openTcp(address, meanings));
   std::unique_ptr<Listener> listener(new Listener(address, std::move(socket)));
   if (::listen(listener->fd(), SOMAXCONN) != 0) {
     if (errno == EADDRINUSE) return taken(address);
@@ -84,8 +85,7 @@ Listener::~Listener() {
   }
 }
 
-Result<Fd> Listener::openTcp(Address& address) {
-  HMC_ASSIGN(auto meanings, resolve(address));
+Result<Fd> Listener::openTcp(Address& address, const Meanings& meanings) {
   int problem = EADDRNOTAVAIL;
   for (const auto& at : meanings) {
     Fd fd(socket(at.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -105,13 +105,12 @@ Result<Fd> Listener::openTcp(Address& address) {
 }
 
 // The file gets its mode between bind and listen: nobody can connect before it is private.
-Result<Fd> Listener::openUnix(const Address& address) {
+Result<Fd> Listener::openUnix(const Address& address, const SocketAddress& at) {
   HMC_TRY(checkSocketFolder(address.path));
   HMC_TRY(clearPath(address));
-  HMC_ASSIGN(auto meanings, resolve(address));
   Fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd) return errnoStatus("create a unix socket");
-  if (bind(fd.get(), meanings[0].get(), meanings[0].size) != 0) {
+  if (bind(fd.get(), at.get(), at.size) != 0) {
     if (errno == EADDRINUSE) return taken(address);
     return errnoStatus("listen at " + address.toString());
   }

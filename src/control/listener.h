@@ -15,7 +15,8 @@ namespace hmc::control {
 // the one that it made. One thread at a time.
 class Listener {
  public:
-  static Result<std::unique_ptr<Listener>> open(const Address& address);
+  // At the first of the address's meanings that is free.
+  static Result<std::unique_ptr<Listener>> open(const Address& address, const Meanings& meanings);
   ~Listener();
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
@@ -32,8 +33,8 @@ class Listener {
 
  private:
   Listener(Address address, Fd socket);
-  static Result<Fd> openTcp(Address& address);
-  static Result<Fd> openUnix(const Address& address);
+  static Result<Fd> openTcp(Address& address, const Meanings& meanings);
+  static Result<Fd> openUnix(const Address& address, const SocketAddress& at);
 
   const Address address_;
   const Fd socket_;

@@ -57,17 +57,13 @@ bool isLoopback(const std::string& numericHost) {
   return isLoopback(address);
 }
 
-Result<bool> staysOnThisHost(const Address& address) {
-  if (address.isUnix) return true;
-  HMC_ASSIGN(const auto meanings, resolve(address));
-  return std::all_of(meanings.begin(), meanings.end(),
-                     [](const SocketAddress& one) { return isLoopback(one); });
-}
-
-Result<bool> checkListener(const ControlOptions& options, const Address& address) {
+Result<bool> checkListener(const ControlOptions& options, const Address& address,
+                           const Meanings& meanings) {
   if (!options.secret.empty() || options.tls) return false;
-  HMC_ASSIGN(const bool stays, staysOnThisHost(address));
-  if (stays) return false;
+  if (address.isUnix || std::all_of(meanings.begin(), meanings.end(),
+                                    [](const SocketAddress& one) { return isLoopback(one); })) {
+    return false;
+  }
   const bool strict = valueOf(variable::kSecurity) == "strict";
   if (options.insecure && !strict) return true;
   return error(

@@ -32,13 +32,12 @@ Status addDefaults(ControlOptions& options, const TlsOptions& tls);
 // kernel, and nothing on the network.
 Secret secretFor(const ControlOptions& options, const SocketEnds& ends);
 
-// Is that address one that only this host reaches? A unix socket is.
-Result<bool> staysOnThisHost(const Address& address);
 bool isLoopback(const std::string& numericHost);
 
-// May one listen there with these options? On this host, or with a secret or TLS; elsewhere only
-// when the options say that it is insecure, and the environment does not forbid it. Answers whether
-// that is so: everybody is let in.
-Result<bool> checkListener(const ControlOptions& options, const Address& address);
+// May one listen there with these options? Where only this host reaches it, or with a secret or
+// TLS; elsewhere only when the options say that it is insecure, and the environment does not forbid
+// it. Answers whether that is so: everybody is let in.
+Result<bool> checkListener(const ControlOptions& options, const Address& address,
+                           const Meanings& meanings);
 
 }  // namespace hmc::control

@@ -33,7 +33,7 @@ Status SendQueue::sendMessage(MessageKind kind, uint16_t flags, std::string_view
   if (!mayUseRing || !ring_) HMC_TRY(waitForQueue(lock, deadline, cost));
   if (mayUseRing && ring_) return sendInRing(lock, kind, flags, payload, deadline);
   unread_ += cost;
-  auto header = frameHeader(FrameType::message, static_cast<uint8_t>(kind), flags, payload.size());
+  auto header = frameHeader(FrameType::message, static_cast<uint8_t>(kind), flags, payload);
   return sendOnSocket(lock, header, payload, {});
 }
 
@@ -116,7 +116,7 @@ Status SendQueue::corruptRing() const {
 
 Status SendQueue::sendFrame(FrameType type, std::string_view head, std::string_view body,
                             Deadline deadline) {
-  auto header = frameHeader(type, 0, 0, head.size() + body.size());
+  auto header = frameHeader(type, 0, 0, head, body);
   Lock lock(mutex_);
   HMC_TRY(waitForQueue(lock, deadline));
   return sendOnSocket(lock, header, head, body);
@@ -130,7 +130,7 @@ Status SendQueue::postFrame(FrameType type, std::string_view payload) {
                  "{} does not read what it is sent: {} bytes are queued for it, {} is the most",
                  who_, queuedBytes_, kFloodedAt);
   }
-  return sendOnSocket(lock, frameHeader(type, 0, 0, payload.size()), payload, {});
+  return sendOnSocket(lock, frameHeader(type, 0, 0, payload), payload, {});
 }
 
 void SendQueue::taken(uint64_t cost) {
@@ -204,7 +204,7 @@ Status SendQueue::switchToRing(FrameType marker, std::shared_ptr<RingMemory> mem
     ring_.emplace(std::move(memory), direction);
     ringFree_ = true;
   }
-  return sendOnSocket(lock, frameHeader(marker, 0, 0, 0), {}, {});
+  return sendOnSocket(lock, frameHeader(marker, 0, 0, {}), {}, {});
 }
 
 SendQueue::Flushed SendQueue::flush() {
@@ -236,7 +236,7 @@ bool SendQueue::end(const Status& why, const std::string* goodbye) {
   if (ring_) ring_->wakeWaiter();
   changed_.notify_all();
   if (!goodbye) return true;
-  auto header = frameHeader(FrameType::bye, 0, 0, goodbye->size());
+  auto header = frameHeader(FrameType::bye, 0, 0, *goodbye);
   sendOnSocket(lock, header, *goodbye, {});
   return true;
 }

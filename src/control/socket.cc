@@ -131,7 +131,7 @@ int connectOne(int socket, const SocketAddress& to, Deadline deadline) {
   }
 }
 
-Result<std::vector<SocketAddress>> lookUp(const Address& address, int flags) {
+Result<Meanings> lookUp(const Address& address, int flags) {
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
@@ -144,7 +144,7 @@ Result<std::vector<SocketAddress>> lookUp(const Address& address, int flags) {
                  address.toString(), gai_strerror(problem));
   }
   std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(list, freeaddrinfo);
-  std::vector<SocketAddress> out;
+  Meanings out;
   for (addrinfo* entry = list; entry; entry = entry->ai_next) {
     SocketAddress one;
     std::memcpy(&one.bytes, entry->ai_addr, entry->ai_addrlen);
@@ -158,7 +158,7 @@ Result<std::vector<SocketAddress>> lookUp(const Address& address, int flags) {
 struct Asked {
   std::mutex mutex;
   std::condition_variable answered;
-  std::optional<Result<std::vector<SocketAddress>>> answer;  // guarded by mutex
+  std::optional<Result<Meanings>> answer;  // guarded by mutex
 };
 
 }  // namespace
@@ -179,8 +179,8 @@ Result<Address> parseAddress(const std::string& text) {
                "the address \"{}\" is none of host:port, tcp://host:port and unix:///path", text);
 }
 
-Result<std::vector<SocketAddress>> resolve(const Address& address, Deadline deadline) {
-  if (address.isUnix) return std::vector<SocketAddress>{unixAddress(address.path)};
+Result<Meanings> resolve(const Address& address, Deadline deadline) {
+  if (address.isUnix) return Meanings{unixAddress(address.path)};
   auto numeric = lookUp(address, AI_NUMERICHOST);
   if (numeric.ok() || deadline.at() == Deadline::Clock::time_point::max())
     return numeric.ok() ? numeric : lookUp(address, 0);
@@ -196,8 +196,11 @@ Result<std::vector<SocketAddress>> resolve(const Address& address, Deadline dead
   std::unique_lock lock(asked->mutex);
   asked->answered.wait_until(lock, deadline.at(), [&] { return asked->answer.has_value(); });
   if (asked->answer) return *asked->answer;
-  return error(Code::deadlineExceeded, "the host \"{}\" of {} was not resolved before the deadline",
-               address.host, address.toString());
+  return error(
+      Code::deadlineExceeded,
+      "the host \"{}\" of {} was not resolved before the deadline: its name server does not "
+      "answer; name the host by its numeric address, or in /etc/hosts",
+      address.host, address.toString());
 }
 
 Result<Fd> dial(const Address& address, Deadline deadline) {

@@ -33,10 +33,11 @@ struct SocketAddress {
   int family() const { return bytes.ss_family; }
 };
 
-// What the address means to the kernel; several for a host name. The system's resolver takes as
-// long as it likes for a name; at the deadline it is left to itself.
-Result<std::vector<SocketAddress>> resolve(const Address& address,
-                                           Deadline deadline = Deadline::never());
+// What an address means to the kernel; several for a host name.
+using Meanings = std::vector<SocketAddress>;
+
+// The system's resolver takes as long as it likes for a name; at the deadline it is left to itself.
+Result<Meanings> resolve(const Address& address, Deadline deadline);
 
 // A connected socket, from the first of the address's meanings that answers. permissionDenied where
 // another user listens on a unix socket.

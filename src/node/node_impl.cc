@@ -198,9 +198,10 @@ Result<std::shared_ptr<PeerState>> NodeImpl::connectPatiently(const std::string&
   for (;;) {
     auto peer = connect(address, rank, deadline);
     const Code code = peer.status().code();
-    const bool nobodyThere = code == Code::disconnected || code == Code::notFound;
-    if (!nobodyThere || deadline.passed()) return peer;
-    // Nothing tells us when a listener appears: look again in a moment.
+    const bool later =
+        code == Code::disconnected || code == Code::notFound || code == Code::exhausted;
+    if (!later || deadline.passed()) return peer;
+    // Nothing tells us when a listener appears or has a place: look again in a moment.
     std::unique_lock lock(mutex_);
     if (changed_.wait_until(lock, earlier(deadline, Deadline(kRedial)).at(),
                             [this] { return closed_; })) {

@@ -22,7 +22,7 @@
 #include "transport/verbs/memory.h"
 #endif
 
-// The descriptions, addresses and keys that peers and stores send. The first byte says which one
+// The descriptions, addresses, keys and small messages that peers and stores send. The first byte says which one
 // the rest is taken for. Where they are understood, what was understood is written back, and that
 // must be understood again and give the same bytes.
 
@@ -91,6 +91,7 @@ void ucx([[maybe_unused]] std::string_view bytes) {
 #ifdef HMC_FUZZ_UCX
   decoded<hmc::ucx::Address>(bytes);
   decoded<hmc::ucx::Key>(bytes);
+  decoded<hmc::ucx::ServiceMessage>(bytes);
 #endif
 }
 

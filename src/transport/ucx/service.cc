@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "base/codec.h"
 #include "base/error.h"
 #include "base/random.h"
 #include "transport/ucx/lanes.h"
@@ -26,14 +25,6 @@ constexpr std::chrono::milliseconds kDrainingStep{1};
 constexpr std::chrono::milliseconds kTcpSilence{10000};
 
 constexpr unsigned kControlMessage = 0;  // the only kind of active message between services
-// Each carries a number, and the peer's number of a link or 0. A hello brings up the connection
-// that tells when the peer dies; its number is that of a PeerService, and so is the answer's. An
-// announcement has our number of the link, which the answer brings back.
-constexpr uint8_t kHello = 1;
-constexpr uint8_t kHelloAnswer = 2;
-constexpr uint8_t kGoodbye = 3;
-constexpr uint8_t kAnnouncement = 4;
-constexpr uint8_t kExpected = 5;
 
 }  // namespace
 
@@ -140,7 +131,7 @@ Status Service::connect(uint64_t number, const Address& peer) {
     if (!link) return error(Code::disconnected, "this ucx link is closed");
     HMC_ASSIGN(link->peer, reach(peer.control));
     link->peerLink = peer.link;
-    send(link->peer->endpoint, kHello, link->peer->number, link->peerLink);
+    send(link->peer->endpoint, ServiceKind::hello, link->peer->number, link->peerLink);
     if (!link->target) leave(*link);
     return Status();
   });
@@ -156,7 +147,7 @@ Status Service::announce(uint64_t number, Deadline deadline) {
         return error(Code::disconnected, "the peer of this ucx link is gone");
       }
       if (!std::exchange(link->announced, true)) {
-        send(link->peer->endpoint, kAnnouncement, number, link->peerLink);
+        send(link->peer->endpoint, ServiceKind::announcement, number, link->peerLink);
       }
       expected = link->expected;
       seen = changes_;
@@ -195,7 +186,7 @@ void Service::leave(ServedLink& link) {
     peerChanged_ = true;
   }
   if (!link.peer || std::exchange(link.saidGoodbye, true)) return;
-  send(link.peer->endpoint, kGoodbye, 0, link.peerLink);
+  send(link.peer->endpoint, ServiceKind::goodbye, 0, link.peerLink);
 }
 
 void Service::remove(uint64_t number) {
@@ -223,36 +214,41 @@ Result<Service::PeerService*> Service::reach(const std::string& address) {
   return known.get();
 }
 
-void Service::send(ucp_ep_h endpoint, uint8_t kind, uint64_t number, uint64_t link) {
-  post(endpoint, kControlMessage, Writer().u8(kind).u64(number).u64(link).bytes());
+void Service::send(ucp_ep_h endpoint, ServiceKind kind, uint64_t number, uint64_t link) {
+  post(endpoint, kControlMessage, ServiceMessage{kind, number, link}.encode());
   polled_ = true;
 }
 
+// No honest peer sends what cannot be decoded.
 void Service::received(const Message& message) {
-  Reader reader(message.header);
-  const uint8_t kind = reader.u8();
-  const uint64_t number = reader.u64();
-  const uint64_t link = reader.u64();
-  if (!reader.finish("a ucx control message").ok()) return;
-  if (kind == kGoodbye) goodbyes_.push_back(link);
-  if (kind == kExpected) {
-    if (ServedLink* ours = find(link)) ours->expected = true;
-    peerChanged_ = true;
-  }
-  if (kind == kAnnouncement) {
-    ServedLink* ours = find(link);
-    if (!ours || !ours->target || !message.replyTo) return;
-    ours->target->expectHello();
-    send(message.replyTo, kExpected, 0, number);
-  }
-  if (kind == kHelloAnswer) {
-    for (auto& [address, peer] : peers_) {
-      if (peer->number == number) peer->answered = true;
+  const auto said = ServiceMessage::decode(message.header);
+  if (!said.ok()) return;
+  switch (said->kind) {
+    case ServiceKind::hello:
+      unmet_.erase(said->link);
+      if (message.replyTo) send(message.replyTo, ServiceKind::helloAnswer, said->number);
+      return;
+    case ServiceKind::helloAnswer:
+      for (auto& [address, peer] : peers_) {
+        if (peer->number == said->number) peer->answered = true;
+      }
+      peerChanged_ = true;
+      return;
+    case ServiceKind::goodbye:
+      goodbyes_.push_back(said->link);
+      return;
+    case ServiceKind::announcement: {
+      ServedLink* ours = find(said->link);
+      if (!ours || !ours->target || !message.replyTo) return;
+      ours->target->expectHello();
+      send(message.replyTo, ServiceKind::expected, 0, said->number);
+      return;
     }
-    peerChanged_ = true;
+    case ServiceKind::expected:
+      if (ServedLink* ours = find(said->link)) ours->expected = true;
+      peerChanged_ = true;
+      return;
   }
-  if (kind == kHello) unmet_.erase(link);
-  if (kind == kHello && message.replyTo) send(message.replyTo, kHelloAnswer, number);
 }
 
 bool Service::settled() const {

@@ -66,7 +66,7 @@ class Service final : private Worker {
   bool settled() const override;
   bool peersAnswered() const;
   Result<PeerService*> reach(const std::string& address);
-  void send(ucp_ep_h endpoint, uint8_t kind, uint64_t number, uint64_t link = 0);
+  void send(ucp_ep_h endpoint, ServiceKind kind, uint64_t number, uint64_t link = 0);
   void takeGoodbyes();
   void dropLost();
   void leave(ServedLink& link);

@@ -35,6 +35,21 @@ Result<Reader> opened(std::string_view bytes, uint32_t magic, const char* what) 
 
 }  // namespace
 
+std::string ServiceMessage::encode() const {
+  return Writer().u8(static_cast<uint8_t>(kind)).u64(number).u64(link).take();
+}
+
+Result<ServiceMessage> ServiceMessage::decode(std::string_view bytes) {
+  constexpr const char* kWhat = "a message of a ucx service";
+  Reader reader(bytes);
+  const ServiceMessage message{static_cast<ServiceKind>(reader.u8()), reader.u64(), reader.u64()};
+  HMC_TRY(reader.finish(kWhat));
+  if (message.kind < ServiceKind::hello || message.kind > ServiceKind::expected) {
+    return error(Code::invalidArgument, "{} of kind {}", kWhat, static_cast<int>(message.kind));
+  }
+  return message;
+}
+
 std::string Address::encode() const {
   return sealed(
       Writer().u32(kAddressMagic).u64(link).string(target).string(control).string(version).take());

@@ -57,6 +57,26 @@ Message fromWire(std::string_view bytes) {
   return swapped(message);
 }
 
+// What services say to each other. A hello brings up the connection that tells when the peer dies;
+// its number is the sender's for that peer, and so is its answer's. An announcement has our number
+// of the link, which the answer brings back as its link.
+enum class ServiceKind : uint8_t {
+  hello = 1,
+  helloAnswer = 2,
+  goodbye = 3,
+  announcement = 4,
+  expected = 5,
+};
+
+struct ServiceMessage {
+  ServiceKind kind;
+  uint64_t number;
+  uint64_t link;  // the receiver's number of it, or 0
+
+  std::string encode() const;
+  static Result<ServiceMessage> decode(std::string_view bytes);
+};
+
 // UCX does not check its addresses and keys and crashes on damaged ones, so ours carry a checksum
 // over all bytes.
 

@@ -8,10 +8,13 @@
 #include <chrono>
 #include <string>
 
+#include "test_peer.h"
+
 namespace hmc::control {
 namespace {
 
 constexpr const char* kSlowHost = "slow.invalid";
+constexpr int kResolverSeconds = 5;  // how long it takes to say nothing about that host
 
 std::string complaint(const std::string& text) {
   auto address = parseAddress(text);
@@ -81,7 +84,25 @@ TEST(Address, aNameThatDoesNotResolveTakesNoLongerThanItMay) {
   const auto fd =
       dial(*parseAddress(std::string("tcp://") + kSlowHost + ":1"), std::chrono::milliseconds(50));
   EXPECT_EQ(fd.status().code(), Code::deadlineExceeded) << fd.status().toString();
-  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(4));
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(kResolverSeconds - 1));
+}
+
+// Without a secret the listener's meanings are looked at, with one they are not.
+TEST(Address, aListenerOfANameThatDoesNotResolveTakesNoLongerThanItMay) {
+  for (const char* secret : {"", "hush"}) {
+    ControlOptions options;
+    options.secret = secret;
+    options.resolver = std::chrono::milliseconds(50);
+    test::TestPeer peer(options);
+    const auto began = std::chrono::steady_clock::now();
+    const auto listener = peer.control->listen(std::string("tcp://") + kSlowHost + ":0");
+    EXPECT_EQ(listener.status().code(), Code::deadlineExceeded) << listener.status().toString();
+    for (const char* part : {kSlowHost, "name server does not answer", "numeric address"}) {
+      EXPECT_NE(listener.status().message().find(part), std::string::npos)
+          << listener.status().message();
+    }
+    EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(kResolverSeconds - 1));
+  }
 }
 
 }  // namespace
@@ -92,7 +113,7 @@ extern "C" int getaddrinfo(const char* host, const char* service, const addrinfo
                            addrinfo** list) {
   const bool slow = host && std::string(host) == hmc::control::kSlowHost;
   if (slow && (hints->ai_flags & AI_NUMERICHOST) == 0) {
-    poll(nullptr, 0, 5000);
+    poll(nullptr, 0, hmc::control::kResolverSeconds * 1000);
     return EAI_AGAIN;
   }
   using Resolver = int (*)(const char*, const char*, const addrinfo*, addrinfo**);

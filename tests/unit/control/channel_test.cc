@@ -279,8 +279,8 @@ TEST(Channel, aProtocolErrorEndsItAndNoOther) {
   std::string listener = server.listen();
   auto good = client.connect(listener);
   ASSERT_TRUE(good.ok());
-  auto huge = frameHeader(FrameType::message, 0, 0, 0xfffffff0u);
-  auto badKind = frameHeader(FrameType::message, 200, 0, 0);
+  auto huge = sealedHeader(FrameType::message, 0, 0, 0xfffffff0u, 0);
+  auto badKind = frameHeader(FrameType::message, 200, 0, {});
   std::vector<std::string> lies = {
       std::string(huge.data(), huge.size()),  std::string(badKind.data(), badKind.size()),
       frameBytes(static_cast<FrameType>(77)), frameBytes(FrameType::hello, "again"),

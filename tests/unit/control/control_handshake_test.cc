@@ -95,7 +95,7 @@ TEST(Handshake, anotherVersionIsToldBothVersions) {
   Status status = decodeStatus(answer.payload);
   EXPECT_EQ(status.code(), Code::unsupported);
   EXPECT_NE(status.message().find("40 to 41"), std::string::npos);
-  EXPECT_NE(status.message().find("2 to 2"), std::string::npos);
+  EXPECT_NE(status.message().find("3 to 3"), std::string::npos);
 }
 
 struct ServerAndClient {
@@ -191,7 +191,7 @@ TEST(Handshake, garbageIsHungUpOn) {
   TestPeer server("server");
   TestPeer client("client");
   std::string listener = server.listen();
-  std::string huge(frameHeader(FrameType::hello, 0, 0, 0xffffffffu).data(), kFrameHeader);
+  std::string huge(sealedHeader(FrameType::hello, 0, 0, 0xffffffffu, 0).data(), kFrameHeader);
   for (const std::string& bytes :
        {std::string("GET / HTTP/1.0\r\n\r\n"), std::string(100, '\0'), std::string(5000, '\xff'),
         huge, frameBytes(FrameType::message, "too early"), frameBytes(FrameType::hello, "short"),
@@ -201,6 +201,23 @@ TEST(Handshake, garbageIsHungUpOn) {
     EXPECT_TRUE(peer.hangsUp());
   }
   EXPECT_TRUE(client.connect(listener).ok());
+}
+
+// Its frames had no checksums, and its dialler reads none.
+TEST(Handshake, aDiallerOfAVersionBeforeIsToldSoInItsOwnFrames) {
+  TestPeer server("server");
+  RawPeer peer(server.listen());
+  const std::string hello = DiallerHandshake("", "").hello();
+  const auto older = [](FrameType type, size_t size) {
+    return Writer().u32(static_cast<uint32_t>(size)).u32(static_cast<uint32_t>(type)).take();
+  };
+  peer.say(std::string_view(older(FrameType::hello, hello.size()) + hello));
+  const std::string heard = peer.everything();
+  ASSERT_GT(heard.size(), 8u);
+  EXPECT_EQ(heard.substr(0, 8), older(FrameType::refused, heard.size() - 8));
+  const Status why = decodeStatus(heard.substr(8));
+  EXPECT_EQ(why.code(), Code::unsupported);
+  EXPECT_NE(why.message().find("before 3"), std::string::npos) << why.message();
 }
 
 TEST(Handshake, speakingBeforeTheAnswerIsHungUpOn) {
@@ -238,7 +255,7 @@ TEST(Handshake, survivesRandomChangesOfItsBytes) {
 TEST(Handshake, aDialledStrangerThatSpeaksNonsenseIsAnError) {
   TestPeer client("client");
   auto server = Fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  SocketAddress at = resolve(*parseAddress("tcp://127.0.0.1:0"))->front();
+  SocketAddress at = resolve(*parseAddress("tcp://127.0.0.1:0"), kPatience)->front();
   ASSERT_EQ(bind(server.get(), at.get(), at.size), 0);
   ASSERT_EQ(listen(server.get(), 8), 0);
   socklen_t size = sizeof(at.bytes);

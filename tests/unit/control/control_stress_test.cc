@@ -74,8 +74,9 @@ TEST(ControlStress, tagsFromTheSocketKeepTheirOrder) {
   auto channel = server.events.waitJoined();
   std::jthread sender([&] {
     for (uint64_t i = 0; i < kTags; ++i) {
-      auto header = frameHeader(FrameType::message, 0, static_cast<uint16_t>(i), 8);
-      ASSERT_TRUE(peer.say(std::string_view(std::string(header.data(), 8) + bytesOf(i))).ok());
+      auto header = frameHeader(FrameType::message, 0, static_cast<uint16_t>(i), bytesOf(i));
+      ASSERT_TRUE(
+          peer.say(std::string_view(std::string(header.data(), header.size()) + bytesOf(i))).ok());
     }
   });
   receiveTags(*channel, MessageKind::tag, kTags);

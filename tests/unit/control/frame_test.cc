@@ -5,12 +5,13 @@
 #include <random>
 
 #include "base/codec.h"
+#include "base/crc32c.h"
 
 namespace hmc::control {
 namespace {
 
 TEST(Frame, comesOutAsItWentIn) {
-  auto header = frameHeader(FrameType::message, 2, 0xbeef, 3);
+  auto header = frameHeader(FrameType::message, 2, 0xbeef, "a", "bc");
   FrameReader reader(100);
   reader.feed({header.data(), header.size()});
   reader.feed("abc");
@@ -24,9 +25,10 @@ TEST(Frame, comesOutAsItWentIn) {
 }
 
 TEST(Frame, isLittleEndianOnTheWire) {
-  auto header = frameHeader(FrameType::call, 7, 0x0102, 0x01020304);
+  auto header = sealedHeader(FrameType::call, 7, 0x0102, 0x01020304, 0x0a0b0c0d);
+  const std::string covered("\x04\x03\x02\x01\x11\x07\x02\x01\x0d\x0c\x0b\x0a", 12);
   EXPECT_EQ(std::string(header.data(), header.size()),
-            std::string("\x04\x03\x02\x01\x11\x07\x02\x01", 8));
+            covered + Writer().u32(crc32c(0, covered.data(), covered.size())).bytes());
 }
 
 TEST(Frame, survivesArrivingByteByByte) {
@@ -44,7 +46,7 @@ TEST(Frame, survivesArrivingByteByByte) {
 }
 
 TEST(Frame, ofFourGigabytesIsRefusedByItsHeaderAlone) {
-  auto header = frameHeader(FrameType::message, 0, 0, 0xffffffffu);
+  auto header = sealedHeader(FrameType::message, 0, 0, 0xffffffffu, 0);
   FrameReader reader(kLargestFrame);
   reader.feed({header.data(), header.size()});
   auto frame = reader.next();
@@ -66,10 +68,36 @@ TEST(Frame, readerTellsHowMuchIsMissing) {
   EXPECT_EQ(reader.missing(), kFrameHeader);
   std::string bytes = frameBytes(FrameType::ping, "12345678");
   reader.feed(std::string_view(bytes).substr(0, 3));
-  EXPECT_EQ(reader.missing(), 5u);
-  reader.feed(std::string_view(bytes).substr(3, 6));
+  EXPECT_EQ(reader.missing(), kFrameHeader - 3);
+  reader.feed(std::string_view(bytes).substr(3, kFrameHeader - 2));
   ASSERT_TRUE(reader.next().ok());
   EXPECT_EQ(reader.missing(), 7u);
+}
+
+// Whatever a byte says: the length, the type, a call's number.
+TEST(Frame, withAnyBitChangedIsAnErrorAtOnce) {
+  const std::string bytes = frameBytes(FrameType::answer, "12345678 and an answer");
+  for (size_t bit = 0; bit < bytes.size() * 8; ++bit) {
+    std::string changed = bytes;
+    changed[bit / 8] = static_cast<char>(changed[bit / 8] ^ (1 << bit % 8));
+    FrameReader reader(kLargestFrame);
+    reader.feed(changed);
+    const auto frame = reader.next();
+    ASSERT_FALSE(frame.ok()) << "bit " << bit;
+    EXPECT_NE(frame.status().message().find("altered on the way"), std::string::npos)
+        << frame.status().message();
+  }
+}
+
+// The next frames, such as the next heartbeat, are taken for the bytes that are missing.
+TEST(Frame, thatLostBytesIsAnErrorAsSoonAsOthersCome) {
+  const std::string bytes = frameBytes(FrameType::answer, "12345678 and an answer");
+  const std::string ping = frameBytes(FrameType::ping, "12345678");
+  for (size_t lost = 1; lost < ping.size(); ++lost) {
+    FrameReader reader(kLargestFrame);
+    reader.feed(bytes.substr(0, 3) + bytes.substr(3 + lost) + ping);
+    EXPECT_FALSE(reader.next().ok()) << lost << " bytes lost";
+  }
 }
 
 TEST(Frame, randomBytesNeverYieldMoreThanCameIn) {

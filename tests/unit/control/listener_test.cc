@@ -138,7 +138,8 @@ TEST(Listener, ofAnotherUserUnderTheNameOfOursIsNotSpokenTo) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
   const Folder folder;
   ASSERT_EQ(chmod(folder.path.c_str(), 01777), 0);
-  const auto meanings = hmc::test::must(resolve(hmc::test::must(parseAddress(folder.listener()))));
+  const auto meanings =
+      hmc::test::must(resolve(hmc::test::must(parseAddress(folder.listener())), kPatience));
   const Fd squatter(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   hmc::test::asAnotherUser([&] {
     ASSERT_EQ(bind(squatter.get(), meanings[0].get(), meanings[0].size), 0);
@@ -159,7 +160,7 @@ TEST(Listener, takesOverASocketFileThatNobodyListensOn) {
   Folder folder;
   {
     Fd dead(socket(AF_UNIX, SOCK_STREAM, 0));
-    SocketAddress at = resolve(*parseAddress(folder.listener()))->front();
+    SocketAddress at = resolve(*parseAddress(folder.listener()), kPatience)->front();
     ASSERT_EQ(bind(dead.get(), at.get(), at.size), 0);
   }
   ASSERT_TRUE(std::filesystem::exists(folder.file()));
@@ -184,7 +185,8 @@ TEST(Listener, leavesOtherFilesAlone) {
 
 TEST(Listener, doesNotRemoveAFileThatTookItsPlace) {
   Folder folder;
-  auto listener = Listener::open(*parseAddress(folder.listener()));
+  const Address address = *parseAddress(folder.listener());
+  auto listener = Listener::open(address, *resolve(address, kPatience));
   ASSERT_TRUE(listener.ok()) << listener.status().toString();
   std::filesystem::rename(folder.file(), folder.file("moved"));
   std::ofstream(folder.file()) << "somebody else's";

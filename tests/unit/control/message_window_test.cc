@@ -57,7 +57,7 @@ TEST(MessageWindow, aSenderThatDoesNotWaitLosesItsChannel) {
     ASSERT_TRUE(peer.join("raw"));
     auto channel = server.events.waitJoined();
     const std::string body(kLargestMessage, 'b');
-    const auto header = frameHeader(FrameType::message, static_cast<uint8_t>(kind), 0, body.size());
+    const auto header = frameHeader(FrameType::message, static_cast<uint8_t>(kind), 0, body);
     for (int i = 0; i < 5 && channel->status().ok(); ++i) {
       (void)peer.say(std::string_view(header.data(), header.size()));
       (void)peer.say(std::string_view(body));

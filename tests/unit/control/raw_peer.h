@@ -50,6 +50,13 @@ class RawPeer {
       if (heard.type != FrameType::ping && heard.type != FrameType::pong) return heard;
     }
   }
+  // All bytes until the other side closes the connection.
+  std::string everything() {
+    std::string bytes;
+    char byte = 0;
+    while (readAll(*stream_, &byte, 1, "raw", kPatience).ok()) bytes.push_back(byte);
+    return bytes;
+  }
   // True when the other side closes the connection.
   bool hangsUp() {
     for (;;) {

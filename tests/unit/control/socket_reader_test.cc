@@ -40,7 +40,7 @@ struct WithRaw {
 };
 
 std::string messageFrame(MessageKind kind, std::string_view payload) {
-  auto header = frameHeader(FrameType::message, static_cast<uint8_t>(kind), 0, payload.size());
+  auto header = frameHeader(FrameType::message, static_cast<uint8_t>(kind), 0, payload);
   return std::string(header.data(), header.size()).append(payload);
 }
 
@@ -195,8 +195,8 @@ TEST(SocketReader, aReceiverLearnsThatThePeerDied) {
 }
 
 TEST(SocketReader, aReceiverThatMeetsNonsenseEndsTheChannelAsTheControlThreadWould) {
-  auto huge = frameHeader(FrameType::message, 0, 0, 0xfffffff0u);
-  auto badKind = frameHeader(FrameType::message, 200, 0, 0);
+  auto huge = sealedHeader(FrameType::message, 0, 0, 0xfffffff0u, 0);
+  auto badKind = frameHeader(FrameType::message, 200, 0, {});
   for (const auto& bytes :
        {std::string(huge.data(), huge.size()), std::string(badKind.data(), badKind.size()),
         frameBytes(static_cast<FrameType>(77))}) {

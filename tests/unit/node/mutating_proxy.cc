@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/codec.h"
+#include "control/frame.h"
 #include "transport/tcp/address.h"
 
 namespace hmc::test {
@@ -141,6 +143,29 @@ void MutatingProxy::mutate(std::string& bytes, size_t at, Connection& connection
   }
 }
 
+namespace {
+
+// Gives the frame in which that byte lies the checksums of what it has by now.
+void sealAgain(std::string& bytes, size_t changed) {
+  using namespace control;
+  for (size_t at = 0; at + kFrameHeader <= bytes.size();) {
+    Reader header(std::string_view(bytes).substr(at, kFrameHeader));
+    const uint32_t length = header.u32();
+    const size_t end = at + kFrameHeader + length;
+    if (end > changed) {
+      const auto type = static_cast<FrameType>(header.u8());
+      const uint8_t detail = header.u8();
+      const auto payload = std::string_view(bytes).substr(at + kFrameHeader, length);
+      const auto sealed = frameHeader(type, detail, header.u16(), payload);
+      bytes.replace(at, kFrameHeader, sealed.data(), sealed.size());
+      return;
+    }
+    at = end;
+  }
+}
+
+}  // namespace
+
 // An answer is one small frame, which arrives whole.
 void MutatingProxy::learnDataPort(std::string& bytes) {
   // In the encoding of an address, in front of the port.
@@ -153,6 +178,7 @@ void MutatingProxy::learnDataPort(std::string& bytes) {
   if (theirs == 0) return;
   dataTarget_ = theirs;
   std::memcpy(port, &dataPort_, sizeof(dataPort_));
+  sealAgain(bytes, at);
 }
 
 }  // namespace hmc::test

@@ -1,10 +1,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 
 #include <atomic>
 #include <thread>
 
 #include "base/codec.h"
+#include "control/frame.h"
+#include "control/handshake.h"
+#include "control/listener.h"
 #include "node/node_impl.h"
 #include "transport/tcp/address.h"
 #include "unit/node/bare_peer.h"
@@ -86,6 +90,29 @@ TEST_F(NodeFlood, ofPeersThatLeaveNotesBehindIsForgottenOldestFirst) {
     left += next->bytes.size();
   EXPECT_LE(left, size_t{64} << 20);
   EXPECT_GE(left, size_t{48} << 20);
+}
+
+// A listener whose places strangers have taken, and then one with room.
+TEST_F(NodeFlood, thatLeavesNoPlaceMakesAPeerDialAgain) {
+  using namespace control;
+  const Address any = must(parseAddress("tcp://127.0.0.1:0"));
+  auto crowded = must(Listener::open(any, must(resolve(any, 60s))));
+  const std::string address = crowded->address().toString();
+  Node late = must(Node::create(named("late")));
+  std::jthread refusing([&] {
+    ASSERT_TRUE(waitReady(crowded->fd(), POLLIN, 60s));
+    auto stream = socketStream(crowded->accept().socket);
+    crowded.reset();
+    EXPECT_TRUE(late.listen(address).ok());
+    std::string hello(kFrameHeader, '\0');
+    (void)readAll(*stream, hello.data(), hello.size(), "the dialler", 60s);
+    hello.resize(DiallerHandshake("", "").hello().size());
+    (void)readAll(*stream, hello.data(), hello.size(), "the dialler", 60s);
+    const Status full = Status(Code::exhausted, "all places are taken");
+    (void)writeAll(*stream, frameBytes(FrameType::refused, encodeStatus(full)), "the dialler", 60s);
+  });
+  const auto peer = victim_.connect(address, 60s);
+  EXPECT_TRUE(peer.ok()) << peer.status().toString();
 }
 
 }  // namespace

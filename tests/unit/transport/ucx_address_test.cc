@@ -68,4 +68,27 @@ TEST(UcxKey, anAddressIsNoKey) {
   EXPECT_FALSE(Address::decode(kKey.encode()).ok());
 }
 
+TEST(UcxServiceMessage, comesBackAsItWas) {
+  for (const auto kind : {ServiceKind::hello, ServiceKind::helloAnswer, ServiceKind::goodbye,
+                          ServiceKind::announcement, ServiceKind::expected}) {
+    const auto back = ServiceMessage::decode(ServiceMessage{kind, 7, ~uint64_t{0}}.encode());
+    ASSERT_TRUE(back.ok()) << back.status().toString();
+    EXPECT_EQ(back->kind, kind);
+    EXPECT_EQ(back->number, 7u);
+    EXPECT_EQ(back->link, ~uint64_t{0});
+  }
+}
+
+TEST(UcxServiceMessage, ofAnotherLengthOrKindIsRefused) {
+  const std::string good = ServiceMessage{ServiceKind::hello, 1, 2}.encode();
+  for (size_t size = 0; size < good.size(); ++size)
+    EXPECT_FALSE(ServiceMessage::decode(good.substr(0, size)).ok()) << size;
+  EXPECT_FALSE(ServiceMessage::decode(good + "x").ok());
+  for (const char kind : {0, 6, 127}) {
+    std::string other = good;
+    other[0] = kind;
+    EXPECT_FALSE(ServiceMessage::decode(other).ok()) << int{kind};
+  }
+}
+
 }  // namespace hmc::ucx

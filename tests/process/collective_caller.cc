@@ -130,8 +130,7 @@ class CollectiveCaller : public Caller {
     groups_.clear();
     for (const auto& operation : kOperations) {
       groups_.push_back(std::make_unique<Group>(
-          operation.first, circumstances_,
-          circumstances_.first ? store_.address() : introduction));
+          operation.first, circumstances_, circumstances_.first ? store_.address() : introduction));
     }
     return Status();
   }

@@ -57,8 +57,8 @@ class CommunicatorCaller : public Caller {
     Communicator::CtrlLink link;
     link.ip = ip_;
     link.port = peerPort_;
-    return statusOf(communicator.connectTo(peer_, self, ip_, peerPort_, link, type_,
-                                           rounded(timeout)));
+    return statusOf(
+        communicator.connectTo(peer_, self, ip_, peerPort_, link, type_, rounded(timeout)));
   }
   // Another one that connects, with a rank of its own.
   Status connectFurther(std::optional<Communicator>& further, uint32_t number, Timeout timeout) {

@@ -88,8 +88,7 @@ std::vector<Call> CtrlCaller::calls() {
       {"connect", [this](T) { return connect(*manager_, self_); }},
       {"connectFurther", [this](T) { return connectFurther(); }, kAtOnce, true,
        [this] { further_.reset(); }},
-      {"getCtrlSockFd", [this](T) { return dial(); }, kAtOnce, true,
-       [this] { dialling_.reset(); }},
+      {"getCtrlSockFd", [this](T) { return dial(); }, kAtOnce, true, [this] { dialling_.reset(); }},
       {"send",
        [&, this](T) {
          const std::string text(50000, 's');

@@ -139,11 +139,12 @@ INSTANTIATE_TEST_SUITE_P(Node, FaultMatrix,
                          cellName);
 
 // All at once, because each waits most of the time.
-const std::vector<Subject> kOthers{{"pool"},  {"pool", true},   {"collective"}, {"collective", true},
-                                   {"store"}, {"communicator"}, {"ctrl"}};
+const std::vector<Subject> kOthers{
+    {"pool"},  {"pool", true},   {"collective"}, {"collective", true},
+    {"store"}, {"communicator"}, {"ctrl"}};
 
-INSTANTIATE_TEST_SUITE_P(Others, FaultMatrix,
-                         testing::ValuesIn(cells("", kOthers, {"ipc", "tcp"})), cellName);
+INSTANTIATE_TEST_SUITE_P(Others, FaultMatrix, testing::ValuesIn(cells("", kOthers, {"ipc", "tcp"})),
+                         cellName);
 
 }  // namespace
 }  // namespace hmc::test

@@ -25,7 +25,7 @@ std::vector<Block> blocksOf(const Way& way, size_t window, bool list) {
   const size_t at = window * way.size;
   if (!list) return {{at, at, way.size}};
   std::vector<Block> blocks;
-  constexpr size_t kBlock = 24000;
+  constexpr size_t kBlock = 3000;
   for (size_t done = 0; done + kBlock <= way.size; done += 2 * kBlock)
     blocks.push_back({at + done, at + done, kBlock});
   return blocks;

@@ -57,9 +57,7 @@ class NodeCaller : public Caller {
   std::chrono::milliseconds ends() const override { return 2 * lease_; }
 
  private:
-  Status put(Timeout timeout) {
-    return remote_->put(local_, kPut, kRemote, kMemory, timeout);
-  }
+  Status put(Timeout timeout) { return remote_->put(local_, kPut, kRemote, kMemory, timeout); }
   Status list(Timeout timeout);
   Status cancel();
   Status revoke(Timeout timeout);

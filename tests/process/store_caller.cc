@@ -66,8 +66,7 @@ std::vector<Call> StoreCaller::calls() {
        kAtOnce, true, [this] { opened_.reset(); }},
       {"get", [this](T t) { return store_->get("there", t).status(); }},
       {"await", [this](T t) { return store_->await("there", t).status(); }},
-      {"awaitNever", [this](T t) { return store_->await("nowhere", t).status(); }, kAtOnce,
-       false},
+      {"awaitNever", [this](T t) { return store_->await("nowhere", t).status(); }, kAtOnce, false},
       {"list", [this](T t) { return store_->list("", t).status(); }},
       {"set", [this](T t) { return store_->set("set", std::string(50000, 's'), t); }},
       {"swap",
@@ -84,8 +83,7 @@ std::vector<Call> StoreCaller::calls() {
          return lease.status();
        },
        kAtOnce, true, [this] { leased_.reset(); }},
-      {"revoke", [this](T t) { return revoke(t); }, kAtOnce, true,
-       [this] { revoked_.reset(); }},
+      {"revoke", [this](T t) { return revoke(t); }, kAtOnce, true, [this] { revoked_.reset(); }},
   };
 }
 

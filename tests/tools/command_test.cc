@@ -96,7 +96,8 @@ TEST(Command, litmusTriesAsOftenAsItIsAsked) {
     const auto litmus = hmcCommand("litmus --transport tcp --rounds " + rounds);
     EXPECT_EQ(litmus.status, 0) << litmus.output;
     for (const char* signal : {"note", "flag by put", "get", "tag"})
-      EXPECT_THAT(litmus.output, testing::ContainsRegex(std::string(signal) + " +" + rounds + " +0 +kept"));
+      EXPECT_THAT(litmus.output,
+                  testing::ContainsRegex(std::string(signal) + " +" + rounds + " +0 +kept"));
   }
 }
 

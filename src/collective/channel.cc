@@ -40,8 +40,12 @@ char* Channel::room() const {
 Status Channel::place(const PieceHeader& header, Deadline deadline) {
   std::memcpy(room() - Inbox::kLine, &header, sizeof(header));
   if (!mapped_) {
-    HMC_TRY(theirs_.put(outbox_, 0, inbox_.slotOffset(self_, placed_), Inbox::kLine + header.size,
-                        deadline.left()));
+    // put() would end up to twice the lease after the deadline, to give the memory back. This one
+    // may go on: the memory at both ends is the group's, which is of no use then.
+    HMC_ASSIGN(Ticket ticket,
+               theirs_.startPut(outbox_, Strided{0, 0, inbox_.slotOffset(self_, placed_), 0, 1,
+                                                 Inbox::kLine + header.size}));
+    HMC_TRY(ticket.wait(deadline.left()));
   }
   return tell(&Inbox::Lane::arrived, ++placed_, deadline);
 }

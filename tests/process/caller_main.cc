@@ -11,7 +11,7 @@
 #include <sstream>
 #include <thread>
 
-#include "every_call.h"
+#include "caller.h"
 #include "process.h"
 
 namespace hmc::test {
@@ -19,10 +19,19 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+std::chrono::milliseconds since(Clock::time_point begin) {
+  return std::chrono::ceil<std::chrono::milliseconds>(Clock::now() - begin);
+}
+
+std::string oneLine(std::string text) {
+  for (char& letter : text) letter = letter == '\n' || letter == ';' ? '|' : letter;
+  return text;
+}
+
 class Loop {
  public:
-  Loop(const EveryCall& call, Caller& caller, std::chrono::milliseconds timeout)
-      : call_(call), thread_([this, &caller, timeout] { run(caller, timeout); }) {}
+  Loop(Call call, std::chrono::milliseconds timeout)
+      : call_(std::move(call)), timeout_(timeout), thread_([this] { run(); }) {}
   ~Loop() { finish(); }
 
   void finish() {
@@ -35,18 +44,28 @@ class Loop {
     ++epoch_;
     calls_ = 0;
   }
-  int calls() {
+  // Whether so many have ended since the mark, and one has succeeded, if that can be; or what the
+  // last one said.
+  bool waitsFor(int calls, std::string& why) {
     const std::lock_guard lock(mutex_);
-    return calls_;
+    if (calls_ >= calls && (worked_ || !call_.works)) return false;
+    why += std::string(" ") + call_.name + " (" + std::to_string(calls_) + ": " + last_ + ")";
+    return true;
   }
-  // "NAME MILLISECONDS SENTENCE", of the longest.
+  // Of the longest.
   std::string report() {
     const std::lock_guard lock(mutex_);
-    return std::string(call_.name) + " " + std::to_string(longest_.count()) + " " + outcome_;
+    return reported(call_.name, longest_, timeout_ + call_.later, outcome_);
+  }
+  // "NAME MILLISECONDS THE_MOST SENTENCE;"
+  static std::string reported(const std::string& name, std::chrono::milliseconds took,
+                              std::chrono::milliseconds most, const std::string& outcome) {
+    return name + " " + std::to_string(took.count()) + " " + std::to_string(most.count()) + " " +
+           outcome + ";";
   }
 
  private:
-  void run(Caller& caller, std::chrono::milliseconds timeout) {
+  void run() {
     while (!ends_) {
       int epoch = 0;
       {
@@ -54,27 +73,31 @@ class Loop {
         epoch = epoch_;
       }
       const auto begin = Clock::now();
-      const Status outcome = call_.run(caller, timeout);
-      const auto took = std::chrono::ceil<std::chrono::milliseconds>(Clock::now() - begin);
-      {
-        const std::lock_guard lock(mutex_);
-        calls_ += epoch == epoch_ ? 1 : 0;
-        if (took > longest_) {
-          longest_ = took;
-          outcome_ = outcome.toString();
-        }
-      }
+      const Status outcome = call_.run(timeout_);
+      note(epoch, since(begin), outcome);
+      if (call_.after) call_.after();
       pauseBetweenLooks();  // so that all of them get on
     }
   }
+  void note(int epoch, std::chrono::milliseconds took, const Status& outcome) {
+    const std::lock_guard lock(mutex_);
+    calls_ += epoch == epoch_ ? 1 : 0;
+    worked_ = worked_ || outcome.ok();
+    last_ = oneLine(outcome.toString());
+    if (took <= longest_) return;
+    longest_ = took;
+    outcome_ = last_;
+  }
 
-  const EveryCall& call_;
+  const Call call_;
+  const std::chrono::milliseconds timeout_;
   std::atomic<bool> ends_{false};
   std::mutex mutex_;
   int epoch_ = 0;
   int calls_ = 0;
+  bool worked_ = false;
   std::chrono::milliseconds longest_{0};
-  std::string outcome_;
+  std::string outcome_, last_;
   std::thread thread_;
 };
 
@@ -85,20 +108,17 @@ class Program {
     std::string word, text;
     int number = 0;
     in >> word;
-    if (word == "node") {
-      in >> text >> number >> word;
-      caller_ = std::make_unique<Caller>(text, std::chrono::milliseconds(number), word);
-      return "ok " + caller_->introduction();
-    }
+    if (word == "caller") return make(in);
     if (word == "meet") {
       std::getline(in >> std::ws, text);
       const Status met = caller_->meet(text);
-      return met.ok() ? "ok" : "error " + met.toString();
+      return met.ok() ? "ok" : "error " + oneLine(met.toString());
     }
     if (word == "begin") {
       in >> number;
-      for (const EveryCall& call : everyCall())
-        loops_.push_back(std::make_unique<Loop>(call, *caller_, std::chrono::milliseconds(number)));
+      for (Call& call : caller_->calls())
+        loops_.push_back(
+            std::make_unique<Loop>(std::move(call), std::chrono::milliseconds(number)));
       return "ok";
     }
     if (word == "mark") {
@@ -107,29 +127,33 @@ class Program {
     }
     if (word == "waiting") {
       in >> number;
-      return "ok" + waitingFor(number);
+      for (const auto& loop : loops_) loop->waitsFor(number, text);
+      return "ok" + text;
     }
     if (word == "end") return "ok " + end();
     return "error UNKNOWN " + line;
   }
 
  private:
-  // Which have not ended so often since the mark.
-  std::string waitingFor(int calls) {
-    std::string names;
-    for (size_t i = 0; i < loops_.size(); ++i)
-      if (loops_[i]->calls() < calls) names += std::string(" ") + everyCall()[i].name;
-    return names;
+  // "caller WHAT TRANSPORT LEASE_MS HOST FIRST"
+  std::string make(std::istream& in) {
+    std::string what;
+    int lease = 0;
+    Circumstances circumstances{};
+    in >> what >> circumstances.transport >> lease >> circumstances.host >> circumstances.first;
+    circumstances.lease = std::chrono::milliseconds(lease);
+    caller_ = makeCaller(what, circumstances);
+    return "ok " + caller_->introduction();
   }
   std::string end() {
     for (const auto& loop : loops_) loop->finish();
     std::string all;
-    for (const auto& loop : loops_) all += loop->report() + ";";
-    const auto begin = Clock::now();
+    for (const auto& loop : loops_) all += loop->report();
     loops_.clear();
-    caller_->node.close();
-    const auto took = std::chrono::ceil<std::chrono::milliseconds>(Clock::now() - begin);
-    return all + "close " + std::to_string(took.count()) + " ;";
+    const auto most = caller_->ends();
+    const auto begin = Clock::now();
+    caller_.reset();
+    return all + Loop::reported("close", since(begin), most, "");
   }
 
   std::unique_ptr<Caller> caller_;
@@ -137,6 +161,16 @@ class Program {
 };
 
 }  // namespace
+
+std::unique_ptr<Caller> makeCaller(const std::string& what, const Circumstances& circumstances) {
+  if (what == "node") return makeNodeCaller(circumstances);
+  if (what == "pool") return makePoolCaller(circumstances);
+  if (what == "collective") return makeCollectiveCaller(circumstances);
+  if (what == "store") return makeStoreCaller(circumstances);
+  if (what == "communicator") return makeCommunicatorCaller(circumstances);
+  return makeCtrlCaller(circumstances);
+}
+
 }  // namespace hmc::test
 
 int main() {

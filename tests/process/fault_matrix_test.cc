@@ -1,165 +1,118 @@
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <iostream>
-#include <sstream>
-
-#include "every_call.h"
-#include "netns.h"
-#include "process.h"
+#include "calling_process.h"
 #include "usable.h"
 
-// Every fault x everything that can wait, over every way: two processes do all calls of
-// every_call.h to each other when one is killed or stopped, or the network between them is cut.
-// Each is target and origin. HMC_TEST_SLACK_MS says how late a call may be; without it a busy
-// machine has a minute.
+// Every fault x everything that can wait, over every way: two processes do all calls of a class to
+// each other (see caller.h) when one is killed or stopped, or the network between them is cut.
+// Each is target and origin. HMC_TEST_SLACK_MS says how late a call may be.
 namespace hmc::test {
 namespace {
 
-using namespace std::chrono_literals;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kTimeout = 300ms;
-constexpr milliseconds kLease = 1000ms;
-
 enum class Fault { kill, stop, cut };
+
+// Whose calls, and whether the fault hits the first of the two, which has their store.
+struct Subject {
+  std::string what;
+  bool hitsFirst = false;
+};
 
 struct Cell {
   Fault fault;
   std::string way;
+  std::string name;
+  std::vector<Subject> subjects;
 };
 
 std::string nameOf(const Cell& cell) {
   constexpr const char* kFaults[] = {"kill", "stop", "cut"};
-  return std::string(kFaults[static_cast<int>(cell.fault)]) + "_" + cell.way;
+  return std::string(kFaults[static_cast<int>(cell.fault)]) + "_" + cell.way + cell.name;
 }
 
 void PrintTo(const Cell& cell, std::ostream* out) {
   *out << nameOf(cell);
 }
 
-milliseconds slack() {
-  const char* wanted = std::getenv("HMC_TEST_SLACK_MS");
-  return wanted ? milliseconds(std::atoi(wanted)) : kPatience;
-}
+// The other one is hit.
+struct CallerPair {
+  CallerPair(const Subject& subject, const std::string& way, const Cable* cable)
+      : one(subject.what, way, cable ? cable->left() : ""),
+        other(subject.what, way, cable ? cable->right() : "") {
+    const std::string transport = way == "tls" ? "tcp" : way;
+    one.make(transport, cable ? Cable::leftAddress() : "127.0.0.1", !subject.hitsFirst);
+    other.make(transport, cable ? Cable::rightAddress() : "127.0.0.1", subject.hitsFirst);
+  }
 
-std::vector<std::string> command(const std::string& space) {
-  if (space.empty()) return {HMC_TEST_CALLER};
-  return {"ip", "netns", "exec", space, HMC_TEST_CALLER};
-}
+  CallingProcess one, other;
+};
 
 class FaultMatrix : public testing::TestWithParam<Cell> {
  protected:
   void SetUp() override {
-    const std::string transport = way() == "tls" ? "tcp" : way();
-    if (const auto why = whyNotUsable(transport); !why.empty()) GTEST_SKIP() << why;
-    std::string here, there;
+    const std::string& way = GetParam().way;
+    if (const auto why = whyNotUsable(way == "tls" ? "tcp" : way); !why.empty())
+      GTEST_SKIP() << why;
     if (GetParam().fault == Fault::cut) {
       cable_ = std::make_unique<Cable>();
       if (!cable_->whyNot().empty()) GTEST_SKIP() << cable_->whyNot();
-      here = cable_->left();
-      there = cable_->right();
     }
-    Process::Environment environment{{"HMC_LOG", "error"}};
-    if (way() == "tls") environment["HMC_TLS"] = "required";
-    one_ = std::make_unique<Process>(command(here), environment);
-    other_ = std::make_unique<Process>(command(there), environment);
-    const std::string node = "node " + transport + " " + std::to_string(kLease.count()) + " ";
-    const Reply first = one_->ask(node + (cable_ ? Cable::leftAddress() : "127.0.0.1"));
-    const Reply second = other_->ask(node + (cable_ ? Cable::rightAddress() : "127.0.0.1"));
-    ASSERT_TRUE(first.ok && second.ok) << first << second;
-    meet(*one_, second.text);
-    meet(*other_, first.text);
-    for (Process* process : {one_.get(), other_.get()}) {
-      const Reply began = process->ask("begin " + std::to_string(kTimeout.count()));
-      ASSERT_TRUE(began.ok) << began;
-      all(*process, 2);
+    for (const Subject& subject : GetParam().subjects)
+      pairs_.push_back(std::make_unique<CallerPair>(subject, way, cable_.get()));
+    for (const auto& pair : pairs_) {
+      const std::string one = pair->one.introduction(), other = pair->other.introduction();
+      pair->one.meet(other);
+      pair->other.meet(one);
+      pair->one.begin();
+      pair->other.begin();
+      if (HasFailure()) return;
+    }
+    for (const auto& pair : pairs_) {
+      pair->one.allEnd();
+      pair->other.allEnd();
     }
   }
 
-  const std::string& way() const { return GetParam().way; }
-
-  // A busy machine may lose a connection of a short lease by itself.
-  static void meet(Process& process, const std::string& introduction) {
-    Reply met;
-    ASSERT_TRUE(eventually([&] {
-      met = process.ask("meet " + introduction);
-      return met.ok;
-    })) << met;
+  // From now on each call of those processes ends twice.
+  void goesOn(CallingProcess CallerPair::*which) {
+    for (const auto& pair : pairs_) ((*pair).*which).mark();
+    for (const auto& pair : pairs_) ((*pair).*which).allEnd();
   }
-  // Until all calls have ended so often since the last mark.
-  static void all(Process& process, int calls) {
-    Reply waiting;
-    EXPECT_TRUE(eventually([&] {
-      waiting = process.ask("waiting " + std::to_string(calls));
-      return waiting.ok && waiting.text.empty();
-    })) << "still in"
-        << waiting.text;
-  }
-  // From the fault on each call ends twice.
-  static void goesOn(Process& process) {
-    ASSERT_TRUE(process.ask("mark").ok);
-    all(process, 2);
-  }
-
-  // That no call took longer than it may, but for so long that the process was stopped.
-  static void ended(Process& process, milliseconds stopped = 0ms) {
-    const Reply reply = process.ask("end");
-    ASSERT_TRUE(reply.ok) << reply;
-    std::istringstream lines(reply.text);
-    milliseconds latest{-kLease};
-    std::string which;
-    for (std::string line; std::getline(lines, line, ';');) {
-      std::istringstream words(line);
-      std::string name, outcome;
-      long took = 0;
-      words >> name >> took;
-      std::getline(words, outcome);
-      const milliseconds late = milliseconds(took) - mayTake(name) - stopped;
-      EXPECT_LE(late.count(), slack().count())
-          << name << " took " << took << " ms and ended with" << outcome;
-      if (late > latest) {
-        latest = late;
-        which = name + ", " + std::to_string(took) + " ms:" + outcome;
-      }
-    }
-    std::cout << "  latest: " << latest.count() << " ms after it had to end: " << which << "\n";
-  }
-  static milliseconds mayTake(const std::string& name) {
-    for (const EveryCall& call : everyCall())
-      if (name == call.name) return kTimeout + (call.ends == Ends::atFence ? 2 * kLease : 0ms);
-    return 2 * kLease;  // close
+  void expectInTime(CallingProcess CallerPair::*which, milliseconds stopped = {}) {
+    for (const auto& pair : pairs_) ((*pair).*which).expectInTime(stopped);
   }
 
   std::unique_ptr<Cable> cable_;  // outlives the processes in it
-  std::unique_ptr<Process> one_, other_;
+  std::vector<std::unique_ptr<CallerPair>> pairs_;
 };
 
 TEST_P(FaultMatrix, everyCallEnds) {
+  if (HasFailure()) return;
   switch (GetParam().fault) {
     case Fault::kill:
-      other_->kill();
-      goesOn(*one_);
+      for (const auto& pair : pairs_) pair->other.kill();
+      goesOn(&CallerPair::one);
       break;
     case Fault::cut:
       ASSERT_TRUE(cable_->cut());
-      goesOn(*one_);
-      goesOn(*other_);
-      ended(*other_);
+      goesOn(&CallerPair::one);
+      goesOn(&CallerPair::other);
+      expectInTime(&CallerPair::other);
       break;
     case Fault::stop: {
       const auto begin = std::chrono::steady_clock::now();
-      other_->stop();
-      goesOn(*one_);
-      other_->resume();
+      for (const auto& pair : pairs_) pair->other.stop();
+      goesOn(&CallerPair::one);
+      for (const auto& pair : pairs_) pair->other.resume();
       const auto stopped =
           std::chrono::ceil<milliseconds>(std::chrono::steady_clock::now() - begin);
-      goesOn(*other_);
-      ended(*other_, stopped);
+      goesOn(&CallerPair::other);
+      expectInTime(&CallerPair::other, stopped);
       break;
     }
   }
-  ended(*one_);
+  expectInTime(&CallerPair::one);
 }
 
 // Processes of different network namespaces share no memory, and UCX 1.13 finds no way between
@@ -168,16 +121,30 @@ bool canBeCut(const std::string& way) {
   return way == "tcp" || way == "tls";
 }
 
-std::vector<Cell> cells() {
+std::vector<Cell> cells(const std::string& name, const std::vector<Subject>& subjects,
+                        const std::vector<std::string>& ways) {
   std::vector<Cell> all;
   for (const Fault fault : {Fault::kill, Fault::stop, Fault::cut})
-    for (const char* way : {"ipc", "tcp", "tls", "ucx"})
-      if (fault != Fault::cut || canBeCut(way)) all.push_back({fault, way});
+    for (const auto& way : ways)
+      if (fault != Fault::cut || canBeCut(way)) all.push_back({fault, way, name, subjects});
   return all;
 }
 
-INSTANTIATE_TEST_SUITE_P(Fault, FaultMatrix, testing::ValuesIn(cells()),
-                         [](const auto& one) { return nameOf(one.param); });
+std::string cellName(const testing::TestParamInfo<Cell>& info) {
+  return nameOf(info.param);
+}
+
+INSTANTIATE_TEST_SUITE_P(Node, FaultMatrix,
+                         testing::ValuesIn(cells("", {{"node"}}, {"ipc", "tcp", "tls", "ucx"})),
+                         cellName);
+
+// All at once, because each waits most of the time.
+const std::vector<Subject> kOthers{
+    {"pool"},  {"pool", true},   {"collective"}, {"collective", true},
+    {"store"}, {"communicator"}, {"ctrl"}};
+
+INSTANTIATE_TEST_SUITE_P(Others, FaultMatrix, testing::ValuesIn(cells("", kOthers, {"ipc", "tcp"})),
+                         cellName);
 
 }  // namespace
 }  // namespace hmc::test

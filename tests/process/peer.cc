@@ -1,27 +1,10 @@
 #include "peer.h"
 
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
-#include <random>
 
 namespace hmc::test {
 
 namespace {
-
-bool canListen(uint16_t port) {
-  int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(port);
-  address.sin_addr.s_addr = htonl(INADDR_ANY);
-  bool free = bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0;
-  close(fd);
-  return free;
-}
 
 std::string words(std::initializer_list<std::string> parts) {
   std::string line;
@@ -30,14 +13,6 @@ std::string words(std::initializer_list<std::string> parts) {
 }
 
 }  // namespace
-
-uint16_t freePort() {
-  static std::minstd_rand random{std::random_device{}()};
-  for (;;) {
-    auto port = static_cast<uint16_t>(std::uniform_int_distribution<>(12000, 32000)(random));
-    if (canListen(port)) return port;
-  }
-}
 
 std::vector<std::string> Peer::command(const std::string& netns) {
   if (netns.empty()) return {HMC_TEST_PEER};

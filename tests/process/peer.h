@@ -7,9 +7,6 @@
 
 namespace hmc::test {
 
-// A port that nobody listens on, outside the range that the kernel gives to dialling sockets.
-uint16_t freePort();
-
 // A program around one Communicator, told what to do by lines: see peer_program.cc.
 class Peer : public Process {
  public:

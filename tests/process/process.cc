@@ -1,6 +1,8 @@
 #include "process.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <spawn.h>
 #include <sys/socket.h>
@@ -10,6 +12,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <random>
 #include <stdexcept>
 
 namespace hmc::test {
@@ -49,6 +52,17 @@ Reply parse(const std::string& line) {
   return reply;
 }
 
+bool canListen(uint16_t port) {
+  int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_ANY);
+  bool free = bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0;
+  close(fd);
+  return free;
+}
+
 // Waits for a change of the child's state; -1 when none comes in time.
 int waitFor(pid_t pid, int options) {
   int status = -1;
@@ -62,6 +76,14 @@ int exitStatus(int status) {
 }
 
 }  // namespace
+
+uint16_t freePort() {
+  static std::minstd_rand random{std::random_device{}()};
+  for (;;) {
+    auto port = static_cast<uint16_t>(std::uniform_int_distribution<>(12000, 32000)(random));
+    if (canListen(port)) return port;
+  }
+}
 
 void pauseBetweenLooks() {
   poll(nullptr, 0, 5);

@@ -3,6 +3,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <cstdint>
 #include <map>
 #include <ostream>
 #include <string>
@@ -62,6 +63,9 @@ class Process {
   int status_ = -1;  // its exit status once pid_ is -1
   std::string heard_;
 };
+
+// A port that nobody listens on, outside the range that the kernel gives to dialling sockets.
+uint16_t freePort();
 
 void pauseBetweenLooks();
 

@@ -40,7 +40,7 @@ TEST(Command, aUsageErrorNamesTheFix) {
 // A wrong command line is known before anything is measured or connected to.
 TEST(Command, everyUsageErrorEndsWithTheSameStatus) {
   for (const std::string wrong :
-       {"demo --bytes 4KiX", "litmus --transport pigeon", "litmus --rounds 1", "bench --from 0",
+       {"demo --bytes 4KiX", "litmus --transport pigeon", "litmus --rounds 0", "bench --from 0",
         "bench --from 1XB", "bench --from 8 --to 4", "bench --transport tcp,pigeon",
         "bench --against nobody", "bench --seconds 0", "bench --connect nowhere", "explain nowhere",
         "explain h:1 --size much", "doctor nowhere", "doctor h:99999", "store --capacity much",
@@ -84,6 +84,20 @@ TEST(Command, litmusFindsNoStaleBytes) {
       EXPECT_THAT(litmus.output, testing::ContainsRegex(std::string(transport) + " +" + promise +
                                                         " +640 +0 +kept"));
     }
+  }
+}
+
+// One is less than a batch, 64 two batches, and 97 three and a round.
+TEST(Command, litmusTriesAsOftenAsItIsAsked) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "a flag that a peer puts is a race by the thread sanitizer's rules";
+#endif
+  for (const std::string rounds : {"1", "64", "97"}) {
+    const auto litmus = hmcCommand("litmus --transport tcp --rounds " + rounds);
+    EXPECT_EQ(litmus.status, 0) << litmus.output;
+    for (const char* signal : {"note", "flag by put", "get", "tag"})
+      EXPECT_THAT(litmus.output,
+                  testing::ContainsRegex(std::string(signal) + " +" + rounds + " +0 +kept"));
   }
 }
 

@@ -11,7 +11,6 @@
 #include "explain/explain.h"
 #include "info/info.h"
 #include "litmus/litmus.h"
-#include "litmus/rounds.h"
 #include "peer_options.h"
 
 // The command lines of the small commands.
@@ -143,9 +142,9 @@ void addLitmus(CLI::App& app, int& exitStatus) {
   auto address = std::make_shared<std::string>();
   auto* litmus = app.add_subcommand(
       "litmus", "Tries whether a signal ever arrives before the bytes that it is about.");
-  litmus->add_option("--rounds", options->rounds, "How often each promise is tried; in steps of 32")
+  litmus->add_option("--rounds", options->rounds, "How often each promise is tried")
       ->capture_default_str()
-      ->check(CLI::Range(uint64_t{64}, uint64_t{1} << 40));
+      ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 40));
   litmus->add_option("--transport", options->transport, "One of those that hmc info lists")
       ->check(aTransport());
   auto* listen = litmus->add_option("--listen", *address, "Serve clients of other hosts there")
@@ -162,7 +161,6 @@ void addLitmus(CLI::App& app, int& exitStatus) {
       "  hmc litmus --connect 10.0.0.1:5001");
   litmus->callback([options, address, &exitStatus] {
     keepLogToErrors();
-    options->rounds -= options->rounds % litmus::kBatch;
     exitStatus = address->empty() ? runLitmus(*options) : serveLitmus(withScheme(*address));
   });
   auto* server = app.add_subcommand("litmus-server", "The other process")->group("");

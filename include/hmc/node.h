@@ -317,8 +317,8 @@ class HMC_API Node {
 
   /// Opens a listener: "tcp://127.0.0.1:0", "tcp://[::1]:5001", "unix:///run/me.sock". Answers the
   /// address for peers, with the port that was picked: for "tcp://0.0.0.0:0" that of the interface
-  /// that has the default route, or what NodeOptions::advertise says. The name of a host is looked up
-  /// for 10 s at most.
+  /// that has the default route, or what NodeOptions::advertise says. The name of a host is looked
+  /// up for 10 s at most.
   Result<std::string> listen(const std::string& address);
 
   /// The memory stays the caller's and must outlive the handle and the transfers that use it;

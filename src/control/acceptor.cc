@@ -115,7 +115,7 @@ Status PendingConnection::takeBytes(std::string_view bytes) {
     return Status();
   }
   if (!challenged_ && reader_.empty() && beginsOlderHello(bytes)) {
-    const Status why = error(
+    Status why = error(
         Code::unsupported,
         "the dialler speaks a version of the control protocol before {}, and the peer {} to {}",
         kOldestVersion, kOldestVersion, kNewestVersion);

@@ -22,9 +22,9 @@
 #include "transport/verbs/memory.h"
 #endif
 
-// The descriptions, addresses, keys and small messages that peers and stores send. The first byte says which one
-// the rest is taken for. Where they are understood, what was understood is written back, and that
-// must be understood again and give the same bytes.
+// The descriptions, addresses, keys and small messages that peers and stores send. The first byte
+// says which one the rest is taken for. Where they are understood, what was understood is written
+// back, and that must be understood again and give the same bytes.
 
 namespace {
 

@@ -8,9 +8,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/codec.h"
-#include "control/frame.h"
-#include "transport/tcp/address.h"
+#include "unit/node/divert_data.h"
 
 namespace hmc::test {
 
@@ -101,7 +99,12 @@ void MutatingProxy::pass(Connection& connection, size_t from) {
   connection.over = count <= 0;
   if (connection.over) return;
   bytes.resize(static_cast<size_t>(count));
-  if (connection.number == 0 && from == 1) learnDataPort(bytes);
+  if (connection.number == 0 && from == 1) {
+    divertData(bytes, [this](uint16_t theirs) {
+      dataTarget_ = theirs;
+      return dataPort_;
+    });
+  }
   const size_t before = connection.passed[from];
   connection.passed[from] += bytes.size();
   const bool here = mutation_.connection == connection.number &&
@@ -141,44 +144,6 @@ void MutatingProxy::mutate(std::string& bytes, size_t at, Connection& connection
     case Kind::none:
       break;
   }
-}
-
-namespace {
-
-// Gives the frame in which that byte lies the checksums of what it has by now.
-void sealAgain(std::string& bytes, size_t changed) {
-  using namespace control;
-  for (size_t at = 0; at + kFrameHeader <= bytes.size();) {
-    Reader header(std::string_view(bytes).substr(at, kFrameHeader));
-    const uint32_t length = header.u32();
-    const size_t end = at + kFrameHeader + length;
-    if (end > changed) {
-      const auto type = static_cast<FrameType>(header.u8());
-      const uint8_t detail = header.u8();
-      const auto payload = std::string_view(bytes).substr(at + kFrameHeader, length);
-      const auto sealed = frameHeader(type, detail, header.u16(), payload);
-      bytes.replace(at, kFrameHeader, sealed.data(), sealed.size());
-      return;
-    }
-    at = end;
-  }
-}
-
-}  // namespace
-
-// An answer is one small frame, which arrives whole.
-void MutatingProxy::learnDataPort(std::string& bytes) {
-  // In the encoding of an address, in front of the port.
-  const std::string magic = tcp::Address{}.encode().substr(0, sizeof(uint32_t));
-  const size_t at = bytes.find(magic);
-  if (at == std::string::npos || at + magic.size() + 2 > bytes.size()) return;
-  char* port = bytes.data() + at + magic.size();
-  uint16_t theirs = 0;
-  std::memcpy(&theirs, port, sizeof(theirs));
-  if (theirs == 0) return;
-  dataTarget_ = theirs;
-  std::memcpy(port, &dataPort_, sizeof(dataPort_));
-  sealAgain(bytes, at);
 }
 
 }  // namespace hmc::test

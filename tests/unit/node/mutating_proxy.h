@@ -47,7 +47,6 @@ class MutatingProxy {
   void accept(const Fd& listener, uint16_t target);
   void pass(Connection& connection, size_t from);
   void mutate(std::string& bytes, size_t at, Connection& connection);
-  void learnDataPort(std::string& bytes);
 
   const Mutation mutation_;
   std::mt19937_64 random_;

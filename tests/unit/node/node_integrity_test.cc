@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "node_pair.h"
 #include "process/altering_proxy.h"
-#include "transport/tcp/address.h"
+#include "unit/node/divert_data.h"
 
 // Nodes that want checksums over what tcp moves.
 namespace hmc {
@@ -14,6 +14,7 @@ namespace {
 
 using test::AlteringProxy;
 using test::BitFlip;
+using test::divertData;
 using testing::HasSubstr;
 using Way = AlteringProxy::Way;
 
@@ -36,27 +37,19 @@ class OnTheWay {
  public:
   explicit OnTheWay(uint16_t listener)
       : control_(listener, [this](Way way, uint64_t, std::span<char> bytes) {
-          if (way == Way::toDialler) divert(bytes);
+          if (way == Way::toDialler)
+            divertData(bytes, [this](uint16_t port) { return divert(port); });
         }) {}
 
   std::string address() const { return fmt::format("tcp://127.0.0.1:{}", control_.port()); }
   BitFlip flip;
 
  private:
-  void divert(std::span<char> bytes) {
-    // In front of the port, in the encoding of a tcp link's address.
-    const std::string magic = tcp::Address{}.encode().substr(0, sizeof(uint32_t));
-    const std::string_view text(bytes.data(), bytes.size());
-    const size_t at = text.find(magic);
-    if (at == std::string_view::npos || at + magic.size() + 2 > bytes.size()) return;
-    uint16_t port = 0;
-    std::memcpy(&port, bytes.data() + at + magic.size(), sizeof(port));
-    if (port == 0) return;
+  uint16_t divert(uint16_t port) {
     data_ = std::make_unique<AlteringProxy>(
         port,
         [this](Way way, uint64_t offset, std::span<char> moved) { flip(way, offset, moved); });
-    port = data_->port();
-    std::memcpy(bytes.data() + at + magic.size(), &port, sizeof(port));
+    return data_->port();
   }
 
   std::unique_ptr<AlteringProxy> data_;

@@ -34,8 +34,9 @@ class Loop {
       : call_(std::move(call)), timeout_(timeout), thread_([this] { run(); }) {}
   ~Loop() { finish(); }
 
+  void stop() { ends_ = true; }
   void finish() {
-    ends_ = true;
+    stop();
     if (thread_.joinable()) thread_.join();
   }
   // Counts those alone that begin from now on, but a longest one of all.
@@ -146,6 +147,7 @@ class Program {
     return "ok " + caller_->introduction();
   }
   std::string end() {
+    for (const auto& loop : loops_) loop->stop();
     for (const auto& loop : loops_) loop->finish();
     std::string all;
     for (const auto& loop : loops_) all += loop->report();

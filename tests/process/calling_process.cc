@@ -84,7 +84,7 @@ void CallingProcess::allEnd() {
 }
 
 void CallingProcess::expectInTime(milliseconds stopped) {
-  const Reply reply = ask("end");
+  const Reply reply = answer();
   expectOk(reply);
   std::istringstream lines(reply.text);
   milliseconds latest = milliseconds::min();

@@ -80,6 +80,7 @@ class FaultMatrix : public testing::TestWithParam<Cell> {
     for (const auto& pair : pairs_) ((*pair).*which).allEnd();
   }
   void expectInTime(CallingProcess CallerPair::*which, milliseconds stopped = {}) {
+    for (const auto& pair : pairs_) ((*pair).*which).end();
     for (const auto& pair : pairs_) ((*pair).*which).expectInTime(stopped);
   }
 

@@ -99,6 +99,8 @@ std::vector<Call> PoolCaller::calls() {
   using T = Timeout;
   // What is cut off is first fenced.
   const auto fence = 2 * circumstances_.lease;
+  // A store that no longer answers is given a second to hear the goodbye.
+  constexpr std::chrono::milliseconds kGoodbye{1000};
   return {
       {"nextEvent", [this](T t) { return pool_->nextEvent(t).status(); }},
       {"copyTo", [this](T t) { return pool_->copy(there(0), here(0), kCopy, t); }, fence},
@@ -108,15 +110,15 @@ std::vector<Call> PoolCaller::calls() {
       {"startCopy", [this](T t) { return copyMany(t); }, fence},
       {"cancel", [this](T t) { return cancel(t); }, fence, false},
       {"registered", [this](T t) { return registered(t); }, fence},
-      {"join", [this](T t) { return join(joining_, "joins", t); }, std::chrono::milliseconds(0),
-       true, [this] { joining_.reset(); }},
+      {"join", [this](T t) { return join(joining_, "joins", t); }, kGoodbye, true,
+       [this] { joining_.reset(); }},
       {"leave",
        [this](T t) {
          const Deadline deadline(t);
          const Status joined = join(leaving_, "leaves", deadline);
          return joined.ok() ? leaving_->leave(deadline.left()) : joined;
        },
-       fence, true, [this] { leaving_.reset(); }},
+       fence + kGoodbye, true, [this] { leaving_.reset(); }},
   };
 }
 

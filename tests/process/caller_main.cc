@@ -170,6 +170,7 @@ std::unique_ptr<Caller> makeCaller(const std::string& what, const Circumstances&
   if (what == "collective") return makeCollectiveCaller(circumstances);
   if (what == "store") return makeStoreCaller(circumstances);
   if (what == "communicator") return makeCommunicatorCaller(circumstances);
+  if (what == "memfabric") return makeMemFabricCaller(circumstances);
   return makeCtrlCaller(circumstances);
 }
 

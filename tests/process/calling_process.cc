@@ -30,6 +30,7 @@ Process::Environment environmentFor(const std::string& way) {
                            {"HMC_TIMEOUT_MS", timeout},
                            {"HMC_RECV_TIMEOUT_MS", timeout},
                            {"HMC_CONNECT_TIMEOUT_MS", timeout}};
+  all["HMC_TRANSPORTS"] = way == "tls" ? "tcp" : way;
   if (way == "tls") all["HMC_TLS"] = "required";
   return all;
 }

@@ -30,7 +30,8 @@ class PoolCaller : public Caller {
   std::chrono::milliseconds ends() const override { return 5 * circumstances_.lease; }
 
  private:
-  // Of the other one, from the copy of that number on, and memory for it here.
+  // Of the other one, where the copy of that number goes (the second is read by all that fetch),
+  // and memory for it here.
   char* there(size_t number) const {
     const uint32_t rank = circumstances_.first ? kSecond : kFirst;
     return static_cast<char*>(pool_->base()) + rank * pool_->stride() + number % 4 * kCopy;
@@ -83,14 +84,14 @@ Status PoolCaller::copyMany(Timeout timeout) {
 }
 
 Status PoolCaller::cancel(Timeout timeout) {
-  auto ticket = pool_->startCopy({{here(4), there(0), kCopy}}, timeout);
+  auto ticket = pool_->startCopy({{here(4), there(1), kCopy}}, timeout);
   return ticket.ok() ? ticket->cancel() : ticket.status();
 }
 
 Status PoolCaller::registered(Timeout timeout) {
   const Status added = pool_->registerMemory(here(5), kCopy);
   if (!added.ok()) return added;
-  const Status copied = pool_->copy(here(5), there(0), kCopy, timeout);
+  const Status copied = pool_->copy(here(5), there(1), kCopy, timeout);
   const Status removed = pool_->unregisterMemory(here(5));
   return copied.ok() ? removed : copied;
 }

@@ -113,7 +113,8 @@ class HMC_API Pool {
   /// "etcd://host:port,host:port" of an etcd, "etcds://..." with TLS (docs/pool.md). An empty one
   /// means that of the launcher (`hmc pool run`, torchrun, mpirun, srun, or HMC_POOL_STORE), who
   /// then also says rank and capacity where the options do not. Returns when every member of this
-  /// host has mapped our slots and we theirs.
+  /// host has mapped our slots and we theirs. A store that stops answering meanwhile has a second
+  /// to hear our goodbye, beyond the timeout.
   [[nodiscard]] static Result<Pool> join(const std::string& store, const PoolOptions& options,
                                          Timeout timeout = kDefaultTimeout);
   /// Leaves. Where neither members nor the store answer, that takes up to five leases.

@@ -6,8 +6,10 @@ namespace hmc {
 
 void Ranks::bind(uint32_t rank, std::shared_ptr<PeerState> peer) {
   std::lock_guard lock(mutex_);
-  Route& route = routes_[rank];
-  route.rank = rank;
+  const auto [found, made] = routes_.try_emplace(rank);
+  Route& route = found->second;
+  // Once: routeOf() reads it without the lock.
+  if (made) route.rank = rank;
   std::scoped_lock both(route.receiving, route.sending);
   route.peer.swap(peer);
   recent_[rank % recent_.size()].store(&route, std::memory_order_release);

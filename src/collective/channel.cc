@@ -45,7 +45,10 @@ Status Channel::place(const PieceHeader& header, Deadline deadline) {
     HMC_ASSIGN(Ticket ticket,
                theirs_.startPut(outbox_, Strided{0, 0, inbox_.slotOffset(self_, placed_), 0, 1,
                                                  Inbox::kLine + header.size}));
-    HMC_TRY(ticket.wait(deadline.left()));
+    if (Status put = ticket.wait(deadline.left()); !put.ok()) {
+      unfinished_ = true;
+      return put;
+    }
   }
   return tell(&Inbox::Lane::arrived, ++placed_, deadline);
 }
@@ -64,6 +67,8 @@ Status Channel::take(Deadline deadline) {
 }
 
 void Channel::blame(uint32_t rank) {
+  // A note would wait for the put before it.
+  if (unfinished_) return;
   // Who cannot be told notices that we are gone.
   (void)tell(&Inbox::Lane::blamed, rank + 1, std::chrono::milliseconds(100));
 }

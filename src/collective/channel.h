@@ -54,6 +54,7 @@ class Channel {
   const uint32_t self_;
   uint32_t placed_ = 0;
   uint32_t taken_ = 0;
+  bool unfinished_ = false;  // a put of ours that was not waited for to its end
 };
 
 }  // namespace hmc::collective

@@ -45,7 +45,7 @@ class Caller {
   virtual std::chrono::milliseconds ends() const = 0;
 };
 
-// Of "node", "pool", "collective", "store", "communicator" or "ctrl".
+// Of "node", "pool", "collective", "store", "communicator", "ctrl" or "memfabric".
 std::unique_ptr<Caller> makeCaller(const std::string& what, const Circumstances& circumstances);
 
 std::unique_ptr<Caller> makeNodeCaller(const Circumstances& circumstances);
@@ -54,5 +54,6 @@ std::unique_ptr<Caller> makeCollectiveCaller(const Circumstances& circumstances)
 std::unique_ptr<Caller> makeStoreCaller(const Circumstances& circumstances);
 std::unique_ptr<Caller> makeCommunicatorCaller(const Circumstances& circumstances);
 std::unique_ptr<Caller> makeCtrlCaller(const Circumstances& circumstances);
+std::unique_ptr<Caller> makeMemFabricCaller(const Circumstances& circumstances);
 
 }  // namespace hmc::test

@@ -34,8 +34,9 @@ class Loop {
       : call_(std::move(call)), timeout_(timeout), thread_([this] { run(); }) {}
   ~Loop() { finish(); }
 
+  void stop() { ends_ = true; }
   void finish() {
-    ends_ = true;
+    stop();
     if (thread_.joinable()) thread_.join();
   }
   // Counts those alone that begin from now on, but a longest one of all.
@@ -68,13 +69,18 @@ class Loop {
   void run() {
     while (!ends_) {
       int epoch = 0;
+      bool counts = false;
       {
         const std::lock_guard lock(mutex_);
         epoch = epoch_;
+        counts = worked_ || !call_.works;
       }
+      // Two that need each other would miss each other on a slow machine, if they gave up too
+      // early.
+      constexpr std::chrono::seconds kFirst{10};
       const auto begin = Clock::now();
-      const Status outcome = call_.run(timeout_);
-      note(epoch, since(begin), outcome);
+      const Status outcome = call_.run(counts ? Timeout(timeout_) : Timeout(kFirst));
+      note(epoch, counts ? since(begin) : std::chrono::milliseconds(0), outcome);
       if (call_.after) call_.after();
       pauseBetweenLooks();  // so that all of them get on
     }
@@ -146,6 +152,7 @@ class Program {
     return "ok " + caller_->introduction();
   }
   std::string end() {
+    for (const auto& loop : loops_) loop->stop();
     for (const auto& loop : loops_) loop->finish();
     std::string all;
     for (const auto& loop : loops_) all += loop->report();
@@ -168,6 +175,7 @@ std::unique_ptr<Caller> makeCaller(const std::string& what, const Circumstances&
   if (what == "collective") return makeCollectiveCaller(circumstances);
   if (what == "store") return makeStoreCaller(circumstances);
   if (what == "communicator") return makeCommunicatorCaller(circumstances);
+  if (what == "memfabric") return makeMemFabricCaller(circumstances);
   return makeCtrlCaller(circumstances);
 }
 

@@ -30,6 +30,7 @@ Process::Environment environmentFor(const std::string& way) {
                            {"HMC_TIMEOUT_MS", timeout},
                            {"HMC_RECV_TIMEOUT_MS", timeout},
                            {"HMC_CONNECT_TIMEOUT_MS", timeout}};
+  all["HMC_TRANSPORTS"] = way == "tls" ? "tcp" : way;
   if (way == "tls") all["HMC_TLS"] = "required";
   return all;
 }
@@ -84,7 +85,7 @@ void CallingProcess::allEnd() {
 }
 
 void CallingProcess::expectInTime(milliseconds stopped) {
-  const Reply reply = ask("end");
+  const Reply reply = answer();
   expectOk(reply);
   std::istringstream lines(reply.text);
   milliseconds latest = milliseconds::min();

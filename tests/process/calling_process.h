@@ -28,8 +28,10 @@ class CallingProcess : public Process {
   // Until each call has ended twice since the last mark, and has succeeded once.
   void allEnd();
   void mark();
-  // That no call took longer than it may (HMC_TEST_SLACK_MS says how late it may be; without it a
-  // busy machine has a minute), but for so long that the process was stopped. Ends them.
+  // Begins to end all calls and destroys everything.
+  void end() { say("end"); }
+  // After that: no call took longer than it may (HMC_TEST_SLACK_MS says how late it may be; without
+  // it a busy machine has a minute), but for so long that the process was stopped.
   void expectInTime(std::chrono::milliseconds stopped = {});
 
  private:

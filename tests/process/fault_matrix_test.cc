@@ -22,13 +22,12 @@ struct Subject {
 struct Cell {
   Fault fault;
   std::string way;
-  std::string name;
   std::vector<Subject> subjects;
 };
 
 std::string nameOf(const Cell& cell) {
   constexpr const char* kFaults[] = {"kill", "stop", "cut"};
-  return std::string(kFaults[static_cast<int>(cell.fault)]) + "_" + cell.way + cell.name;
+  return std::string(kFaults[static_cast<int>(cell.fault)]) + "_" + cell.way;
 }
 
 void PrintTo(const Cell& cell, std::ostream* out) {
@@ -80,6 +79,7 @@ class FaultMatrix : public testing::TestWithParam<Cell> {
     for (const auto& pair : pairs_) ((*pair).*which).allEnd();
   }
   void expectInTime(CallingProcess CallerPair::*which, milliseconds stopped = {}) {
+    for (const auto& pair : pairs_) ((*pair).*which).end();
     for (const auto& pair : pairs_) ((*pair).*which).expectInTime(stopped);
   }
 
@@ -121,12 +121,12 @@ bool canBeCut(const std::string& way) {
   return way == "tcp" || way == "tls";
 }
 
-std::vector<Cell> cells(const std::string& name, const std::vector<Subject>& subjects,
+std::vector<Cell> cells(const std::vector<Subject>& subjects,
                         const std::vector<std::string>& ways) {
   std::vector<Cell> all;
   for (const Fault fault : {Fault::kill, Fault::stop, Fault::cut})
     for (const auto& way : ways)
-      if (fault != Fault::cut || canBeCut(way)) all.push_back({fault, way, name, subjects});
+      if (fault != Fault::cut || canBeCut(way)) all.push_back({fault, way, subjects});
   return all;
 }
 
@@ -135,15 +135,24 @@ std::string cellName(const testing::TestParamInfo<Cell>& info) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Node, FaultMatrix,
-                         testing::ValuesIn(cells("", {{"node"}}, {"ipc", "tcp", "tls", "ucx"})),
+                         testing::ValuesIn(cells({{"node"}}, {"ipc", "tcp", "tls", "ucx"})),
                          cellName);
 
 // All at once, because each waits most of the time.
-const std::vector<Subject> kOthers{
-    {"pool"},  {"pool", true},   {"collective"}, {"collective", true},
-    {"store"}, {"communicator"}, {"ctrl"}};
+INSTANTIATE_TEST_SUITE_P(Others, FaultMatrix,
+                         testing::ValuesIn(cells({{"pool"},
+                                                  {"pool", true},
+                                                  {"collective"},
+                                                  {"collective", true},
+                                                  {"store"},
+                                                  {"communicator"},
+                                                  {"ctrl"}},
+                                                 {"ipc", "tcp"})),
+                         cellName);
 
-INSTANTIATE_TEST_SUITE_P(Others, FaultMatrix, testing::ValuesIn(cells("", kOthers, {"ipc", "tcp"})),
+// Apart, because their timeouts are whole seconds.
+INSTANTIATE_TEST_SUITE_P(MemFabric, FaultMatrix,
+                         testing::ValuesIn(cells({{"memfabric"}, {"memfabric", true}}, {"ipc"})),
                          cellName);
 
 }  // namespace

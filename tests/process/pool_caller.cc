@@ -30,7 +30,8 @@ class PoolCaller : public Caller {
   std::chrono::milliseconds ends() const override { return 5 * circumstances_.lease; }
 
  private:
-  // Of the other one, from the copy of that number on, and memory for it here.
+  // Of the other one, where the copy of that number goes (the second is read by all that fetch),
+  // and memory for it here.
   char* there(size_t number) const {
     const uint32_t rank = circumstances_.first ? kSecond : kFirst;
     return static_cast<char*>(pool_->base()) + rank * pool_->stride() + number % 4 * kCopy;
@@ -83,14 +84,14 @@ Status PoolCaller::copyMany(Timeout timeout) {
 }
 
 Status PoolCaller::cancel(Timeout timeout) {
-  auto ticket = pool_->startCopy({{here(4), there(0), kCopy}}, timeout);
+  auto ticket = pool_->startCopy({{here(4), there(1), kCopy}}, timeout);
   return ticket.ok() ? ticket->cancel() : ticket.status();
 }
 
 Status PoolCaller::registered(Timeout timeout) {
   const Status added = pool_->registerMemory(here(5), kCopy);
   if (!added.ok()) return added;
-  const Status copied = pool_->copy(here(5), there(0), kCopy, timeout);
+  const Status copied = pool_->copy(here(5), there(1), kCopy, timeout);
   const Status removed = pool_->unregisterMemory(here(5));
   return copied.ok() ? removed : copied;
 }
@@ -99,6 +100,8 @@ std::vector<Call> PoolCaller::calls() {
   using T = Timeout;
   // What is cut off is first fenced.
   const auto fence = 2 * circumstances_.lease;
+  // A store that no longer answers is given a second to hear the goodbye.
+  constexpr std::chrono::milliseconds kGoodbye{1000};
   return {
       {"nextEvent", [this](T t) { return pool_->nextEvent(t).status(); }},
       {"copyTo", [this](T t) { return pool_->copy(there(0), here(0), kCopy, t); }, fence},
@@ -108,15 +111,15 @@ std::vector<Call> PoolCaller::calls() {
       {"startCopy", [this](T t) { return copyMany(t); }, fence},
       {"cancel", [this](T t) { return cancel(t); }, fence, false},
       {"registered", [this](T t) { return registered(t); }, fence},
-      {"join", [this](T t) { return join(joining_, "joins", t); }, std::chrono::milliseconds(0),
-       true, [this] { joining_.reset(); }},
+      {"join", [this](T t) { return join(joining_, "joins", t); }, kGoodbye, true,
+       [this] { joining_.reset(); }},
       {"leave",
        [this](T t) {
          const Deadline deadline(t);
          const Status joined = join(leaving_, "leaves", deadline);
          return joined.ok() ? leaving_->leave(deadline.left()) : joined;
        },
-       fence, true, [this] { leaving_.reset(); }},
+       fence + kGoodbye, true, [this] { leaving_.reset(); }},
   };
 }
 

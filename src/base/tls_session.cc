@@ -113,16 +113,18 @@ long TlsSession::bioControl(BIO*, int command, long, void*) {
 }
 
 bool TlsSession::flush() {
-  while (sent_ < out_.size()) {
+  bool taken = true;
+  while (taken && sent_ < out_.size()) {
     const ssize_t count =
         send(socket_, out_.data() + sent_, out_.size() - sent_, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) {
-      if (errno != EAGAIN && errno != EWOULDBLOCK) errnum_ = errno;
-      return false;
-    }
-    sent_ += static_cast<size_t>(count);
+    taken = count >= 0;
+    if (taken) sent_ += static_cast<size_t>(count);
+    if (!taken && errno != EAGAIN && errno != EWOULDBLOCK) errnum_ = errno;
   }
+  for (; !sealed_.empty() && sealed_.front().end <= sent_; sealed_.pop_front())
+    left_ += sealed_.front().bytes;
+  if (!taken) return false;
   out_.clear();
   sent_ = 0;
   return true;
@@ -242,6 +244,7 @@ void TlsSession::encryptRecord(const char* bytes, size_t size) {
   ++records_;
   size_t written = 0;
   SSL_write_ex(ssl_.get(), bytes, size, &written);
+  sealed_.push_back({out_.size(), size});
 }
 
 // Encrypts from the parts without their first `skip` bytes, `most` at the most, and answers how
@@ -280,13 +283,20 @@ TlsMoved TlsSession::write(std::span<const iovec> parts) {
   const size_t size = sizeOf(parts);
   size_t done = 0;
   ERR_clear_error();
-  while (errnum_ == 0 && flush()) {
-    done += std::exchange(held_, 0);
-    if (done >= size) break;
-    held_ = encrypt(parts, done, kBatch);
-    if (held_ == 0) return {.bytes = done, .errnum = done > 0 ? 0 : EFAULT};
+  while (errnum_ == 0) {
+    const bool all = flush();
+    done += std::exchange(left_, 0);
+    if (!all || done >= size) break;
+    if (encrypt(parts, done, kBatch) == 0) return {.bytes = done, .errnum = done > 0 ? 0 : EFAULT};
   }
   return {.bytes = done, .errnum = done > 0 ? 0 : errnum_};
+}
+
+size_t TlsSession::takeUncounted() {
+  size_t bytes = std::exchange(left_, 0);
+  for (const Sealed& record : sealed_) bytes += record.bytes;
+  sealed_.clear();
+  return bytes;
 }
 
 bool TlsSession::sayGoodbye() {

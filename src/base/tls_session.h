@@ -4,6 +4,7 @@
 #include <sys/uio.h>
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <span>
 #include <string>
@@ -69,7 +70,7 @@ class TlsSession {
   void guardMemory() { guarded_ = true; }
   // How many bytes of the caller's are encrypted and perhaps partly with the peer, although write()
   // has not counted them; from now on they count as written.
-  size_t takeUncounted() { return std::exchange(held_, 0); }
+  size_t takeUncounted();
   // Bytes were read from the socket that read() has not answered yet.
   bool buffered() const { return SSL_has_pending(ssl_.get()) == 1; }
   // We send no more: the peer's read() answers `ended`. Once; false when the socket did not take
@@ -135,7 +136,13 @@ class TlsSession {
 
   std::vector<char> out_;  // encrypted; from sent_ on not in the socket yet
   size_t sent_ = 0;
-  size_t held_ = 0;  // bytes of the caller that out_ stands for, and that were not counted yet
+  // A record is counted as soon as all of it has left: the peer can read it, and answer.
+  struct Sealed {
+    size_t end;    // in out_
+    size_t bytes;  // the caller's
+  };
+  std::deque<Sealed> sealed_;  // in out_, not counted yet
+  size_t left_ = 0;            // the caller's bytes of records that have left since
 };
 
 }  // namespace hmc

@@ -42,6 +42,28 @@ TEST(Tls, nothingOfTheBytesIsOnTheWire) {
   EXPECT_EQ(std::string(wire, static_cast<size_t>(size)).find("xxxx"), std::string::npos);
 }
 
+// Whoever writes learns of all that the other side can have read: it may answer at once.
+TEST(Tls, whatThePeerCanReadIsCountedAsWritten) {
+  TlsPair pair = withSecret();
+  ASSERT_TRUE(pair.shakeHands());
+  const int small = 32768;
+  setsockopt(pair.diallerFd.get(), SOL_SOCKET, SO_SNDBUF, &small, sizeof(small));
+  const std::string all(10 * TlsSession::kRecord, 'x');
+  std::string got(TlsSession::kRecord, '\0');
+  size_t written = 0;
+  size_t read = 0;
+  bool inPart = false;
+  for (int i = 0; i < 1000 && read < all.size(); ++i) {
+    const size_t now = write(*pair.dialler, all.substr(written)).bytes;
+    written += now;
+    inPart = inPart || (now > 0 && written < all.size());
+    for (size_t more = 1; more > 0; read += more) more = readInto(*pair.acceptor, got).bytes;
+    ASSERT_LE(read, written);
+  }
+  EXPECT_EQ(read, all.size());
+  EXPECT_TRUE(inPart) << "the socket took everything at once";
+}
+
 TEST(Tls, everySessionExportsBytesOfItsOwn) {
   TlsPair one = withSecret();
   TlsPair other = withSecret();

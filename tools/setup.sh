@@ -47,7 +47,9 @@ give_up() {
 command -v dpkg-query >/dev/null && command -v apt-get >/dev/null ||
   give_up "this system has no apt." "${packages[*]}"
 
-installed() { [[ $(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null) == installed* ]]; }
+# Asks once: starting dpkg-query for each package takes seconds on a busy machine.
+there=$(dpkg-query -W -f ' ${Package}=${db:Status-Status} ' "${packages[@]}" "${wanted[@]}" 2>/dev/null) || true
+installed() { [[ $there == *" $1=installed "* ]]; }
 missing=() extra=()
 for package in "${packages[@]}"; do installed "$package" || missing+=("$package"); done
 for package in "${wanted[@]}"; do installed "$package" || extra+=("$package"); done

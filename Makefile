@@ -72,8 +72,9 @@ demo: setup
 	build/release/tools/hmc demo
 	PYTHONPATH=build/release/python $(PYTHON) examples/python/hello.py
 
-test: build-dev build-asan build-tsan
-	tools/run_tests.py build/dev build/asan build/tsan
+# The sanitizers' builds are made beside the tests of the build before them.
+test: build-dev
+	tools/run_tests.py --make make build/dev build/asan build/tsan
 
 test-rdma: build-dev
 	@$(SETUP) rdma

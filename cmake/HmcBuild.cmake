@@ -32,9 +32,13 @@ if(HMC_HARDENING AND NOT HMC_SANITIZE)
     #error
     #endif
     int main() {}" HMC_HAS_FORTIFY_3)
-  set(fortify $<IF:$<BOOL:${HMC_HAS_FORTIFY_3}>,3,2>)
+  set(level $<IF:$<BOOL:${HMC_HAS_FORTIFY_3}>,3,2>)
+  set(optimised $<NOT:$<CONFIG:Debug>>)
+  if(CMAKE_CXX_FLAGS_DEBUG MATCHES "-O[1-9gs]")
+    set(optimised 1)
+  endif()
   target_compile_options(hmc_flags INTERFACE
-    $<$<NOT:$<CONFIG:Debug>>:-U_FORTIFY_SOURCE> $<$<NOT:$<CONFIG:Debug>>:-D_FORTIFY_SOURCE=${fortify}>)
+    $<${optimised}:-U_FORTIFY_SOURCE> $<${optimised}:-D_FORTIFY_SOURCE=${level}>)
   target_link_options(hmc_flags INTERFACE -Wl,-z,relro,-z,now,-z,noexecstack)
 endif()
 

@@ -22,7 +22,7 @@ case ${1:-} in
       python3-pytest python3-numpy python3-build python3-venv python3-pip
     )
     wanted+=(
-      ccache clang libclang-rt-dev mypy python3-matplotlib python3-torch etcd-server openssl openmpi-bin zsh fish
+      ccache clang libclang-rt-dev lld mypy python3-matplotlib python3-torch etcd-server openssl openmpi-bin zsh fish
     )
     ;;
   checks) packages+=(clang-format clang-tidy) ;;

@@ -164,6 +164,15 @@ function(hmc_test name)
   set_tests_properties(${name} PROPERTIES TIMEOUT ${TEST_TIMEOUT} LABELS "${TEST_LABELS}")
 endfunction()
 
+# hmc_slow(tests...): what takes more than ten seconds on two idle cores. `make quick` leaves it out, and ctest
+# begins with it, so that it does not end with one of them alone.
+function(hmc_slow)
+  foreach(test ${ARGN})
+    set_property(TEST ${test} APPEND PROPERTY LABELS slow)
+    set_property(TEST ${test} PROPERTY COST 50)
+  endforeach()
+endfunction()
+
 function(hmc_test_program name main)
   add_executable(${name})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests ${PROJECT_SOURCE_DIR}/src)

@@ -32,9 +32,13 @@ if(HMC_HARDENING AND NOT HMC_SANITIZE)
     #error
     #endif
     int main() {}" HMC_HAS_FORTIFY_3)
-  set(fortify $<IF:$<BOOL:${HMC_HAS_FORTIFY_3}>,3,2>)
+  set(level $<IF:$<BOOL:${HMC_HAS_FORTIFY_3}>,3,2>)
+  set(optimised $<NOT:$<CONFIG:Debug>>)
+  if(CMAKE_CXX_FLAGS_DEBUG MATCHES "-O[1-9gs]")
+    set(optimised 1)
+  endif()
   target_compile_options(hmc_flags INTERFACE
-    $<$<NOT:$<CONFIG:Debug>>:-U_FORTIFY_SOURCE> $<$<NOT:$<CONFIG:Debug>>:-D_FORTIFY_SOURCE=${fortify}>)
+    $<${optimised}:-U_FORTIFY_SOURCE> $<${optimised}:-D_FORTIFY_SOURCE=${level}>)
   target_link_options(hmc_flags INTERFACE -Wl,-z,relro,-z,now,-z,noexecstack)
 endif()
 
@@ -158,6 +162,15 @@ function(hmc_test name)
     set(TEST_TIMEOUT 300)
   endif()
   set_tests_properties(${name} PROPERTIES TIMEOUT ${TEST_TIMEOUT} LABELS "${TEST_LABELS}")
+endfunction()
+
+# hmc_slow(tests...): what takes more than ten seconds on two idle cores. `make quick` leaves it out, and ctest
+# begins with it, so that it does not end with one of them alone.
+function(hmc_slow)
+  foreach(test ${ARGN})
+    set_property(TEST ${test} APPEND PROPERTY LABELS slow)
+    set_property(TEST ${test} PROPERTY COST 50)
+  endforeach()
 endfunction()
 
 function(hmc_test_program name main)

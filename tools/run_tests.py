@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """Runs ctest in one build folder after the other and adds up the results.
 
-    run_tests.py [--without LABEL] BUILD...
+    run_tests.py [--without LABEL] [--make MAKE] BUILD...
 
+With --make the first folder is built already, and `MAKE build-NAME` builds each of the others beside the tests
+of the one before it, which wait for timeouts and for each other most of the time.
 The last line is "N passed, N failed". A GoogleTest program and a file of Python tests count as
 many tests as they have cases, any other test as one. Cases that skip themselves are listed and counted as neither.
 """
@@ -11,9 +13,11 @@ import argparse
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 import xml.etree.ElementTree
 
 # "3/9 Test #3: tcp_link_test .....   Passed    0.02 sec", "...Subprocess aborted***Exception: ..."
@@ -89,9 +93,9 @@ def wrapper(build):
 
 
 def jobs():
-    """How many tests run at once: a third of their time is spent waiting, for each other or a timeout."""
+    """How many tests run at once: two thirds of their time is spent waiting, for each other or a timeout."""
     cores = os.cpu_count() or 1
-    return 2 * cores + 1
+    return 3 * cores + 1
 
 
 def run(build, without, totals):
@@ -120,13 +124,40 @@ def run(build, without, totals):
     return ctest.wait() == 0 and found > 0
 
 
+class Building:
+    """`MAKE build-NAME` beside tests: at a low priority, and what it prints is shown at its end."""
+
+    def __init__(self, make, build):
+        self.output = tempfile.TemporaryFile("w+", errors="replace")
+        self.process = subprocess.Popen(["nice"] + shlex.split(make) + [f"build-{pathlib.Path(build).name}"],
+                                        stdin=subprocess.DEVNULL, stdout=self.output, stderr=subprocess.STDOUT)
+
+    def succeeded(self):
+        self.process.wait()
+        self.output.seek(0)
+        print(self.output.read(), end="", flush=True)
+        return self.process.returncode == 0
+
+
+def run_all(builds, make, without, totals):
+    """Runs the tests of all folders; those in which something failed."""
+    bad, building = [], None
+    for build, following in zip(builds, builds[1:] + [None]):
+        ready = building is None or building.succeeded()
+        building = Building(make, following) if make and following else None
+        if not ready or not run(build, without, totals):
+            bad.append(build)
+    return bad
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--without", metavar="LABEL", help="leave out the tests with this label")
+    parser.add_argument("--make", metavar="MAKE", help="build all folders but the first with this, beside the tests")
     parser.add_argument("builds", metavar="BUILD", nargs="+")
     options = parser.parse_args()
     totals = Totals()
-    bad = [build for build in options.builds if not run(build, options.without, totals)]
+    bad = run_all(options.builds, options.make, options.without, totals)
     if bad and not totals.failed:
         totals.failed = len(bad)
     for name in totals.skipped:

@@ -22,7 +22,7 @@ case ${1:-} in
       python3-pytest python3-numpy python3-build python3-venv python3-pip
     )
     wanted+=(
-      ccache clang libclang-rt-dev mypy python3-matplotlib python3-torch etcd-server openssl openmpi-bin zsh fish
+      ccache clang libclang-rt-dev lld mypy python3-matplotlib python3-torch etcd-server openssl openmpi-bin zsh fish
     )
     ;;
   checks) packages+=(clang-format clang-tidy) ;;
@@ -47,7 +47,9 @@ give_up() {
 command -v dpkg-query >/dev/null && command -v apt-get >/dev/null ||
   give_up "this system has no apt." "${packages[*]}"
 
-installed() { [[ $(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null) == installed* ]]; }
+# Asks once: starting dpkg-query for each package takes seconds on a busy machine.
+there=$(dpkg-query -W -f ' ${Package}=${db:Status-Status} ' "${packages[@]}" "${wanted[@]}" 2>/dev/null) || true
+installed() { [[ $there == *" $1=installed "* ]]; }
 missing=() extra=()
 for package in "${packages[@]}"; do installed "$package" || missing+=("$package"); done
 for package in "${wanted[@]}"; do installed "$package" || extra+=("$package"); done

@@ -85,5 +85,45 @@ class Running(unittest.TestCase):
         self.assertEqual((1, "0 passed, 1 failed"), self.run_on(""))
 
 
+class Building(unittest.TestCase):
+    """With a make of our own, which leaves a folder that ctest can run."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = pathlib.Path(folder.name)
+        self.make = self.root / "make"
+
+    def folder(self, name, test):
+        (self.root / name).mkdir()
+        (self.root / name / "CMakeCache.txt").write_text("HMC_SANITIZE:STRING=\n")
+        (self.root / name / "CTestTestfile.cmake").write_text(test)
+
+    def run_on(self, make, *builds):
+        self.make.write_text(f"#!/bin/sh\ncd {self.root}\n{make}\n")
+        self.make.chmod(0o755)
+        done = subprocess.run([project.ROOT / "tools/run_tests.py", "--make", self.make] +
+                              [self.root / build for build in builds], text=True, capture_output=True, timeout=60)
+        return done.returncode, done.stdout
+
+    def test_a_folder_is_built_beside_the_tests_of_the_one_before(self):
+        # Either waits for the other: the test for the build to begin, the build for the test.
+        self.folder("one", f'add_test(one_test "sh" "-c" "cat {self.root}/built; echo > {self.root}/tested")\n')
+        subprocess.run(["mkfifo", self.root / "built", self.root / "tested"], check=True)
+        status, output = self.run_on(
+            'echo "$1 said" && echo > built && cat tested && cp -r one two && '
+            'echo "add_test(two_test true)" > two/CTestTestfile.cmake', "one", "two")
+        self.assertEqual((0, "2 passed, 0 failed"), (status, output.splitlines()[-1]))
+        self.assertLess(output.index("one_test"), output.index("build-two said"))
+        self.assertLess(output.index("build-two said"), output.index("two_test"))
+
+    def test_what_cannot_be_built_has_failed(self):
+        self.folder("one", 'add_test(one_test "true")\n')
+        status, output = self.run_on('echo "no compiler"; exit 1', "one", "two")
+        self.assertEqual((1, "1 passed, 1 failed"), (status, output.splitlines()[-1]))
+        self.assertIn("no compiler", output)
+        self.assertIn(f"failed in: {self.root}/two", output)
+
+
 if __name__ == "__main__":
     unittest.main()

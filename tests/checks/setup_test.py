@@ -29,8 +29,17 @@ class Setup(unittest.TestCase):
 
     def apt(self, installed="", body="exit 0", known=True):
         self.tool("apt-cache", "exit 0" if known else "exit 100")
-        self.tool("dpkg-query", f'case " {installed} " in *" $4 "*) echo installed;; *) exit 1;; esac')
+        self.dpkg_query(installed)
         self.tool("apt-get", f'echo "$DEBIAN_FRONTEND $*" >>{self.log}\n{body}')
+
+    def dpkg_query(self, installed):
+        """Knows these packages, and of one more the settings that were left when it was removed."""
+        self.tool("dpkg-query", f"""echo asked >>{self.bin}/asked
+            for package in "${{@:4}}"; do
+              case " {installed} " in *" $package "*) printf ' %s=installed ' "$package";; esac
+            done
+            printf ' libfmt-dev=config-files '
+            exit 1""")
 
     def setup_sh(self, *arguments):
         done = subprocess.run([self.bin / "bash", project.ROOT / "tools/setup.sh", *arguments],
@@ -102,9 +111,12 @@ class Setup(unittest.TestCase):
 
     def test_is_quiet_when_all_is_there(self):
         self.apt()
-        self.tool("dpkg-query", "echo installed")
+        self.dpkg_query("make g++ cmake ninja-build pkg-config python3 libssl-dev libfmt-dev "
+                        "libspdlog-dev libcli11-dev nlohmann-json3-dev libgtest-dev libgmock-dev "
+                        "iproute2 libibverbs-dev libucx-dev libcurl4-openssl-dev python3-dev pybind11-dev")
         self.assertEqual((0, ""), self.setup_sh())
         self.assertEqual("", self.log.read_text())
+        self.assertEqual("asked\n", (self.bin / "asked").read_text())
 
     def test_says_what_to_install_where_it_cannot(self):
         status, output = self.setup_sh()

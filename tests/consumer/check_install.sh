@@ -52,7 +52,7 @@ protected() {
   # A build that is not optimised has no such functions, as what the static one did not borrow.
   if [ "$kind" = static ]; then return; fi
   if grep -qE '^CMAKE_BUILD_TYPE:.*=Debug$' "$build/CMakeCache.txt" &&
-    ! grep -q '^CMAKE_CXX_FLAGS_DEBUG:.*_FORTIFY_SOURCE' "$build/CMakeCache.txt"; then return; fi
+    ! grep -q '^CMAKE_CXX_FLAGS_DEBUG:.*-O[1-9gs]' "$build/CMakeCache.txt"; then return; fi
   grep -qE ' U __[a-z]+_chk@' <<<"$imports" ||
     fail "$1 was compiled without _FORTIFY_SOURCE"
 }

@@ -132,13 +132,13 @@ TEST(ControlStress, largeAndSmallMessagesFromSeveralThreadsStayWhole) {
 TEST(ControlStress, pingPongOfTags) {
   StressedPair two;
   std::jthread echo([&] {
-    for (int i = 0; i < 20000; ++i) {
+    for (int i = 0; i < kRoundTrips; ++i) {
       auto message = two.theirs->receive(MessageKind::tag, kPatience);
       ASSERT_TRUE(message.ok());
       ASSERT_TRUE(two.theirs->send(MessageKind::tag, 0, message->payload, kPatience).ok());
     }
   });
-  for (uint64_t i = 0; i < 20000; ++i) {
+  for (int i = 0; i < kRoundTrips; ++i) {
     ASSERT_TRUE(two.mine->send(MessageKind::tag, 0, bytesOf(i), kPatience).ok());
     ASSERT_EQ(receiveText(*two.mine, MessageKind::tag), bytesOf(i));
   }

@@ -61,8 +61,8 @@ void ask(Channel& channel, int count) {
 
 TEST(SocketReader, tagsGoBackAndForthThroughTheSocket) {
   JoinedPair two;
-  std::jthread other([&] { echo(*two.theirs, 20000); });
-  ask(*two.mine, 20000);
+  std::jthread other([&] { echo(*two.theirs, kRoundTrips); });
+  ask(*two.mine, kRoundTrips);
 }
 
 TEST(SocketReader, callsAreAnsweredBothWaysWhileThreadsRead) {

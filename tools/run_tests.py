@@ -93,9 +93,9 @@ def wrapper(build):
 
 
 def jobs():
-    """How many tests run at once: two thirds of their time is spent waiting, for each other or a timeout."""
+    """How many tests run at once: a third of their time is spent waiting, for each other or a timeout."""
     cores = os.cpu_count() or 1
-    return 3 * cores + 1
+    return 2 * cores + 1
 
 
 def run(build, without, totals):

@@ -4,7 +4,6 @@
 #include <pthread.h>
 
 #include <atomic>
-#include <cstdlib>
 
 #include "base/futex.h"
 
@@ -18,19 +17,22 @@ constexpr std::chrono::seconds kLongestUse{1};
 
 std::atomic<uint32_t> users{0};  // how many are inside, and kEnding
 
-void refuse() {
-  users.fetch_or(kEnding);
-  const Deadline deadline(kLongestUse);
-  for (uint32_t now = users; now != kEnding && !deadline.passed(); now = users)
-    futexWait(users, now, deadline);
-}
+struct AtExit {
+  ~AtExit() {
+    users.fetch_or(kEnding);
+    const Deadline deadline(kLongestUse);
+    for (uint32_t now = users; now != kEnding && !deadline.passed(); now = users)
+      futexWait(users, now, deadline);
+  }
+};
 
-// What is registered last runs first at exit(): before what OpenSSL has registered.
 bool prepare() {
   if (OPENSSL_init_ssl(0, nullptr) != 1) return false;
   // The threads that were inside are the parent's.
   pthread_atfork(nullptr, nullptr, [] { users.fetch_and(kEnding); });
-  return std::atexit(refuse) == 0;
+  // What is made last ends first: before what OpenSSL has registered.
+  static const AtExit atExit;
+  return true;
 }
 
 }  // namespace

@@ -324,6 +324,9 @@ def test_a_peer_that_dies_is_lost():
         with pytest.raises(ConnectionError):
             while True:
                 remote.put(b"anyone?", timeout=PATIENCE)
+        # The data's connection may have ended first.
+        while node.next_peer_event(timeout=PATIENCE).kind != "left":
+            pass
         assert not peer.connected
 
 

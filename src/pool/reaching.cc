@@ -199,6 +199,8 @@ Result<Reach> Members::openSlot(PoolSpace space, uint32_t rank,
 Status Members::awaitFree(PoolSpace space, uint32_t rank, Deadline deadline) {
   std::shared_ptr<RemoteMapping> former;
   {
+    // Whoever retires it right now has it until then.
+    std::lock_guard closing(slotMutex_);
     std::lock_guard lock(mutex_);
     auto found = retired_.extract(slotIndex(space, rank));
     if (!found.empty()) former = std::move(found.mapped());

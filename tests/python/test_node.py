@@ -319,14 +319,14 @@ def test_a_peer_that_dies_is_lost():
     with Child(SERVER, "tcp") as server, hmc.Node() as node:
         peer = node.connect(server.answer())
         remote = peer.open("pool")
+        assert node.next_peer_event(timeout=PATIENCE).kind == "joined"
         server.send(signal.SIGKILL)
         server.ends()
         with pytest.raises(ConnectionError):
             while True:
                 remote.put(b"anyone?", timeout=PATIENCE)
         # The data's connection may have ended first.
-        while node.next_peer_event(timeout=PATIENCE).kind != "left":
-            pass
+        assert node.next_peer_event(timeout=PATIENCE).kind == "left"
         assert not peer.connected
 
 

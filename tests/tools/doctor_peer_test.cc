@@ -151,12 +151,27 @@ TEST(DoctorPeer, aProgramThatTalksSomethingElseIsNoHmc) {
                 "ss -ltnp");
 }
 
+std::string word(uint32_t value) {
+  return {static_cast<char>(value), static_cast<char>(value >> 8), static_cast<char>(value >> 16),
+          static_cast<char>(value >> 24)};
+}
+
+std::string checksum(const std::string& bytes) {
+  uint32_t crc = ~uint32_t{0};
+  for (const char byte : bytes) {
+    crc ^= static_cast<unsigned char>(byte);
+    for (int bit = 0; bit < 8; ++bit) crc = crc >> 1 ^ ((crc & 1) != 0 ? 0x82f63b78 : 0);
+  }
+  return word(~crc);
+}
+
 TEST(DoctorPeer, aPeerOfAnotherProtocolVersionIsNamed) {
   // REFUSED: a frame of type 6 with code 5 (unsupported) and a sentence; see docs/wire-format.md.
   const std::string sentence = "versions 8 to 9 only";
-  std::string frame{static_cast<char>(5 + sentence.size()), 0, 0, 0, 6, 0, 0, 0, 5};
-  frame += std::string{static_cast<char>(sentence.size()), 0, 0, 0} + sentence;
-  Talker future(frame);
+  const std::string payload = '\5' + word(static_cast<uint32_t>(sentence.size())) + sentence;
+  const std::string header =
+      word(static_cast<uint32_t>(payload.size())) + word(6) + checksum(payload);
+  Talker future(header + checksum(header) + payload);
   expectFailure(checkPeer(future.address(), doctor(), kPatience), "hello", sentence,
                 "hmc --version");
 }

@@ -12,8 +12,8 @@ namespace hmc {
 namespace {
 
 constexpr uint32_t kEnding = uint32_t{1} << 31;
-// Nobody is inside for long, since nothing there waits.
-constexpr std::chrono::seconds kLongestUse{1};
+// Nobody is inside for long, since nothing there waits. A busy machine may let it wait, though.
+constexpr std::chrono::seconds kLongestUse{10};
 
 std::atomic<uint32_t> users{0};  // how many are inside, and kEnding
 

@@ -73,34 +73,6 @@ void preferNumaNode(std::optional<unsigned> node) {
   (void)syscall(SYS_set_mempolicy, MPOL_PREFERRED, mask.data(), kBits * mask.size());
 }
 
-// Huge pages take longer than small ones where a hypervisor takes back free ones, since it does so
-// with whole ones. The first piece of each kind tells. Safe from any thread.
-class HugePages {
- public:
-  bool shallTry(size_t piece) const { return !failed_.load() && (piece == 0 || !slower(piece)); }
-  void failed() { failed_.store(true); }
-  // Of this thread's processor, since others may be at work.
-  static uint64_t now() {
-    timespec time{};
-    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(time.tv_nsec);
-  }
-  void took(size_t piece, uint64_t time, size_t bytes) {
-    if (piece < took_.size()) took_[piece].store(1 + time * kPiece / bytes);
-  }
-
- private:
-  // The second piece gets small ones in any case.
-  bool slower(size_t piece) const {
-    const uint64_t huge = took_[0];
-    const uint64_t small = took_[1];
-    return piece == 1 || (huge != 0 && small != 0 && small < huge);
-  }
-
-  std::atomic<bool> failed_{false};
-  std::array<std::atomic<uint64_t>, 2> took_{};  // of the first two pieces; 0 is not known yet
-};
-
 }  // namespace
 
 bool worthPopulating(size_t size) {
@@ -114,6 +86,35 @@ void populate(const Region& region, Access access) {
 }
 
 struct Population::Work {
+  // Huge pages take longer than small ones where a hypervisor takes back free ones, since it does
+  // so with whole ones. The first piece of each kind tells. Safe from any thread.
+  class HugePages {
+   public:
+    bool shallTry(size_t piece) const { return !failed_.load() && (piece == 0 || !slower(piece)); }
+    void failed() { failed_.store(true); }
+    // Of this thread's processor, since others may be at work.
+    static uint64_t now() {
+      timespec time{};
+      (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+      return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000 +
+             static_cast<uint64_t>(time.tv_nsec);
+    }
+    void took(size_t piece, uint64_t time, size_t bytes) {
+      if (piece < took_.size()) took_[piece].store(1 + time * kPiece / bytes);
+    }
+
+   private:
+    // The second piece gets small ones in any case.
+    bool slower(size_t piece) const {
+      const uint64_t huge = took_[0];
+      const uint64_t small = took_[1];
+      return piece == 1 || (huge != 0 && small != 0 && small < huge);
+    }
+
+    std::atomic<bool> failed_{false};
+    std::array<std::atomic<uint64_t>, 2> took_{};  // of the first two pieces; 0 is not known yet
+  };
+
   Work(const Region& where, Access how, From begin)
       : region(where),
         access(how),

@@ -215,7 +215,7 @@ void CopyBatch::start(List& list) {
     return;
   }
   auto after = [&members = members_, place, mapping = peers.get(),
-                seen = list.seen ? *list.seen : nullptr](Status outcome) {
+                seen = list.seen ? *list.seen : nullptr](const Status& outcome) {
     if (outcome.code() == Code::disconnected) members.renew(place, mapping);
     return outcome.ok() && seen ? seen->takenStatus() : outcome;
   };

@@ -74,6 +74,16 @@ void CallingProcess::mark() {
   expectOk(ask("mark"));
 }
 
+bool CallingProcess::allEndWithin(std::chrono::seconds time) {
+  const auto end = std::chrono::steady_clock::now() + time;
+  for (;;) {
+    const Reply waiting = ask("waiting 2");
+    if (waiting.ok && waiting.text.empty()) return true;
+    if (!waiting.ok || std::chrono::steady_clock::now() > end) return false;
+    pauseBetweenLooks();
+  }
+}
+
 void CallingProcess::allEnd() {
   if (testing::Test::HasFailure()) return;
   Reply waiting;

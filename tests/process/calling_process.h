@@ -27,6 +27,8 @@ class CallingProcess : public Process {
   void begin();
   // Until each call has ended twice since the last mark, and has succeeded once.
   void allEnd();
+  // Whether that comes within this time. False is no failure of the test.
+  bool allEndWithin(std::chrono::seconds time);
   void mark();
   // Begins to end all calls and destroys everything.
   void end() { say("end"); }

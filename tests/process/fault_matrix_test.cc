@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "calling_process.h"
 #include "usable.h"
 
@@ -57,8 +59,23 @@ class FaultMatrix : public testing::TestWithParam<Cell> {
       cable_ = std::make_unique<Cable>();
       if (!cable_->whyNot().empty()) GTEST_SKIP() << cable_->whyNot();
     }
+    // A busy machine may lose a connection of a short lease by itself, and a region with it, which
+    // then has to be opened again: all of it begins again.
+    for (int more = 3; more > 0; --more) {
+      begin();
+      if (HasFailure() || allWork()) return;
+      pairs_.clear();
+    }
+    begin();
+    for (const auto& pair : pairs_) {
+      pair->one.allEnd();
+      pair->other.allEnd();
+    }
+  }
+
+  void begin() {
     for (const Subject& subject : GetParam().subjects)
-      pairs_.push_back(std::make_unique<CallerPair>(subject, way, cable_.get()));
+      pairs_.push_back(std::make_unique<CallerPair>(subject, GetParam().way, cable_.get()));
     for (const auto& pair : pairs_) {
       const std::string one = pair->one.introduction(), other = pair->other.introduction();
       pair->one.meet(other);
@@ -67,10 +84,13 @@ class FaultMatrix : public testing::TestWithParam<Cell> {
       pair->other.begin();
       if (HasFailure()) return;
     }
-    for (const auto& pair : pairs_) {
-      pair->one.allEnd();
-      pair->other.allEnd();
-    }
+  }
+
+  bool allWork() {
+    constexpr std::chrono::seconds kUsually{15};
+    return std::all_of(pairs_.begin(), pairs_.end(), [&](const auto& pair) {
+      return pair->one.allEndWithin(kUsually) && pair->other.allEndWithin(kUsually);
+    });
   }
 
   // From now on each call of those processes ends twice.
